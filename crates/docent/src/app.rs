@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use docent_mcp::{
-    App, AppBuilder, Body, BuildError, Content, Context, DualFormat, Failure, Permission, Prompt,
-    PromptMessage, Resource, TextForm, Widget,
+    App, AppBuilder, BuildError, ContentBlock, Context, DualFormat, Failure, Prompt, PromptMessage,
+    Resource, ResourceBody, TextForm, Widget, WidgetPermission,
 };
 
 use crate::engine;
@@ -84,7 +84,7 @@ fn show(app: AppBuilder, knowledge: &Arc<Knowledge>) -> AppBuilder {
         .fold(app, |app, (name, title, about, html)| {
             let mut widget = Widget::new(name, title, about, html)
                 .border(true)
-                .permission(Permission::ClipboardWrite);
+                .permission(WidgetPermission::ClipboardWrite);
             for origin in knowledge.origins() {
                 widget = widget.redirect_domain(origin);
             }
@@ -128,7 +128,7 @@ fn instructions(knowledge: &Knowledge) -> String {
 
 fn research(knowledge: &Arc<Knowledge>) -> Prompt {
     let (title, kept) = (knowledge.title.clone(), knowledge.clone());
-    let render = move |arguments: docent_mcp::Arguments, _| {
+    let render = move |arguments: docent_mcp::PromptArguments, _| {
         let given = |name: &str| arguments.get(name).map(|text| text.trim());
         let question = given("question").unwrap_or_default();
         let filter = given("filter").filter(|filter| !filter.is_empty());
@@ -143,9 +143,9 @@ fn research(knowledge: &Arc<Knowledge>) -> Prompt {
              them and when where that is known, and cite the url of each document. Where \
              documents disagree, say so. If they do not answer the question, say that."
         );
-        std::future::ready(Ok::<_, Failure>(vec![PromptMessage::user(Content::text(
-            text,
-        ))]))
+        std::future::ready(Ok::<_, Failure>(vec![PromptMessage::user(
+            ContentBlock::text(text),
+        )]))
     };
     let about = "Answers a question from the documents, with quotes and links.";
     Prompt::new("research", "Research a question", about, render)
@@ -163,7 +163,7 @@ fn overview(knowledge: &Arc<Knowledge>) -> Resource {
         let knowledge = shared.clone();
         async move {
             let reader = knowledge.reader(context.caller());
-            Ok(Body::Text(knowledge.overview(&reader).await?))
+            Ok(ResourceBody::Text(knowledge.overview(&reader).await?))
         }
     };
     Resource::new(OVERVIEW, "corpus", "text/markdown", read)

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use docent_mcp::{Called, Caller, Observer, Outcome, What};
+use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Caller};
 use serde_json::{Map, Value, json};
 
 use self::file::Log;
@@ -101,7 +101,7 @@ impl Audit {
     }
 
     /// A call as a line tells it.
-    fn line(&self, call: &Called<'_>) -> Map<String, Value> {
+    fn line(&self, call: &CallRecord<'_>) -> Map<String, Value> {
         let (ids, has_more) = bounded(call.touched);
         let mut line = Map::new();
         let mut add = |name: &str, value: Value| line.insert(name.to_owned(), value);
@@ -110,7 +110,7 @@ impl Audit {
         if let Some(client) = call.client {
             add("client", json!(client));
         }
-        if call.what == What::Tool {
+        if call.what == CallKind::Tool {
             add("tool", json!(call.tool));
         }
         add("arguments", json!(self.secret.hash(call.arguments)));
@@ -142,8 +142,8 @@ impl Audit {
     }
 }
 
-impl Observer for Audit {
-    fn on_call(&self, call: &Called<'_>) {
+impl CallObserver for Audit {
+    fn on_call(&self, call: &CallRecord<'_>) {
         let note = Note::Call(self.line(call));
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             self.notes.try_send(note)
@@ -159,22 +159,22 @@ impl Drop for Audit {
     }
 }
 
-fn event(what: What) -> &'static str {
+fn event(what: CallKind) -> &'static str {
     match what {
-        What::Tool => "call",
-        What::Resource => "read",
-        What::Page => "page",
+        CallKind::Tool => "call",
+        CallKind::Resource => "read",
+        CallKind::Page => "page",
     }
 }
 
-fn status(outcome: Outcome) -> &'static str {
+fn status(outcome: CallStatus) -> &'static str {
     match outcome {
-        Outcome::Done => "done",
-        Outcome::Mistaken => "mistaken",
-        Outcome::Failed => "failed",
-        Outcome::Forbidden => "forbidden",
-        Outcome::TooSoon => "too-soon",
-        Outcome::Abandoned => "abandoned",
+        CallStatus::Done => "done",
+        CallStatus::Mistaken => "mistaken",
+        CallStatus::Failed => "failed",
+        CallStatus::Forbidden => "forbidden",
+        CallStatus::TooSoon => "too-soon",
+        CallStatus::Abandoned => "abandoned",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Body, Caller, Completer, Context, Failure, ResourceTemplate};
+use docent_mcp::{Caller, Completer, Context, Failure, ResourceBody, ResourceTemplate};
 use docent_search::{Catalog, CatalogField, Day, FieldKind, Filter, RangeBound, grammar};
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn written(value: &str) -> String {
 /// Each field as a resource of its own, with all its values that are known.
 pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
     let (shared, kept) = (knowledge.clone(), knowledge.clone());
-    let read = move |vars: docent_mcp::Vars, context: Context| {
+    let read = move |vars: docent_mcp::TemplateVars, context: Context| {
         let knowledge = shared.clone();
         async move {
             let asked = vars.get("field").map(String::as_str).unwrap_or_default();
@@ -84,7 +84,7 @@ pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
             let field = catalog.field(asked).or_else(|| catalog.field(&decoded));
             let field = field.ok_or_else(|| Failure::not_found(FIELD.replace("{field}", asked)))?;
             let entry = entry(field, &catalog, usize::MAX, (knowledge.today)());
-            Ok(Body::Text(entry.to_string()))
+            Ok(ResourceBody::Text(entry.to_string()))
         }
     };
     ResourceTemplate::new(FIELD, "field", "application/json", read)

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use docent_mcp::http::{Page, Route, Visit};
-use docent_mcp::{Called, Failure, Observer, Outcome, What};
+use docent_mcp::http::{Route, RouteRequest, RouteResponse};
+use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Failure};
 use docent_search::Engine;
 
 use crate::standing::Standing;
@@ -31,13 +31,13 @@ const BUCKETS: [u64; 13] = [
 ];
 
 /// The ways in which a call can end, with their names.
-const OUTCOMES: [(Outcome, &str); 6] = [
-    (Outcome::Done, "done"),
-    (Outcome::Mistaken, "mistaken"),
-    (Outcome::Failed, "failed"),
-    (Outcome::Forbidden, "forbidden"),
-    (Outcome::TooSoon, "too_soon"),
-    (Outcome::Abandoned, "abandoned"),
+const OUTCOMES: [(CallStatus, &str); 6] = [
+    (CallStatus::Done, "done"),
+    (CallStatus::Mistaken, "mistaken"),
+    (CallStatus::Failed, "failed"),
+    (CallStatus::Forbidden, "forbidden"),
+    (CallStatus::TooSoon, "too_soon"),
+    (CallStatus::Abandoned, "abandoned"),
 ];
 
 /// Counts, from the start of the server on.
@@ -71,7 +71,7 @@ impl ToolMeter {
         }
     }
 
-    fn count(&self, outcome: Outcome, took: Duration) {
+    fn count(&self, outcome: CallStatus, took: Duration) {
         let add = |counter: Option<&AtomicU64>, more: u64| {
             if let Some(counter) = counter {
                 counter.fetch_add(more, Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl ToolMeter {
         self.took.iter().map(of).sum()
     }
 
-    fn ended(&self, outcome: Outcome) -> u64 {
+    fn ended(&self, outcome: CallStatus) -> u64 {
         let at = OUTCOMES.iter().position(|(known, _)| *known == outcome);
         at.and_then(|at| self.outcomes.get(at)).map_or(0, of)
     }
@@ -126,7 +126,7 @@ impl Meter {
         self
     }
 
-    fn count(&self, tool: &str, outcome: Outcome, took: Duration) {
+    fn count(&self, tool: &str, outcome: CallStatus, took: Duration) {
         let known = self.tools.iter().find(|known| known.name == tool);
         if let Some(tool) = known.or(self.tools.last()) {
             tool.count(outcome, took);
@@ -136,20 +136,20 @@ impl Meter {
     /// `/metrics` for Prometheus, and `/` for people.
     pub(crate) fn routes(self: &Arc<Self>) -> Vec<Route> {
         let (numbers, page) = (self.clone(), self.clone());
-        let answer = |page: Page| std::future::ready(Ok::<_, Failure>(page));
+        let answer = |page: RouteResponse| std::future::ready(Ok::<_, Failure>(page));
         vec![
-            Route::get("/metrics", move |_: Visit| {
+            Route::get("/metrics", move |_: RouteRequest| {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
-                answer(Page::new(200, kind, text::write(&numbers)))
+                answer(RouteResponse::new(200, kind, text::write(&numbers)))
             }),
-            Route::get("/", move |_: Visit| answer(page::write(&page))),
+            Route::get("/", move |_: RouteRequest| answer(page::write(&page))),
         ]
     }
 }
 
-impl Observer for Meter {
-    fn on_call(&self, call: &Called<'_>) {
-        if call.what == What::Tool {
+impl CallObserver for Meter {
+    fn on_call(&self, call: &CallRecord<'_>) {
+        if call.what == CallKind::Tool {
             self.count(call.tool, call.outcome, call.took);
         }
     }

@@ -10,8 +10,8 @@ mod seal;
 use std::sync::Arc;
 use std::time::Instant;
 
-use docent_mcp::http::{Page, Route, Visit};
-use docent_mcp::{Called, Failure, Observer, Outcome, What};
+use docent_mcp::http::{Route, RouteRequest, RouteResponse};
+use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Failure};
 use docent_search::{
     AllowedReaders, DocId, Document, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
 };
@@ -64,9 +64,9 @@ pub fn at(address: &str, passage: usize, seal: Option<String>) -> String {
 
 /// The route that serves the pages, with somebody who hears of every visit.
 #[must_use]
-pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn Observer>>) -> Route {
+pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn CallObserver>>) -> Route {
     // The page looks at its address by itself: a browser has no token.
-    Route::get("/d/{+id}", move |visit: Visit| {
+    Route::get("/d/{+id}", move |visit: RouteRequest| {
         let (knowledge, observer) = (knowledge.clone(), observer.clone());
         async move {
             let start = Instant::now();
@@ -83,20 +83,20 @@ pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn Observer>>) -> 
 
 /// Tells of a visit, as of a call.
 fn tell(
-    observer: &dyn Observer,
-    visit: &Visit,
-    answered: &Result<Option<Page>, Failure>,
+    observer: &dyn CallObserver,
+    visit: &RouteRequest,
+    answered: &Result<Option<RouteResponse>, Failure>,
     start: Instant,
 ) {
     let id = visit.var("id").unwrap_or_default().to_owned();
     let asked = json!({"id": id}).to_string();
     let (outcome, touched) = match answered {
-        Ok(Some(_)) => (Outcome::Done, vec![id]),
-        Ok(None) => (Outcome::Mistaken, Vec::new()),
-        Err(_) => (Outcome::Failed, Vec::new()),
+        Ok(Some(_)) => (CallStatus::Done, vec![id]),
+        Ok(None) => (CallStatus::Mistaken, Vec::new()),
+        Err(_) => (CallStatus::Failed, Vec::new()),
     };
-    observer.on_call(&Called {
-        what: What::Page,
+    observer.on_call(&CallRecord {
+        what: CallKind::Page,
         tool: "page",
         arguments: &asked,
         caller: visit.caller(),
@@ -149,7 +149,10 @@ pub(crate) struct Sheet<'a> {
 }
 
 /// The page, if it is there for the visitor.
-async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Failure> {
+async fn answer(
+    knowledge: &Knowledge,
+    visit: &RouteRequest,
+) -> Result<Option<RouteResponse>, Failure> {
     let Ok(id) = DocId::parse(visit.var("id").unwrap_or_default()) else {
         return Ok(None);
     };
@@ -178,7 +181,7 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
     };
     let tag = tag(knowledge, &document, visit.query());
     if is_known(visit.header("if-none-match"), &tag) {
-        let page = Page::new(304, "text/html; charset=utf-8", Vec::new())
+        let page = RouteResponse::new(304, "text/html; charset=utf-8", Vec::new())
             .header("etag", tag)
             .header("cache-control", keep)
             .header("vary", "authorization");
@@ -203,7 +206,7 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
         wish: &wish,
         marker: &marker,
     };
-    let page = Page::html(html::page(&sheet))
+    let page = RouteResponse::html(html::page(&sheet))
         .header("content-security-policy", html::policy())
         .header("cache-control", keep)
         .header("vary", "authorization")

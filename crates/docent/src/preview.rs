@@ -11,7 +11,7 @@ mod proxy;
 use std::sync::Arc;
 
 use docent_mcp::Failure;
-use docent_mcp::http::{Page, Route, Visit};
+use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 
 use self::frame::Frames;
 
@@ -31,7 +31,7 @@ pub fn routes(target: &Target) -> Vec<Route> {
     let page = Arc::new(page::Assembled::new(target, &token));
     let frames = Arc::new(Frames::default());
     let mut routes = vec![
-        Route::get("/preview", move |visit: Visit| {
+        Route::get("/preview", move |visit: RouteRequest| {
             let page = page.clone();
             async move { at_home(&visit, true).map(|()| page.answer()) }
         }),
@@ -41,7 +41,7 @@ pub fn routes(target: &Target) -> Vec<Route> {
     if let Target::Any(only) = target {
         routes.push(proxy::route(token, only.clone()));
         routes.push(Route::get("/", |_| async {
-            Ok(Page::new(302, "text/plain", "/preview").header("location", "/preview"))
+            Ok(RouteResponse::new(302, "text/plain", "/preview").header("location", "/preview"))
         }));
     }
     routes
@@ -49,7 +49,7 @@ pub fn routes(target: &Target) -> Vec<Route> {
 
 /// Refuses what another site's page asks for. Browsers say so in a header that no script can change; a
 /// person may still follow a link from anywhere to the page itself.
-fn at_home(visit: &Visit, is_page: bool) -> Result<(), Failure> {
+fn at_home(visit: &RouteRequest, is_page: bool) -> Result<(), Failure> {
     let from_here = matches!(
         visit.header("sec-fetch-site"),
         None | Some("same-origin" | "none")
@@ -64,7 +64,7 @@ fn at_home(visit: &Visit, is_page: bool) -> Result<(), Failure> {
 }
 
 /// The same for what changes or fetches something, where the page also has to know its secret.
-fn trusted(visit: &Visit, token: &str) -> Result<(), Failure> {
+fn trusted(visit: &RouteRequest, token: &str) -> Result<(), Failure> {
     at_home(visit, false)?;
     if visit.header("x-docent-token") == Some(token) {
         return Ok(());

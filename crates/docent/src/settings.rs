@@ -100,7 +100,7 @@ pub struct Settings {
     /// How people sign in, where that is done here.
     pub sign_in: SignIn,
     /// Bounds on connections and messages.
-    pub limits: http::limits::Limits,
+    pub limits: http::limits::HttpLimits,
     /// Bounds on files and documents.
     pub ingest: Limits,
     /// The memory that indexing may take.
@@ -221,7 +221,7 @@ impl Default for Settings {
             },
             auth: Auth::default(),
             sign_in: SignIn::default(),
-            limits: http::limits::Limits::default(),
+            limits: http::limits::HttpLimits::default(),
             ingest: Limits::default(),
             memory: Budget::default(),
             watch: true,

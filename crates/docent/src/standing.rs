@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use docent_mcp::http::Ready;
+use docent_mcp::http::ReadinessReport;
 use docent_search::{EngineStatus, PartState};
 use serde_json::{Value, json};
 
@@ -95,8 +95,8 @@ impl Standing {
     }
 
     /// The answer for `/readyz`.
-    pub(crate) fn ready(&self) -> Ready {
-        self.with(|inner| Ready {
+    pub(crate) fn ready(&self) -> ReadinessReport {
+        self.with(|inner| ReadinessReport {
             ready: inner.is_ready(),
             parts: inner.parts(),
         })

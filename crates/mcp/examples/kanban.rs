@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use docent_mcp::{
-    Answer, App, AppBuilder, Audience, Context, Descriptor, Failure, FileParam, Hints, Security,
-    Tool, Widget, http,
+    Answer, App, AppBuilder, Context, Failure, FileParam, Security, Tool, ToolAnnotations,
+    ToolAudience, ToolDescriptor, Widget, http,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,10 +92,10 @@ impl Tool for ListTasks {
     type Input = Filter;
     type Output = Listed;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user asks which tasks there are, or for a task's id.";
-        Descriptor::new("list_tasks", "List tasks", text, Hints::READ_ONLY)
-            .audience(Audience::Everyone)
+        ToolDescriptor::new("list_tasks", "List tasks", text, ToolAnnotations::READ_ONLY)
+            .audience(ToolAudience::Everyone)
             .status("Looking at the board…", "Looked at the board")
             .security([Security::NoAuth, Security::oauth2(["tasks.read"])])
     }
@@ -135,11 +135,16 @@ impl Tool for ShowBoard {
     type Input = Nothing;
     type Output = Board;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user wants to see the task board or move tasks on it.";
-        Descriptor::new("show_board", "Show the board", text, Hints::READ_ONLY)
-            .widget("board")
-            .status("Loading board…", "Board ready")
+        ToolDescriptor::new(
+            "show_board",
+            "Show the board",
+            text,
+            ToolAnnotations::READ_ONLY,
+        )
+        .widget("board")
+        .status("Loading board…", "Board ready")
     }
 
     async fn call(&self, _: Nothing, context: Context) -> Result<Answer<Board>, Failure> {
@@ -181,10 +186,10 @@ impl Tool for UpdateTask {
     type Input = Update;
     type Output = Task;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Moves a task to another column.";
-        Descriptor::new("update_task", "Move a task", text, Hints::WRITES)
-            .audience(Audience::Widgets)
+        ToolDescriptor::new("update_task", "Move a task", text, ToolAnnotations::WRITES)
+            .audience(ToolAudience::Widgets)
     }
 
     async fn call(&self, update: Update, _: Context) -> Result<Answer<Task>, Failure> {
@@ -211,10 +216,15 @@ impl Tool for AttachFile {
     type Input = Attachment;
     type Output = Task;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user wants to keep a file with a task.";
-        Descriptor::new("attach_file", "Attach a file", text, Hints::WRITES)
-            .status("Attaching…", "Attached")
+        ToolDescriptor::new(
+            "attach_file",
+            "Attach a file",
+            text,
+            ToolAnnotations::WRITES,
+        )
+        .status("Attaching…", "Attached")
     }
 
     async fn call(&self, input: Attachment, _: Context) -> Result<Answer<Task>, Failure> {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use docent_mcp::{
-    Answer, App, AppBuilder, BuildError, Context, Descriptor, Failure, Hints, Tool, http,
+    Answer, App, AppBuilder, BuildError, Context, Failure, Tool, ToolAnnotations, ToolDescriptor,
+    http,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,9 +19,9 @@ impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for Gives<T
     type Input = ();
     type Output = T;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this to see what becomes of an output.";
-        Descriptor::new(self.0, self.0, text, Hints::READ_ONLY)
+        ToolDescriptor::new(self.0, self.0, text, ToolAnnotations::READ_ONLY)
     }
 
     async fn call(&self, (): (), _: Context) -> Result<Answer<T>, Failure> {

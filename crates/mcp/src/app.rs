@@ -7,16 +7,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::Changes;
-use crate::descriptor::{Descriptor, Security};
-use crate::error::{BuildError, Explain};
-use crate::locale::Locales;
-use crate::observe::{Both, Observer};
+use crate::changes::ChangeNotifier;
+use crate::descriptor::{Security, ToolDescriptor};
+use crate::error::{BuildError, ErrorExplainer};
+use crate::locale::AppLocales;
+use crate::observe::{CallObserver, ObserverPair};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::result::{DualFormat, TextForm};
-use crate::shelf::Shelf;
-use crate::tool::{Adapter, AnyTool, OutputContract, Tool};
+use crate::shelf::ResourceRegistry;
+use crate::tool::{ErasedTool, OutputContract, Tool, ToolAdapter};
 use crate::widget::Widget;
 
 /// A picture for an app or a tool.
@@ -46,30 +46,30 @@ impl Icon {
 
 /// An MCP server that is ready to be served over HTTP, stdio, or both. Clones are one app.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App(Arc<AppInner>);
 
-pub(crate) struct Inner {
-    pub(crate) identity: Identity,
-    pub(crate) tools: Vec<Registered>,
+pub(crate) struct AppInner {
+    pub(crate) identity: ServerIdentity,
+    pub(crate) tools: Vec<RegisteredTool>,
     pub(crate) tool_by_name: HashMap<String, usize>,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: ResourceRegistry,
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) dual: DualFormat,
     pub(crate) text: TextForm,
-    pub(crate) explain: Option<Explain>,
+    pub(crate) explain: Option<ErrorExplainer>,
     pub(crate) cache: CacheHints,
     pub(crate) logging: bool,
-    pub(crate) locales: Locales,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) changes: Changes,
+    pub(crate) locales: AppLocales,
+    pub(crate) observer: Option<Arc<dyn CallObserver>>,
+    pub(crate) changes: ChangeNotifier,
     pub(crate) closing: CancellationToken,
     /// The rendered tools with the version of the tools they show.
     pub(crate) tool_list: RwLock<Option<(u64, Arc<str>)>>,
 }
 
 /// A tool with the facts about it that every call needs.
-pub(crate) struct Registered {
-    pub(crate) tool: Box<dyn AnyTool>,
+pub(crate) struct RegisteredTool {
+    pub(crate) tool: Box<dyn ErasedTool>,
     pub(crate) streams: bool,
     pub(crate) output: OutputContract,
     /// How callers may sign in, if the tool says so.
@@ -78,10 +78,13 @@ pub(crate) struct Registered {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-impl Registered {
-    fn new(tool: Box<dyn AnyTool>, shelf: &Shelf) -> Result<(String, Self), BuildError> {
+impl RegisteredTool {
+    fn new(
+        tool: Box<dyn ErasedTool>,
+        shelf: &ResourceRegistry,
+    ) -> Result<(String, Self), BuildError> {
         let wire = tool.wire(shelf)?;
-        let Descriptor {
+        let ToolDescriptor {
             name,
             streams,
             dual,
@@ -105,7 +108,7 @@ impl Registered {
     }
 }
 
-impl Registered {
+impl RegisteredTool {
     /// True when nobody may call the tool without signing in.
     pub(crate) fn requires_sign_in(&self) -> bool {
         let ways = self.security.as_deref();
@@ -141,7 +144,7 @@ pub(crate) struct CacheHints {
 /// Who the server says it is.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
@@ -162,7 +165,7 @@ impl App {
     #[must_use]
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> AppBuilder {
         AppBuilder {
-            identity: Identity {
+            identity: ServerIdentity {
                 name: name.into(),
                 title: None,
                 version: version.into(),
@@ -187,15 +190,15 @@ impl App {
 
     /// The handle with which to tell listening clients that something changed.
     #[must_use]
-    pub fn changes(&self) -> Changes {
+    pub fn changes(&self) -> ChangeNotifier {
         self.0.changes.clone()
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &AppInner {
         &self.0
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<&Registered> {
+    pub(crate) fn tool(&self, name: &str) -> Option<&RegisteredTool> {
         self.0
             .tool_by_name
             .get(name)
@@ -207,7 +210,7 @@ impl App {
         let mut tools = self.0.tool_by_name.iter();
         let demanding = |index: &usize| {
             let tool = self.0.tools.get(*index);
-            tool.is_some_and(Registered::requires_sign_in)
+            tool.is_some_and(RegisteredTool::requires_sign_in)
         };
         tools.find_map(|(name, index)| demanding(index).then_some(name.as_str()))
     }
@@ -237,18 +240,18 @@ impl App {
 
 /// Collects the parts of an [`App`].
 pub struct AppBuilder {
-    identity: Identity,
-    tools: Vec<Box<dyn AnyTool>>,
+    identity: ServerIdentity,
+    tools: Vec<Box<dyn ErasedTool>>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     widgets: Vec<Widget>,
     prompts: Vec<Prompt>,
     dual: DualFormat,
     text: TextForm,
-    explain: Option<Explain>,
+    explain: Option<ErrorExplainer>,
     logging: bool,
     locales: Vec<String>,
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<Arc<dyn CallObserver>>,
 }
 
 impl AppBuilder {
@@ -284,7 +287,7 @@ impl AppBuilder {
     /// Adds a tool. Hosts see the tools in the order they were added.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Box::new(Adapter::new(tool)));
+        self.tools.push(Box::new(ToolAdapter::new(tool)));
         self
     }
 
@@ -333,7 +336,7 @@ impl AppBuilder {
     /// Explains failures of tools that are nobody's mistake, such as a service that is away for a while: the
     /// caller reads what this says in place of a reference to the log.
     #[must_use]
-    pub const fn explain(mut self, explain: Explain) -> Self {
+    pub const fn explain(mut self, explain: ErrorExplainer) -> Self {
         self.explain = Some(explain);
         self
     }
@@ -355,9 +358,9 @@ impl AppBuilder {
 
     /// Has somebody hear of every call to a tool, beside those who do already.
     #[must_use]
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
         self.observer = Some(match self.observer.take() {
-            Some(before) => Arc::new(Both(before, observer)),
+            Some(before) => Arc::new(ObserverPair(before, observer)),
             None => observer,
         });
         self
@@ -379,7 +382,7 @@ impl AppBuilder {
         for icon in &self.identity.icons {
             icon.check()?;
         }
-        let shelf = Shelf::new(
+        let shelf = ResourceRegistry::new(
             self.resources,
             self.templates,
             &self.widgets,
@@ -388,14 +391,14 @@ impl AppBuilder {
         let mut tools = Vec::with_capacity(self.tools.len());
         let mut tool_by_name = HashMap::new();
         for tool in self.tools {
-            let (name, tool) = Registered::new(tool, &shelf)?;
+            let (name, tool) = RegisteredTool::new(tool, &shelf)?;
             if tool_by_name.insert(name.clone(), tools.len()).is_some() {
                 return Err(BuildError::Duplicate(name));
             }
             tools.push(tool);
         }
         unique(self.prompts.iter().map(|prompt| &prompt.name))?;
-        Ok(App(Arc::new(Inner {
+        Ok(App(Arc::new(AppInner {
             identity: self.identity,
             tools,
             tool_by_name,
@@ -409,9 +412,9 @@ impl AppBuilder {
                 list_ms: 300_000,
             },
             logging: self.logging,
-            locales: Locales::new(self.locales)?,
+            locales: AppLocales::new(self.locales)?,
             observer: self.observer,
-            changes: Changes::new(),
+            changes: ChangeNotifier::new(),
             closing: CancellationToken::new(),
             tool_list: RwLock::new(None),
         })))

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 /// One round of questions, and the state that must come back with the answers.
 #[derive(Debug, Clone, Default)]
-pub struct Ask {
+pub struct Elicitation {
     requests: Map<String, Value>,
     state: Option<String>,
 }
 
-impl Ask {
+impl Elicitation {
     /// A round without questions yet.
     #[must_use]
     pub fn new() -> Self {

@@ -14,10 +14,10 @@ use tracing::field::Empty;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::Failure;
-use crate::message::Params;
-use crate::observe::{Outcome, Watch, What};
-use crate::request::{Context, Meta, Round, WayBack};
-use crate::result::{Shape, TextForm, internal};
+use crate::message::RpcParams;
+use crate::observe::{CallKind, CallRecorder, CallStatus};
+use crate::request::{Context, InputRound, NotificationChannel, RequestMeta};
+use crate::result::{ResultFormat, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::told::{self, Pseudonym};
@@ -32,12 +32,12 @@ pub(crate) struct ToolCall {
     pub(crate) name: String,
     arguments: Option<Box<RawValue>>,
     meta: Option<Box<RawValue>>,
-    round: Round,
+    round: InputRound,
 }
 
 /// Who asks and how: the same for all the work that one request causes.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker {
+pub(crate) struct CallerContext {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     pub(crate) patience: Duration,
@@ -45,7 +45,7 @@ pub(crate) struct Asker {
     pub(crate) trace: Option<TraceParent>,
 }
 
-impl Asker {
+impl CallerContext {
     /// Whether what this caller sees may be kept for others.
     pub(crate) const fn cache_scope(&self) -> &'static str {
         if self.caller.is_anonymous() {
@@ -57,9 +57,9 @@ impl Asker {
 }
 
 impl ToolCall {
-    pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
-        let name =
-            Params::string(params.name).ok_or_else(|| invalid_params("`name` must be a string"))?;
+    pub(crate) fn parse(params: &RpcParams<'_>) -> Result<Self, RpcError> {
+        let name = RpcParams::string(params.name)
+            .ok_or_else(|| invalid_params("`name` must be a string"))?;
         if params
             .arguments
             .is_some_and(|raw| !raw.get().starts_with('{'))
@@ -73,7 +73,7 @@ impl ToolCall {
             name,
             arguments: params.arguments.map(ToOwned::to_owned),
             meta: params.meta.map(ToOwned::to_owned),
-            round: Round::parse(params)?,
+            round: InputRound::parse(params)?,
         })
     }
 
@@ -92,7 +92,7 @@ impl ToolCall {
     /// Answers a call that came too soon, in words that a model understands.
     pub(crate) fn rate_limited(
         app: &App,
-        asker: &Asker,
+        asker: &CallerContext,
         wait: Duration,
     ) -> Result<String, RpcError> {
         let seconds = wait.as_secs_f64().ceil().max(1.0);
@@ -104,7 +104,7 @@ impl ToolCall {
     /// Answers a call of somebody who has to sign in first, or with more scopes.
     pub(crate) fn forbidden(
         app: &App,
-        asker: &Asker,
+        asker: &CallerContext,
         challenge: String,
     ) -> Result<String, RpcError> {
         let failure = if asker.caller.is_anonymous() {
@@ -122,24 +122,24 @@ impl ToolCall {
     pub(crate) async fn run(
         self,
         app: &App,
-        asker: &Asker,
+        asker: &CallerContext,
         cancel: CancellationToken,
-        back: Option<WayBack>,
+        back: Option<NotificationChannel>,
     ) -> Result<String, RpcError> {
         let mut watch = self.record(app, asker);
-        let mut end = |outcome: Outcome, touched: Vec<String>| {
+        let mut end = |outcome: CallStatus, touched: Vec<String>| {
             if let Some(watch) = &mut watch {
                 (watch.outcome, watch.touched) = (outcome, touched);
             }
         };
         let Some(entry) = app.tool(&self.name) else {
-            end(Outcome::Mistaken, Vec::new());
+            end(CallStatus::Mistaken, Vec::new());
             return Err(invalid_params(format!("there is no tool `{}`", self.name)));
         };
         let context = Context {
             caller: asker.caller.clone(),
             revision: asker.revision,
-            meta: Meta::new(self.meta),
+            meta: RequestMeta::new(self.meta),
             cancel,
             back,
             round: self.round,
@@ -156,7 +156,7 @@ impl ToolCall {
         let outcome = match work.await {
             Ok(Ok(mut payloads)) => {
                 span.record("outcome", "done");
-                end(Outcome::Done, std::mem::take(&mut payloads.touched));
+                end(CallStatus::Done, std::mem::take(&mut payloads.touched));
                 return Ok(shape.done(payloads, server));
             }
             Ok(Err(failure)) => shape.failed(failure.explained(app.inner().explain), server),
@@ -164,9 +164,9 @@ impl ToolCall {
         };
         let is_ours = outcome.as_ref().is_err_and(|error| error.code == INTERNAL);
         let ended = if is_ours {
-            Outcome::Failed
+            CallStatus::Failed
         } else {
-            Outcome::Mistaken
+            CallStatus::Mistaken
         };
         let told = if is_ours { "failed" } else { "mistaken" };
         span.record("outcome", told);
@@ -175,21 +175,21 @@ impl ToolCall {
     }
 
     /// Whoever watches calls hears of this one, when what is returned is dropped.
-    pub(crate) fn record(&self, app: &App, asker: &Asker) -> Option<Watch> {
+    pub(crate) fn record(&self, app: &App, asker: &CallerContext) -> Option<CallRecorder> {
         let sent = (self.arguments.clone(), self.meta.clone());
-        Watch::new(app, (What::Tool, &self.name), sent, asker)
+        CallRecorder::new(app, (CallKind::Tool, &self.name), sent, asker)
     }
 }
 
-fn result_format(app: &App, asker: &Asker) -> Shape {
-    Shape {
+fn result_format(app: &App, asker: &CallerContext) -> ResultFormat {
+    ResultFormat {
         revision: asker.revision,
         dual: app.inner().dual,
     }
 }
 
-impl Round {
-    pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
+impl InputRound {
+    pub(crate) fn parse(params: &RpcParams<'_>) -> Result<Self, RpcError> {
         let responses = match params.input_responses.map(RawValue::get) {
             None => None,
             Some(raw) => Some(
@@ -200,7 +200,7 @@ impl Round {
         let state = match params.request_state {
             None => None,
             Some(raw) => Some(
-                Params::string(Some(raw))
+                RpcParams::string(Some(raw))
                     .ok_or_else(|| invalid_params("`requestState` must be a string"))?,
             ),
         };
@@ -217,7 +217,7 @@ pub(crate) async fn run_guarded<T>(
     let caught = AssertUnwindSafe(work).catch_unwind();
     match tokio::time::timeout(patience, caught).await {
         Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(panic)) => Err(internal(&Panic(panic_text(panic.as_ref())))),
+        Ok(Err(panic)) => Err(internal(&HandlerPanic(panic_text(panic.as_ref())))),
         Err(_) => Ok(Err(Failure::caller(format!(
             "this took longer than {} seconds and was stopped",
             patience.as_secs()
@@ -228,7 +228,7 @@ pub(crate) async fn run_guarded<T>(
 
 #[derive(Debug, thiserror::Error)]
 #[error("a handler panicked: {0}")]
-struct Panic(String);
+struct HandlerPanic(String);
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

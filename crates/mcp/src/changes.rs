@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ChangeEvent {
     Tools,
     Prompts,
     Resources,
@@ -20,12 +20,12 @@ const QUEUE: usize = 64;
 /// A handle with which the app's owner says that something changed. Clones speak to the same
 /// listeners.
 #[derive(Debug, Clone)]
-pub struct Changes {
-    word: broadcast::Sender<Change>,
+pub struct ChangeNotifier {
+    word: broadcast::Sender<ChangeEvent>,
     tools: Arc<AtomicU64>,
 }
 
-impl Changes {
+impl ChangeNotifier {
     pub(crate) fn new() -> Self {
         Self {
             word: broadcast::Sender::new(QUEUE),
@@ -33,7 +33,7 @@ impl Changes {
         }
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.word.subscribe()
     }
 
@@ -45,25 +45,25 @@ impl Changes {
     /// The tools, or what they say about themselves, changed.
     pub fn tools(&self) {
         self.tools.fetch_add(1, Ordering::Release);
-        self.send(Change::Tools);
+        self.send(ChangeEvent::Tools);
     }
 
     /// The prompts changed.
     pub fn prompts(&self) {
-        self.send(Change::Prompts);
+        self.send(ChangeEvent::Prompts);
     }
 
     /// The list of resources changed.
     pub fn resources(&self) {
-        self.send(Change::Resources);
+        self.send(ChangeEvent::Resources);
     }
 
     /// The content of one resource changed.
     pub fn resource(&self, uri: impl Into<String>) {
-        self.send(Change::Resource(uri.into()));
+        self.send(ChangeEvent::Resource(uri.into()));
     }
 
-    fn send(&self, change: Change) {
+    fn send(&self, change: ChangeEvent) {
         // Nobody listening is the usual case, not a failure.
         let _ = self.word.send(change);
     }

@@ -15,9 +15,9 @@ const MOST: usize = 100;
 
 /// Turns what the user has typed so far into suggestions.
 #[derive(Clone)]
-pub struct Completer(Arc<Suggest>);
+pub struct Completer(Arc<SuggestFn>);
 
-type Suggest =
+type SuggestFn =
     dyn Fn(String, Caller) -> BoxFuture<'static, Result<Vec<String>, Failure>> + Send + Sync;
 
 impl Completer {

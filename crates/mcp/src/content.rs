@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Content {
+pub enum ContentBlock {
     /// Plain text.
     Text {
         /// The text.
@@ -54,7 +54,7 @@ pub struct ResourceText {
     pub text: String,
 }
 
-impl Content {
+impl ContentBlock {
     /// A text item.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {

@@ -13,22 +13,23 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
-use crate::call::Asker;
+use crate::call::CallerContext;
 use crate::era::{
-    Declared, is_bare_discover, negotiate_revision, unsupported_version, with_protocol_metadata,
+    DeclaredProtocol, is_bare_discover, negotiate_revision, unsupported_version,
+    with_protocol_metadata,
 };
-use crate::exchange::{Exchange, TURN_PATIENCE};
+use crate::exchange::{RequestDispatcher, TURN_PATIENCE};
 use crate::http::budget::{ByteReservation, ConnectionShare};
 use crate::http::queue::AnswerQueue;
 use crate::http::refusal;
-use crate::message::{self, Message, Notification, Request};
+use crate::message::{self, RpcMessage, RpcNotification, RpcRequest};
 use crate::reply::Reply;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::trace::{self, TraceParent};
 
 /// Who sends a message, and in which trace.
-pub(crate) struct Sender {
+pub(crate) struct MessageSender {
     pub(crate) caller: Caller,
     pub(crate) trace: Option<TraceParent>,
 }
@@ -47,7 +48,7 @@ struct RequestHold {
 
 /// What became of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Receipt {
+pub(crate) enum MessageReceipt {
     /// Its answer follows, if it has one.
     Taken,
     /// It was a larger call than allowed; this answers it.
@@ -72,10 +73,10 @@ pub(crate) enum AnswerSink {
 
 /// One connection. Answers leave through the sink it was made with.
 #[derive(Clone)]
-pub(crate) struct Conversation(Arc<State>);
+pub(crate) struct McpConnection(Arc<McpConnectionState>);
 
-struct State {
-    exchange: Exchange,
+struct McpConnectionState {
+    exchange: RequestDispatcher,
     out: AnswerSink,
     /// Places for requests in flight, each of which a request needs: its own, and those of the whole server.
     in_flight: Vec<Arc<Semaphore>>,
@@ -86,9 +87,13 @@ struct State {
     tasks: TaskTracker,
 }
 
-impl Conversation {
-    pub(crate) fn new(exchange: Exchange, out: AnswerSink, in_flight: Vec<Arc<Semaphore>>) -> Self {
-        Self(Arc::new(State {
+impl McpConnection {
+    pub(crate) fn new(
+        exchange: RequestDispatcher,
+        out: AnswerSink,
+        in_flight: Vec<Arc<Semaphore>>,
+    ) -> Self {
+        Self(Arc::new(McpConnectionState {
             exchange: exchange.for_connection(),
             out,
             in_flight,
@@ -103,9 +108,9 @@ impl Conversation {
     pub(crate) async fn receive(
         &self,
         bytes: &[u8],
-        sender: &Sender,
+        sender: &MessageSender,
         body: Option<ByteReservation>,
-    ) -> Receipt {
+    ) -> MessageReceipt {
         let exchange = &self.0.exchange;
         // A pipe has one client, who waits; on HTTP somebody else may hold all turns.
         let patience = match &self.0.out {
@@ -113,7 +118,7 @@ impl Conversation {
             AnswerSink::Stream(_) => Some(TURN_PATIENCE),
         };
         let Ok(turn) = exchange.parse_turn(bytes.len(), patience).await else {
-            return Receipt::Busy(refusal::too_busy().answer(None));
+            return MessageReceipt::Busy(refusal::too_busy().answer(None));
         };
         let memory = Arc::new(OccupiedMemory {
             _turn: turn,
@@ -122,23 +127,25 @@ impl Conversation {
         let limits = &exchange.limits;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
-            Ok(message::Body::One(text)) => return self.receive_one(text, sender, &memory).await,
-            Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
+            Ok(message::RpcBody::One(text)) => {
+                return self.receive_one(text, sender, &memory).await;
+            }
+            Ok(message::RpcBody::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
                 self.send(error.answer(None)).await;
             }
-            Ok(message::Body::Batch(items)) => {
+            Ok(message::RpcBody::Batch(items)) => {
                 for item in items {
                     match self.receive_one(item.get(), sender, &memory).await {
-                        Receipt::Taken => {}
-                        Receipt::TooLarge(answer) | Receipt::Busy(answer) => {
+                        MessageReceipt::Taken => {}
+                        MessageReceipt::TooLarge(answer) | MessageReceipt::Busy(answer) => {
                             self.send(answer).await;
                         }
                     }
                 }
             }
         }
-        Receipt::Taken
+        MessageReceipt::Taken
     }
 
     /// Refuses a message that was too long to be read.
@@ -166,21 +173,23 @@ impl Conversation {
     async fn receive_one(
         &self,
         text: &str,
-        sender: &Sender,
+        sender: &MessageSender,
         memory: &Arc<OccupiedMemory>,
-    ) -> Receipt {
+    ) -> MessageReceipt {
         match message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
-            Ok(Message::Response) => {}
-            Ok(Message::Notification(note)) => self.handle_notification(&note),
-            Ok(Message::Request(request)) => {
+            Ok(RpcMessage::Response) => {}
+            Ok(RpcMessage::Notification(note)) => self.handle_notification(&note),
+            Ok(RpcMessage::Request(request)) => {
                 if let Some(answer) = self.0.exchange.oversized(&request) {
-                    return Receipt::TooLarge(answer);
+                    return MessageReceipt::TooLarge(answer);
                 }
                 match self.revision_of(&request) {
                     Ok(revision) => {
                         let Some(permits) = self.permits().await else {
-                            return Receipt::Busy(refusal::too_busy().answer(Some(&request.id)));
+                            return MessageReceipt::Busy(
+                                refusal::too_busy().answer(Some(&request.id)),
+                            );
                         };
                         let held = RequestHold {
                             _permits: permits,
@@ -192,7 +201,7 @@ impl Conversation {
                 }
             }
         }
-        Receipt::Taken
+        MessageReceipt::Taken
     }
 
     /// Places for a request. A pipe waits for them, and until its client has read enough of what waits there: it fills
@@ -212,7 +221,7 @@ impl Conversation {
         Some(permits)
     }
 
-    fn handle_notification(&self, note: &Notification<'_>) {
+    fn handle_notification(&self, note: &RpcNotification<'_>) {
         if note.method != "notifications/cancelled" {
             return;
         }
@@ -229,8 +238,8 @@ impl Conversation {
         *lock(&self.0.revision)
     }
 
-    fn revision_of(&self, request: &Request<'_>) -> Result<Revision, RpcError> {
-        let declared = Declared::of(&request.params);
+    fn revision_of(&self, request: &RpcRequest<'_>) -> Result<Revision, RpcError> {
+        let declared = DeclaredProtocol::of(&request.params);
         if let Some(version) = declared.version() {
             let revision =
                 Revision::parse(&version).ok_or_else(|| unsupported_version(&version))?;
@@ -252,7 +261,13 @@ impl Conversation {
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
-    fn start(&self, request: &Request<'_>, revision: Revision, sender: &Sender, held: RequestHold) {
+    fn start(
+        &self,
+        request: &RpcRequest<'_>,
+        revision: Revision,
+        sender: &MessageSender,
+        held: RequestHold,
+    ) {
         let cancel = self.0.ended.child_token();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
@@ -277,8 +292,13 @@ impl Conversation {
     }
 
     /// The answer to a request. Its text is let go of with the work: a listener stays for hours.
-    async fn work(&self, text: String, asker: Asker, cancel: CancellationToken) -> Option<Reply> {
-        let Ok(Message::Request(request)) = message::parse(&text) else {
+    async fn work(
+        &self,
+        text: String,
+        asker: CallerContext,
+        cancel: CancellationToken,
+    ) -> Option<Reply> {
+        let Ok(RpcMessage::Request(request)) = message::parse(&text) else {
             return None;
         };
         let span = trace::request_span(&request.method, asker.trace, request.params.meta);

@@ -12,7 +12,7 @@
 
 /// The origins that a widget may use, by what for. Empty lists are the safe default and pass every host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Domains {
+pub struct WidgetDomains {
     /// For `fetch`, XHR and web sockets.
     pub connect: Vec<String>,
     /// For scripts, styles, pictures, fonts and media.
@@ -44,7 +44,7 @@ const MAX_DOMAIN_CHARS: usize = 270;
 ///
 /// Entries that are not origins are left out, since a host would not let them loosen anything.
 #[must_use]
-pub fn policy(domains: Option<&Domains>, style: HostStyle) -> String {
+pub fn policy(domains: Option<&WidgetDomains>, style: HostStyle) -> String {
     let Some(domains) = domains else {
         return "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
                 img-src 'self' data:; media-src 'self' data:; connect-src 'none'"
@@ -150,12 +150,12 @@ mod tests {
              img-src 'self' data:; media-src 'self' data:; connect-src 'none'"
         );
         assert_eq!(
-            policy(Some(&Domains::default()), HostStyle::ChatGpt),
+            policy(Some(&WidgetDomains::default()), HostStyle::ChatGpt),
             "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
              connect-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self' data:; \
              frame-src 'none'; object-src 'none'; base-uri 'self'"
         );
-        let domains = Domains {
+        let domains = WidgetDomains {
             connect: list(&["https://api.example.com", "wss://live.example.com"]),
             resource: list(&["https://*.cdn.example.com"]),
             frame: list(&["https://player.example.com"]),
@@ -201,10 +201,10 @@ mod tests {
             "https://a\n.example",
             &format!("https://{}.example", "a".repeat(MAX_DOMAIN_CHARS)),
         ];
-        let bare = policy(Some(&Domains::default()), HostStyle::ChatGpt);
+        let bare = policy(Some(&WidgetDomains::default()), HostStyle::ChatGpt);
         for entry in hostile {
             assert!(!is_origin(entry), "{entry}");
-            let domains = Domains {
+            let domains = WidgetDomains {
                 connect: list(&[entry]),
                 resource: list(&[entry]),
                 frame: list(&[entry]),
@@ -228,9 +228,9 @@ mod tests {
         let many = (0..=MAX_DOMAINS)
             .map(|n| format!("https://h{n}.example"))
             .collect();
-        let domains = Domains {
+        let domains = WidgetDomains {
             connect: many,
-            ..Domains::default()
+            ..WidgetDomains::default()
         };
         let policy = policy(Some(&domains), HostStyle::Claude);
         assert!(policy.contains(&format!("h{}.example", MAX_DOMAINS - 1)));

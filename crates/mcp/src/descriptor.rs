@@ -6,14 +6,14 @@ use crate::app::Icon;
 use crate::error::BuildError;
 use crate::file;
 use crate::schema::{self, OutputForm, OutputSchema};
-use crate::shelf::Shelf;
+use crate::shelf::ResourceRegistry;
 
 /// The longest status text that ChatGPT takes.
 const MAX_STATUS_CHARS: usize = 64;
 
 /// What a tool does to the world. Hosts want all four said, never implied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolAnnotations {
     /// Nothing is created, changed, sent or queued.
     pub read_only: bool,
     /// Some use of it cannot be undone.
@@ -24,7 +24,7 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-impl Hints {
+impl ToolAnnotations {
     /// Reads, and nothing else: hosts call it without asking the user.
     pub const READ_ONLY: Self = Self {
         read_only: true,
@@ -50,7 +50,7 @@ impl Hints {
 
 /// Who may call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+pub enum ToolAudience {
     /// The model alone.
     Model,
     /// The app's widgets alone: hosts hide the tool from the model.
@@ -85,17 +85,17 @@ impl Security {
 
 /// A tool as `tools/list` shows it.
 #[derive(Debug, Clone)]
-pub struct Descriptor {
+pub struct ToolDescriptor {
     pub(crate) name: String,
     title: String,
     description: String,
-    hints: Hints,
+    hints: ToolAnnotations,
     icons: Vec<Icon>,
     meta: Map<String, Value>,
     input_schema: Option<Value>,
     output_schema: Option<Value>,
     widget: Option<String>,
-    audience: Option<Audience>,
+    audience: Option<ToolAudience>,
     pub(crate) security: Option<Vec<Security>>,
     pub(crate) streams: bool,
     pub(crate) dual: bool,
@@ -103,19 +103,19 @@ pub struct Descriptor {
 
 /// The schemas made from a tool's types.
 #[derive(Clone, Copy)]
-pub(crate) struct Schemas<'a> {
+pub(crate) struct ToolSchemas<'a> {
     pub(crate) input: &'a Value,
     pub(crate) output: &'a OutputSchema,
 }
 
-impl Descriptor {
+impl ToolDescriptor {
     /// The four things hosts refuse to do without.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
         title: impl Into<String>,
         description: impl Into<String>,
-        hints: Hints,
+        hints: ToolAnnotations,
     ) -> Self {
         Self {
             name: name.into(),
@@ -158,7 +158,7 @@ impl Descriptor {
 
     /// Who may call the tool. Without this the model may, and widgets where the host follows the standard.
     #[must_use]
-    pub const fn audience(mut self, audience: Audience) -> Self {
+    pub const fn audience(mut self, audience: ToolAudience) -> Self {
         self.audience = Some(audience);
         self
     }
@@ -212,7 +212,11 @@ impl Descriptor {
     }
 
     /// The descriptor as JSON, or what hosts would refuse about it.
-    pub(crate) fn wire(mut self, schemas: Schemas<'_>, shelf: &Shelf) -> Result<Value, BuildError> {
+    pub(crate) fn wire(
+        mut self,
+        schemas: ToolSchemas<'_>,
+        shelf: &ResourceRegistry,
+    ) -> Result<Value, BuildError> {
         self.check()?;
         let mut input = self.input(schemas.input)?;
         let output = self.output(schemas.output)?;
@@ -353,7 +357,7 @@ impl Descriptor {
     }
 
     /// Says who may call the tool and what shows its result, in every spelling.
-    fn add_widget_meta(&mut self, shelf: &Shelf) -> Result<(), BuildError> {
+    fn add_widget_meta(&mut self, shelf: &ResourceRegistry) -> Result<(), BuildError> {
         let mut ui = Map::new();
         if let Some(name) = self.widget.take() {
             let Some(widget) = shelf.widget(&name) else {
@@ -373,23 +377,23 @@ impl Descriptor {
             self.meta.insert(FLAT_RESOURCE_URI.to_owned(), uri.clone());
             self.meta.insert(OUTPUT_TEMPLATE.to_owned(), template);
             ui.insert("resourceUri".to_owned(), uri);
-            self.audience = self.audience.or(Some(Audience::Everyone));
+            self.audience = self.audience.or(Some(ToolAudience::Everyone));
         }
         if let Some(audience) = self.audience {
-            if audience == Audience::Widgets && shelf.widget_names().next().is_none() {
+            if audience == ToolAudience::Widgets && shelf.widget_names().next().is_none() {
                 return Err(self.tool_error(
                     "is for widgets alone, but the app has none: add a widget, or let the model call it",
                 ));
             }
             let (names, by_widgets) = match audience {
-                Audience::Model => (json!(["model"]), false),
-                Audience::Widgets => (json!(["app"]), true),
-                Audience::Everyone => (json!(["model", "app"]), true),
+                ToolAudience::Model => (json!(["model"]), false),
+                ToolAudience::Widgets => (json!(["app"]), true),
+                ToolAudience::Everyone => (json!(["model", "app"]), true),
             };
             ui.insert("visibility".to_owned(), names);
             self.meta
                 .insert("openai/widgetAccessible".to_owned(), by_widgets.into());
-            if audience == Audience::Widgets {
+            if audience == ToolAudience::Widgets {
                 self.meta
                     .insert("openai/visibility".to_owned(), "private".into());
             }
@@ -407,7 +411,7 @@ impl Descriptor {
     }
 
     /// Looks at the finished `_meta`, so that what was put there by hand is held to the same rules.
-    fn check_meta(&self, input: &Value, shelf: &Shelf) -> Result<(), BuildError> {
+    fn check_meta(&self, input: &Value, shelf: &ResourceRegistry) -> Result<(), BuildError> {
         for key in [INVOKING, INVOKED] {
             let Some(text) = self.meta.get(key) else {
                 continue;

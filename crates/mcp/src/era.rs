@@ -7,21 +7,21 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::call::invalid_params;
-use crate::message::{Params, Request};
+use crate::message::{RpcParams, RpcRequest};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 
 /// What a request's `_meta` says about the protocol.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Declared<'a> {
+pub(crate) struct DeclaredProtocol<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
     version: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
     capabilities: Option<&'a RawValue>,
 }
 
-impl<'a> Declared<'a> {
-    pub(crate) fn of(params: &Params<'a>) -> Self {
+impl<'a> DeclaredProtocol<'a> {
+    pub(crate) fn of(params: &RpcParams<'a>) -> Self {
         // A `_meta` that is no object declares nothing; the method that reads it will complain.
         params
             .meta
@@ -30,7 +30,7 @@ impl<'a> Declared<'a> {
     }
 
     pub(crate) fn version(&self) -> Option<String> {
-        Params::string(self.version)
+        RpcParams::string(self.version)
     }
 
     /// The first of the two required members that is missing or of the wrong kind.
@@ -69,8 +69,8 @@ pub(crate) fn unsupported_version(requested: &str) -> RpcError {
 
 /// What `initialize` settles on: what was asked for if it has a handshake, else the newest that
 /// has one. It never says 2026-07-28, because clients that ask this way cannot speak it.
-pub(crate) fn negotiate_revision(params: &Params<'_>) -> Revision {
-    let asked = Params::string(params.protocol_version);
+pub(crate) fn negotiate_revision(params: &RpcParams<'_>) -> Revision {
+    let asked = RpcParams::string(params.protocol_version);
     let known = asked.as_deref().and_then(Revision::parse);
     known
         .filter(|revision| !revision.is_modern())
@@ -79,7 +79,7 @@ pub(crate) fn negotiate_revision(params: &Params<'_>) -> Revision {
 
 /// A probe that asks what the server speaks, before either side has said anything, gets its
 /// answer whatever it left out: one host is known to give up on a refusal.
-pub(crate) fn is_bare_discover(request: &Request<'_>) -> bool {
+pub(crate) fn is_bare_discover(request: &RpcRequest<'_>) -> bool {
     request.method == "server/discover" && request.params.meta.is_none()
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::ask::Ask;
+use crate::ask::Elicitation;
 
 /// Why a tool, prompt or resource gave no answer.
 ///
@@ -12,21 +12,21 @@ use crate::ask::Ask;
 /// hint. What only we can mend stays opaque: the client sees a reference, the log has the cause.
 /// Any `std::error::Error` turns into the second kind with `?`.
 #[derive(Debug)]
-pub struct Failure(pub(crate) Fault);
+pub struct Failure(pub(crate) FailureKind);
 
 #[derive(Debug)]
-pub(crate) enum Fault {
-    Caller(Box<Mistake>),
+pub(crate) enum FailureKind {
+    Caller(Box<CallerError>),
     NotFound(String),
     Refused(String),
     MissingCapability(&'static str),
-    NeedsInput(Box<Ask>),
+    NeedsInput(Box<Elicitation>),
     Internal(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// What the caller can mend.
 #[derive(Debug)]
-pub(crate) struct Mistake {
+pub(crate) struct CallerError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) data: Option<Value>,
@@ -37,7 +37,7 @@ impl Failure {
     /// The caller's mistake: shown to the model, which can try again.
     #[must_use]
     pub fn caller(message: impl Into<String>) -> Self {
-        Self(Fault::Caller(Box::new(Mistake {
+        Self(FailureKind::Caller(Box::new(CallerError {
             message: message.into(),
             hint: None,
             data: None,
@@ -48,7 +48,7 @@ impl Failure {
     /// Adds what to do about a caller's mistake.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
-        if let Fault::Caller(mistake) = &mut self.0 {
+        if let FailureKind::Caller(mistake) = &mut self.0 {
             mistake.hint = Some(text.into());
         }
         self
@@ -57,7 +57,7 @@ impl Failure {
     /// Adds a `_meta` member to a caller's mistake, for hosts that read more than the text.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        if let Fault::Caller(mistake) = &mut self.0 {
+        if let FailureKind::Caller(mistake) = &mut self.0 {
             mistake.meta.insert(key.into(), value.into());
         }
         self
@@ -67,7 +67,7 @@ impl Failure {
     /// what is no object its member `result`, because clients take no other data.
     #[must_use]
     pub fn data(mut self, value: impl Into<Value>) -> Self {
-        if let Fault::Caller(mistake) = &mut self.0 {
+        if let FailureKind::Caller(mistake) = &mut self.0 {
             let value = value.into();
             mistake.data = Some(if value.is_object() {
                 value
@@ -95,36 +95,36 @@ impl Failure {
     /// No such resource or prompt; `what` is the uri or name that was asked for.
     #[must_use]
     pub fn not_found(what: impl Into<String>) -> Self {
-        Self(Fault::NotFound(what.into()))
+        Self(FailureKind::NotFound(what.into()))
     }
 
     /// The request itself is unacceptable: answered as a protocol error, not as a tool result.
     #[must_use]
     pub fn refused(message: impl Into<String>) -> Self {
-        Self(Fault::Refused(message.into()))
+        Self(FailureKind::Refused(message.into()))
     }
 
     /// The client did not declare a capability that this call needs, such as `sampling`.
     #[must_use]
     pub const fn missing_capability(name: &'static str) -> Self {
-        Self(Fault::MissingCapability(name))
+        Self(FailureKind::MissingCapability(name))
     }
 
     /// The call cannot go on before the user has answered; see [`Ask`].
     #[must_use]
-    pub fn needs_input(ask: Ask) -> Self {
-        Self(Fault::NeedsInput(Box::new(ask)))
+    pub fn needs_input(ask: Elicitation) -> Self {
+        Self(FailureKind::NeedsInput(Box::new(ask)))
     }
 }
 
 /// Says of a failure that is nobody's mistake, such as a service that is away for a while, what happened and
 /// what to do; nothing of one that only we can mend.
-pub type Explain = fn(&(dyn std::error::Error + 'static)) -> Option<(String, String)>;
+pub type ErrorExplainer = fn(&(dyn std::error::Error + 'static)) -> Option<(String, String)>;
 
 impl Failure {
     /// The same, said to the caller where it can be explained.
-    pub(crate) fn explained(self, explain: Option<Explain>) -> Self {
-        let Fault::Internal(error) = &self.0 else {
+    pub(crate) fn explained(self, explain: Option<ErrorExplainer>) -> Self {
+        let FailureKind::Internal(error) = &self.0 else {
             return self;
         };
         let Some((message, hint)) = explain.and_then(|explain| explain(error.as_ref())) else {
@@ -148,22 +148,24 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     fn from(error: E) -> Self {
-        Self(Fault::Internal(Box::new(error)))
+        Self(FailureKind::Internal(Box::new(error)))
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Fault::Caller(mistake) => match &mistake.hint {
+            FailureKind::Caller(mistake) => match &mistake.hint {
                 Some(hint) => write!(f, "{} ({hint})", mistake.message),
                 None => f.write_str(&mistake.message),
             },
-            Fault::Refused(message) => f.write_str(message),
-            Fault::NotFound(what) => write!(f, "nothing is called `{what}`"),
-            Fault::MissingCapability(name) => write!(f, "the client did not declare `{name}`"),
-            Fault::NeedsInput(_) => f.write_str("the user has to answer first"),
-            Fault::Internal(error) => write!(f, "internal error: {error}"),
+            FailureKind::Refused(message) => f.write_str(message),
+            FailureKind::NotFound(what) => write!(f, "nothing is called `{what}`"),
+            FailureKind::MissingCapability(name) => {
+                write!(f, "the client did not declare `{name}`")
+            }
+            FailureKind::NeedsInput(_) => f.write_str("the user has to answer first"),
+            FailureKind::Internal(error) => write!(f, "internal error: {error}"),
         }
     }
 }

@@ -15,16 +15,16 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::auth::{Auth, Caller, Lack};
-use crate::call::{Asker, ToolCall, invalid_params};
+use crate::auth::{Auth, Caller, MissingScope};
+use crate::call::{CallerContext, ToolCall, invalid_params};
 use crate::descriptor;
 use crate::error::BuildError;
 use crate::http::budget::ConnectionShare;
-use crate::http::limits::Limits;
+use crate::http::limits::HttpLimits;
 use crate::listeners::{ListenerPermit, ListenerPlaces};
-use crate::message::{Params, Request};
-use crate::observe::{Outcome, Watch};
-use crate::rate::Rates;
+use crate::message::{RpcParams, RpcRequest};
+use crate::observe::{CallRecorder, CallStatus};
+use crate::rate::CallRateLimiter;
 use crate::reply::{AnswerMeter, Reply, ReplyTransport};
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
@@ -40,26 +40,26 @@ const LISTEN_BYTES: usize = 16 * 1024;
 
 /// Answers requests for one app.
 #[derive(Clone)]
-pub(crate) struct Exchange {
+pub(crate) struct RequestDispatcher {
     pub(crate) app: App,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<HttpLimits>,
     pub(crate) auth: Option<Auth>,
     listeners: Arc<ListenerPlaces>,
     /// The listeners of one connection, where it carries many messages.
     own_listeners: Option<Arc<Semaphore>>,
     big_parses: Arc<Semaphore>,
-    rates: Arc<Rates>,
+    rates: Arc<CallRateLimiter>,
 }
 
 /// Too many large bodies are being worked on.
 #[derive(Debug)]
 pub(crate) struct NoTurn;
 
-impl Exchange {
-    pub(crate) fn new(app: App, limits: Arc<Limits>, auth: Option<Auth>) -> Self {
+impl RequestDispatcher {
+    pub(crate) fn new(app: App, limits: Arc<HttpLimits>, auth: Option<Auth>) -> Self {
         let listeners = ListenerPlaces::new(limits.listen_streams);
         let big_parses = Arc::new(Semaphore::new(limits.big_parses));
-        let rates = Arc::new(Rates::new(limits.calls_per_minute));
+        let rates = Arc::new(CallRateLimiter::new(limits.calls_per_minute));
         Self {
             app,
             limits,
@@ -97,7 +97,7 @@ impl Exchange {
     }
 
     /// The answer to a message that is larger than allowed, on every transport.
-    pub(crate) fn oversized(&self, request: &Request<'_>) -> Option<String> {
+    pub(crate) fn oversized(&self, request: &RpcRequest<'_>) -> Option<String> {
         let (what, most) = match request.method.as_ref() {
             "tools/call" => ("a tool call", self.limits.call_bytes),
             "subscriptions/listen" => ("`subscriptions/listen`", LISTEN_BYTES),
@@ -118,8 +118,8 @@ impl Exchange {
         caller: &Caller,
         revision: Revision,
         trace: Option<TraceParent>,
-    ) -> Asker {
-        Asker {
+    ) -> CallerContext {
+        CallerContext {
             caller: caller.clone(),
             revision,
             patience: self.limits.handler,
@@ -128,19 +128,19 @@ impl Exchange {
     }
 
     /// Has whoever watches hear of a call that its transport refused.
-    pub(crate) fn record_refused(&self, params: &Params<'_>, asker: &Asker) {
+    pub(crate) fn record_refused(&self, params: &RpcParams<'_>, asker: &CallerContext) {
         if let Ok(call) = ToolCall::parse(params) {
-            record_outcome(call.record(&self.app, asker), Outcome::Forbidden);
+            record_outcome(call.record(&self.app, asker), CallStatus::Forbidden);
         }
     }
 
     /// What this caller lacks to call a tool; nothing for a tool that is not there.
-    pub(crate) fn missing_scope(&self, caller: &Caller, tool: &str) -> Option<Lack> {
+    pub(crate) fn missing_scope(&self, caller: &Caller, tool: &str) -> Option<MissingScope> {
         let entry = self.app.tool(tool)?;
         match &self.auth {
             Some(auth) => auth.missing_scope(caller, entry.security.as_deref()),
             // `http::serve` does not start like this, but a router can be embedded.
-            None if entry.requires_sign_in() && !caller.is_owner() => Some(Lack::unknown()),
+            None if entry.requires_sign_in() && !caller.is_owner() => Some(MissingScope::unknown()),
             None => None,
         }
     }
@@ -149,8 +149,8 @@ impl Exchange {
     /// count against `share`.
     pub(crate) async fn answer(
         &self,
-        request: &Request<'_>,
-        asker: Asker,
+        request: &RpcRequest<'_>,
+        asker: CallerContext,
         cancel: CancellationToken,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
@@ -158,11 +158,11 @@ impl Exchange {
             "tools/list" => self.tool_list(request, &asker),
             "tools/call" => match self.parse_and_rate_limit(&request.params, &asker) {
                 Ok(Ok(call)) if self.missing_scope(&asker.caller, &call.name).is_some() => {
-                    record_outcome(call.record(&self.app, &asker), Outcome::Forbidden);
+                    record_outcome(call.record(&self.app, &asker), CallStatus::Forbidden);
                     self.forbidden(&asker, &call.name)
                 }
                 Ok(Err((call, wait))) => {
-                    record_outcome(call.record(&self.app, &asker), Outcome::TooSoon);
+                    record_outcome(call.record(&self.app, &asker), CallStatus::TooSoon);
                     ToolCall::rate_limited(&self.app, &asker, wait)
                 }
                 Ok(Ok(call)) if self.must_stream(&call) => {
@@ -188,8 +188,8 @@ impl Exchange {
     /// Reads a call, and counts it; the inner error has how long its caller has to wait.
     fn parse_and_rate_limit(
         &self,
-        params: &Params<'_>,
-        asker: &Asker,
+        params: &RpcParams<'_>,
+        asker: &CallerContext,
     ) -> Result<Result<ToolCall, (ToolCall, Duration)>, RpcError> {
         let call = ToolCall::parse(params)?;
         let counted = self
@@ -206,7 +206,7 @@ impl Exchange {
     }
 
     /// A call that needs signing in, or more than was granted, in the words that ChatGPT acts upon.
-    fn forbidden(&self, asker: &Asker, tool: &str) -> Result<String, RpcError> {
+    fn forbidden(&self, asker: &CallerContext, tool: &str) -> Result<String, RpcError> {
         let lack = self.missing_scope(&asker.caller, tool);
         let challenge = self
             .auth
@@ -216,7 +216,11 @@ impl Exchange {
         ToolCall::forbidden(&self.app, asker, challenge.unwrap_or_default())
     }
 
-    fn tool_list(&self, request: &Request<'_>, asker: &Asker) -> Result<String, RpcError> {
+    fn tool_list(
+        &self,
+        request: &RpcRequest<'_>,
+        asker: &CallerContext,
+    ) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
             return Err(invalid_params(
                 "this list has one page; call it without a `cursor`",
@@ -263,7 +267,7 @@ impl Exchange {
     /// A place to listen, for a request that does.
     fn listener(
         &self,
-        request: &Request<'_>,
+        request: &RpcRequest<'_>,
         caller: &Caller,
     ) -> Result<Option<ListenerPermit>, RpcError> {
         if request.method != "subscriptions/listen" {
@@ -276,8 +280,8 @@ impl Exchange {
     /// Runs a request on rmcp: a service of its own, for this one message, without a session.
     async fn run_on_rmcp(
         &self,
-        request: &Request<'_>,
-        (asker, call): (Asker, Option<ToolCall>),
+        request: &RpcRequest<'_>,
+        (asker, call): (CallerContext, Option<ToolCall>),
         cancel: CancellationToken,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
@@ -299,7 +303,7 @@ impl Exchange {
             owner: share.budget().slot(&asker.caller),
             share: Arc::clone(share),
         });
-        let served = crate::handler::Served::new(self.app.clone(), asker, call);
+        let served = crate::handler::RmcpService::new(self.app.clone(), asker, call);
         let (transport, messages) = ReplyTransport::new(message, meter);
         let running = serve_directly_with_ct(served, transport, peer, cancel.clone());
         let (work, kept) = oneshot::channel();
@@ -311,22 +315,22 @@ impl Exchange {
             drop(kept);
         });
         let reply = messages.reply(cancel.drop_guard(), listener, work).await;
-        reply.unwrap_or_else(|| whole_reply(request, Err(internal(&Unanswered))))
+        reply.unwrap_or_else(|| whole_reply(request, Err(internal(&NoAnswerError))))
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the service ended without an answer")]
-struct Unanswered;
+struct NoAnswerError;
 
 /// Tells whoever watches that a call has ended before it began.
-fn record_outcome(watch: Option<Watch>, outcome: Outcome) {
+fn record_outcome(watch: Option<CallRecorder>, outcome: CallStatus) {
     if let Some(mut watch) = watch {
         watch.outcome = outcome;
     }
 }
 
-fn whole_reply(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {
+fn whole_reply(request: &RpcRequest<'_>, outcome: Result<String, RpcError>) -> Reply {
     match outcome {
         Ok(result) => Reply::Whole(result_answer(&request.id, result), None),
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),
@@ -335,7 +339,10 @@ fn whole_reply(request: &Request<'_>, outcome: Result<String, RpcError>) -> Repl
 
 /// rmcp learns the revision of a legacy request only from what the handshake left behind. There
 /// is no handshake behind a stateless request, so its result is stated here.
-fn peer(asker: &Asker, request: &Request<'_>) -> Option<rmcp::model::InitializeRequestParams> {
+fn peer(
+    asker: &CallerContext,
+    request: &RpcRequest<'_>,
+) -> Option<rmcp::model::InitializeRequestParams> {
     if request.method == "initialize" {
         return None;
     }

@@ -35,13 +35,13 @@ const MAX_URL_CHARS: usize = 8 * 1024;
 
 impl<'de> Deserialize<'de> for FileParam {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(FileParamVisitor)
     }
 }
 
-struct Either;
+struct FileParamVisitor;
 
-impl<'de> Visitor<'de> for Either {
+impl<'de> Visitor<'de> for FileParamVisitor {
     type Value = FileParam;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,13 +59,13 @@ impl<'de> Visitor<'de> for Either {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileParam, A::Error> {
         #[derive(Deserialize)]
-        struct Object {
+        struct FileParamObject {
             file_id: String,
             download_url: Option<String>,
             mime_type: Option<String>,
             file_name: Option<String>,
         }
-        let object = Object::deserialize(MapAccessDeserializer::new(map))?;
+        let object = FileParamObject::deserialize(MapAccessDeserializer::new(map))?;
         checked(FileParam {
             id: object.file_id,
             download_url: object.download_url,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::locale;
-use crate::request::Meta;
+use crate::request::RequestMeta;
 use crate::revision::Revision;
 
 /// The name under which hosts and servers say that they know widgets.
@@ -61,7 +61,7 @@ pub(crate) fn discover_result(info: ServerConfig) -> Value {
 
 /// The app's language for whoever greets it, if both sides have named theirs.
 pub(crate) fn negotiated_locale(app: &App, meta: &impl serde::Serialize) -> Option<String> {
-    let meta = Meta::new(serde_json::value::to_raw_value(meta).ok());
+    let meta = RequestMeta::new(serde_json::value::to_raw_value(meta).ok());
     let get = |key: &str| meta.get(key);
     locale::requested_locale(get)?;
     app.inner().locales.pick(get).map(str::to_owned)

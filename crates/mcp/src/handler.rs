@@ -28,40 +28,40 @@ use tokio::sync::broadcast;
 use tracing::{Instrument as _, Span};
 
 use crate::app::App;
-use crate::call::{Asker, ToolCall, invalid_params, run_guarded};
-use crate::changes::Change;
+use crate::call::{CallerContext, ToolCall, invalid_params, run_guarded};
+use crate::changes::ChangeEvent;
 use crate::complete::Completer;
-use crate::error::{Failure, Fault};
+use crate::error::{Failure, FailureKind};
 use crate::greeting;
 use crate::locale::LOCALE;
-use crate::observe::{self, Watch, What};
-use crate::request::{Context, Meta, Round, WayBack};
+use crate::observe::{self, CallKind, CallRecorder};
+use crate::request::{Context, InputRound, NotificationChannel, RequestMeta};
 use crate::result::{SERVER_INFO, TextForm, rpc_error};
-use crate::shelf::Found;
+use crate::shelf::ResourceMatch;
 
-type Outcome<T> = Result<T, ErrorData>;
+type RpcResult<T> = Result<T, ErrorData>;
 
 /// What rmcp drives: tool calls are answered here, because a result with members beside the
 /// standard ones does not fit rmcp's type; everything else goes through its `ServerHandler`.
-pub(crate) struct Served {
-    handler: Handler,
+pub(crate) struct RmcpService {
+    handler: RmcpHandler,
     call: Mutex<Option<ToolCall>>,
     /// The span of the request; rmcp works in tasks of its own.
     span: Span,
 }
 
-struct Handler {
+struct RmcpHandler {
     app: App,
-    asker: Asker,
+    asker: CallerContext,
     /// Subscribed before the client learns that it is, so that no change falls in between.
-    listening: Mutex<Option<broadcast::Receiver<Change>>>,
+    listening: Mutex<Option<broadcast::Receiver<ChangeEvent>>>,
 }
 
-impl Served {
-    pub(crate) fn new(app: App, asker: Asker, call: Option<ToolCall>) -> Self {
+impl RmcpService {
+    pub(crate) fn new(app: App, asker: CallerContext, call: Option<ToolCall>) -> Self {
         let listening = Mutex::new(Some(app.inner().changes.subscribe()));
         Self {
-            handler: Handler {
+            handler: RmcpHandler {
                 app,
                 asker,
                 listening,
@@ -71,7 +71,7 @@ impl Served {
         }
     }
 
-    async fn call_tool(&self, context: RequestContext<RoleServer>) -> Outcome<ServerResult> {
+    async fn call_tool(&self, context: RequestContext<RoleServer>) -> RpcResult<ServerResult> {
         let Some(call) = self
             .call
             .lock()
@@ -81,7 +81,7 @@ impl Served {
             return Err(invalid_params("the parameters of `tools/call` do not fit").into());
         };
         let progress = context.meta.get_progress_token();
-        let back = WayBack {
+        let back = NotificationChannel {
             peer: context.peer.clone(),
             progress,
         };
@@ -95,12 +95,12 @@ impl Served {
     }
 }
 
-impl Service<RoleServer> for Served {
+impl Service<RoleServer> for RmcpService {
     async fn handle_request(
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
-    ) -> Outcome<ServerResult> {
+    ) -> RpcResult<ServerResult> {
         if matches!(request, ClientRequest::CallToolRequest(_)) {
             return self.call_tool(context).await;
         }
@@ -111,7 +111,7 @@ impl Service<RoleServer> for Served {
         &self,
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
-    ) -> Outcome<()> {
+    ) -> RpcResult<()> {
         self.handler
             .handle_notification(notification, context)
             .await
@@ -126,13 +126,13 @@ impl Service<RoleServer> for Served {
     }
 }
 
-impl Handler {
+impl RmcpHandler {
     fn modern(&self) -> bool {
         self.asker.revision.is_modern()
     }
 
     /// Our JSON as rmcp's type, with the members that 2026-07-28 adds to every cacheable result.
-    fn result<T: DeserializeOwned>(&self, mut value: Value, ttl_ms: Option<u64>) -> Outcome<T> {
+    fn result<T: DeserializeOwned>(&self, mut value: Value, ttl_ms: Option<u64>) -> RpcResult<T> {
         if let Some(object) = value.as_object_mut().filter(|_| self.modern()) {
             object.insert("resultType".to_owned(), "complete".into());
             let server = &self.app.inner().identity.wire;
@@ -150,7 +150,7 @@ impl Handler {
         key: &str,
         items: impl Iterator<Item = Value>,
         page: Option<PaginatedRequestParams>,
-    ) -> Outcome<T> {
+    ) -> RpcResult<T> {
         if page.and_then(|page| page.cursor).is_some() {
             return Err(
                 invalid_params("this list has one page; call it without a `cursor`").into(),
@@ -160,13 +160,13 @@ impl Handler {
         self.result(json!({key: items}), Some(self.app.inner().cache.list_ms))
     }
 
-    fn context(&self, context: &RequestContext<RoleServer>, round: Round) -> Context {
+    fn context(&self, context: &RequestContext<RoleServer>, round: InputRound) -> Context {
         Context {
             caller: self.asker.caller.clone(),
             revision: self.asker.revision,
-            meta: Meta::new(raw(&context.meta)),
+            meta: RequestMeta::new(raw(&context.meta)),
             cancel: context.ct.clone(),
-            back: Some(WayBack {
+            back: Some(NotificationChannel {
                 peer: context.peer.clone(),
                 progress: context.meta.get_progress_token(),
             }),
@@ -181,24 +181,24 @@ impl Handler {
         &self,
         request: ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Outcome<ReadResourceResponse> {
+    ) -> RpcResult<ReadResourceResponse> {
         let round = input_round(request.input_responses, request.request_state);
         let context = self.context(context, round);
         let (inner, uri) = (self.app.inner(), request.uri);
         let ttl = Some(inner.cache.list_ms);
         let found = match inner.shelf.find(&uri) {
-            Some(Found::One(resource)) => {
+            Some(ResourceMatch::One(resource)) => {
                 self.run_handler(resource.read(&uri, context), ttl).await?
             }
-            Some(Found::OfPattern(template, vars)) => {
+            Some(ResourceMatch::OfPattern(template, vars)) => {
                 self.run_handler(template.read(&uri, vars, context), ttl)
                     .await?
             }
             None => return Err(rpc_error(Failure::not_found(uri)).into()),
         };
         Ok(match found {
-            Asked::Done(result) => ReadResourceResponse::Complete(result),
-            Asked::Ask(ask) => ReadResourceResponse::InputRequired(ask),
+            HandlerReply::Done(result) => ReadResourceResponse::Complete(result),
+            HandlerReply::Ask(ask) => ReadResourceResponse::InputRequired(ask),
         })
     }
 
@@ -207,11 +207,11 @@ impl Handler {
         &self,
         work: impl Future<Output = Result<Value, Failure>>,
         ttl_ms: Option<u64>,
-    ) -> Outcome<Asked<T>> {
+    ) -> RpcResult<HandlerReply<T>> {
         match run_guarded(self.asker.patience, work).await? {
-            Ok(value) => Ok(Asked::Done(self.result(value, ttl_ms)?)),
-            Err(Failure(Fault::NeedsInput(ask))) => serde_json::from_value(ask.into_result())
-                .map(Asked::Ask)
+            Ok(value) => Ok(HandlerReply::Done(self.result(value, ttl_ms)?)),
+            Err(Failure(FailureKind::NeedsInput(ask))) => serde_json::from_value(ask.into_result())
+                .map(HandlerReply::Ask)
                 .map_err(|error| rpc_error(error.into()).into()),
             Err(failure) => Err(rpc_error(failure).into()),
         }
@@ -219,12 +219,12 @@ impl Handler {
 }
 
 /// Either an answer or a question back.
-enum Asked<T> {
+enum HandlerReply<T> {
     Done(T),
     Ask(rmcp::model::InputRequiredResult),
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for RmcpHandler {
     fn get_info(&self) -> ServerConfig {
         greeting::server_config(&self.app, self.modern())
     }
@@ -233,7 +233,7 @@ impl ServerHandler for Handler {
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Outcome<InitializeResult> {
+    ) -> RpcResult<InitializeResult> {
         let mut result = self.negotiate_initialize(&request)?;
         if let Some(locale) = greeting::negotiated_locale(&self.app, &context.meta) {
             let meta = result.meta.get_or_insert_default();
@@ -243,7 +243,7 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
-    async fn discover(&self, context: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
+    async fn discover(&self, context: RequestContext<RoleServer>) -> RpcResult<DiscoverResult> {
         let result = greeting::discover_result(ServerHandler::get_info(self));
         let ttl = Some(self.app.inner().cache.discover_ms);
         let mut result: DiscoverResult = self.result(result, ttl)?;
@@ -260,7 +260,7 @@ impl ServerHandler for Handler {
         &self,
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<ListResourcesResult> {
+    ) -> RpcResult<ListResourcesResult> {
         self.list(
             "resources",
             self.app.inner().shelf.listed_resources().map(|r| r.wire()),
@@ -272,7 +272,7 @@ impl ServerHandler for Handler {
         &self,
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<ListResourceTemplatesResult> {
+    ) -> RpcResult<ListResourceTemplatesResult> {
         self.list(
             "resourceTemplates",
             self.app.inner().shelf.templates.iter().map(|t| t.wire()),
@@ -284,17 +284,19 @@ impl ServerHandler for Handler {
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Outcome<ReadResourceResponse> {
-        let what = (What::Resource, "resources/read");
+    ) -> RpcResult<ReadResourceResponse> {
+        let what = (CallKind::Resource, "resources/read");
         let sent = (raw(&json!({"uri": request.uri})), raw(&context.meta));
-        let mut watch = Watch::new(&self.app, what, sent, &self.asker);
+        let mut watch = CallRecorder::new(&self.app, what, sent, &self.asker);
         let uri = request.uri.clone();
         let answer = self.read(request, &context).await;
         if let Some(watch) = &mut watch {
             watch.outcome = match &answer {
-                Ok(_) => observe::Outcome::Done,
-                Err(error) if error.code == ErrorCode::INTERNAL_ERROR => observe::Outcome::Failed,
-                Err(_) => observe::Outcome::Mistaken,
+                Ok(_) => observe::CallStatus::Done,
+                Err(error) if error.code == ErrorCode::INTERNAL_ERROR => {
+                    observe::CallStatus::Failed
+                }
+                Err(_) => observe::CallStatus::Mistaken,
             };
             watch.touched = answer.iter().map(|_| uri.clone()).collect();
         }
@@ -305,7 +307,7 @@ impl ServerHandler for Handler {
         &self,
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<ListPromptsResult> {
+    ) -> RpcResult<ListPromptsResult> {
         self.list(
             "prompts",
             self.app.inner().prompts.iter().map(|p| p.wire()),
@@ -317,7 +319,7 @@ impl ServerHandler for Handler {
         &self,
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Outcome<GetPromptResponse> {
+    ) -> RpcResult<GetPromptResponse> {
         let prompts = &self.app.inner().prompts;
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == request.name) else {
             return Err(invalid_params(format!("there is no prompt `{}`", request.name)).into());
@@ -330,8 +332,8 @@ impl ServerHandler for Handler {
                 .run_handler(prompt.get(arguments, context), None)
                 .await?
             {
-                Asked::Done(result) => GetPromptResponse::Complete(result),
-                Asked::Ask(ask) => GetPromptResponse::InputRequired(ask),
+                HandlerReply::Done(result) => GetPromptResponse::Complete(result),
+                HandlerReply::Ask(ask) => GetPromptResponse::InputRequired(ask),
             },
         )
     }
@@ -340,7 +342,7 @@ impl ServerHandler for Handler {
         &self,
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<CompleteResult> {
+    ) -> RpcResult<CompleteResult> {
         let inner = self.app.inner();
         let completers = match &request.r#ref {
             Reference::Prompt(to) => inner
@@ -368,8 +370,8 @@ impl ServerHandler for Handler {
             }
         };
         match self.run_handler(work, None).await? {
-            Asked::Done(result) => Ok(result),
-            Asked::Ask(_) => Err(invalid_params("a completion cannot ask the user").into()),
+            HandlerReply::Done(result) => Ok(result),
+            HandlerReply::Ask(_) => Err(invalid_params("a completion cannot ask the user").into()),
         }
     }
 
@@ -377,7 +379,7 @@ impl ServerHandler for Handler {
         &self,
         _: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<()> {
+    ) -> RpcResult<()> {
         // Accepted and not kept: the next request may reach another replica.
         if self.modern() || !self.app.inner().logging {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
@@ -389,7 +391,7 @@ impl ServerHandler for Handler {
         &self,
         _: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<()> {
+    ) -> RpcResult<()> {
         Ok(())
     }
 
@@ -397,7 +399,7 @@ impl ServerHandler for Handler {
         &self,
         _: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<()> {
+    ) -> RpcResult<()> {
         Ok(())
     }
 
@@ -408,7 +410,7 @@ impl ServerHandler for Handler {
         Some(requested.clone())
     }
 
-    async fn listen(&self, subscription: SubscriptionContext) -> Outcome<()> {
+    async fn listen(&self, subscription: SubscriptionContext) -> RpcResult<()> {
         let taken = self
             .listening
             .lock()
@@ -442,7 +444,7 @@ impl ServerHandler for Handler {
         &self,
         request: CustomRequest,
         _: RequestContext<RoleServer>,
-    ) -> Outcome<CustomResult> {
+    ) -> RpcResult<CustomResult> {
         // rmcp takes a known method with parameters that do not fit for an unknown method.
         const KNOWN: [&str; 9] = [
             CallToolRequestMethod::VALUE,
@@ -467,26 +469,28 @@ impl ServerHandler for Handler {
     }
 }
 
-fn is_subscribed(accepted: &SubscriptionFilter, change: &Change) -> bool {
+fn is_subscribed(accepted: &SubscriptionFilter, change: &ChangeEvent) -> bool {
     match change {
-        Change::Tools => accepted.tools_list_changed == Some(true),
-        Change::Prompts => accepted.prompts_list_changed == Some(true),
-        Change::Resources => accepted.resources_list_changed == Some(true),
-        Change::Resource(uri) => accepted
+        ChangeEvent::Tools => accepted.tools_list_changed == Some(true),
+        ChangeEvent::Prompts => accepted.prompts_list_changed == Some(true),
+        ChangeEvent::Resources => accepted.resources_list_changed == Some(true),
+        ChangeEvent::Resource(uri) => accepted
             .resource_subscriptions
             .as_ref()
             .is_some_and(|uris| uris.contains(uri)),
     }
 }
 
-fn notification(change: Change) -> ServerNotification {
+fn notification(change: ChangeEvent) -> ServerNotification {
     match change {
-        Change::Tools => ServerNotification::ToolListChangedNotification(Default::default()),
-        Change::Prompts => ServerNotification::PromptListChangedNotification(Default::default()),
-        Change::Resources => {
+        ChangeEvent::Tools => ServerNotification::ToolListChangedNotification(Default::default()),
+        ChangeEvent::Prompts => {
+            ServerNotification::PromptListChangedNotification(Default::default())
+        }
+        ChangeEvent::Resources => {
             ServerNotification::ResourceListChangedNotification(Default::default())
         }
-        Change::Resource(uri) => ServerNotification::ResourceUpdatedNotification(
+        ChangeEvent::Resource(uri) => ServerNotification::ResourceUpdatedNotification(
             ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri)),
         ),
     }
@@ -495,9 +499,9 @@ fn notification(change: Change) -> ServerNotification {
 fn input_round(
     responses: Option<std::collections::BTreeMap<String, Value>>,
     state: Option<String>,
-) -> Round {
+) -> InputRound {
     let responses = responses.map(|all| all.into_iter().collect::<Map<_, _>>());
-    Round { responses, state }
+    InputRound { responses, state }
 }
 
 fn raw(meta: &impl serde::Serialize) -> Option<Box<RawValue>> {

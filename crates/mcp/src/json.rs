@@ -9,7 +9,7 @@ use crate::rpc::to_text;
 const BLOCK: usize = 32;
 
 /// What JSON is written onto: a text, or [`Data`].
-pub trait Ink {
+pub trait JsonSink {
     /// Any JSON.
     fn json(&mut self, json: &str);
 
@@ -21,7 +21,7 @@ pub trait Ink {
     fn quotes(&mut self, json: &str, quoted: &str);
 }
 
-impl Ink for String {
+impl JsonSink for String {
     #[inline]
     fn json(&mut self, json: &str) {
         self.push_str(json);
@@ -43,12 +43,12 @@ impl Ink for String {
 /// A result holds its data both ways. Who writes them together need not look for quotes in what was just
 /// written.
 #[derive(Debug, Clone, Default)]
-pub struct Data {
+pub struct EscapedJson {
     pub(crate) text: String,
     pub(crate) quoted: String,
 }
 
-impl Data {
+impl EscapedJson {
     /// No JSON yet, with room for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
@@ -71,7 +71,7 @@ impl Data {
     }
 }
 
-impl Ink for Data {
+impl JsonSink for EscapedJson {
     #[inline]
     fn json(&mut self, json: &str) {
         self.text.push_str(json);
@@ -109,7 +109,7 @@ impl JsonObject {
     }
 }
 
-impl<I: Ink> JsonObject<I> {
+impl<I: JsonSink> JsonObject<I> {
     /// An object without members behind what was written before: [`end`](Self::end) gives both. A list of many
     /// objects is written in one piece this way.
     #[must_use]
@@ -175,7 +175,7 @@ impl<I: Ink> JsonObject<I> {
 }
 
 /// Writes a text as it stands between the quotes of a JSON string.
-fn escape(text: &str, out: &mut impl Ink) {
+fn escape(text: &str, out: &mut impl JsonSink) {
     let mut rest = text;
     loop {
         // What has to be escaped is ASCII, so that a stretch ends between two characters.
@@ -288,7 +288,7 @@ mod tests {
                 let mut out = String::new();
                 escape(&text, &mut out);
                 assert_eq!(format!("\"{out}\""), to_text(&text));
-                let mut data = Data::default();
+                let mut data = EscapedJson::default();
                 escape(&text, &mut data);
                 assert_eq!(data.text, out);
                 assert_eq!(format!("\"{}\"", data.quoted), to_text(&out));
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn data_is_the_same_json_twice() {
-        let mut data = Data::with_capacity(9);
+        let mut data = EscapedJson::with_capacity(9);
         data.push("[");
         let mut object = JsonObject::append_to(data);
         object.text("a\"b", "c\\d");

@@ -65,29 +65,30 @@ mod trace;
 mod widget;
 
 pub use app::{App, AppBuilder, Icon};
-pub use ask::Ask;
+pub use ask::Elicitation;
 pub use auth::server as sign_in;
 pub use auth::{
-    Algorithm, ApiKey, ApiKeys, Auth, AuthBuilder, AuthError, Authorities, BadAuthorities, Caller,
-    Demand, Denied, Grant, Issuer, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, Network, Reach,
+    ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
+    AuthRequirement, Caller, CertificateAuthorities, InvalidAuthorities, Issuer, IssuerNetwork,
+    IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, SignatureAlgorithm,
 };
-pub use changes::Changes;
+pub use changes::ChangeNotifier;
 pub use complete::Completer;
-pub use content::{Content, ResourceText};
-pub use descriptor::{Audience, Descriptor, Hints, Security};
-pub use error::{BuildError, Explain, Failure};
+pub use content::{ContentBlock, ResourceText};
+pub use descriptor::{Security, ToolAnnotations, ToolAudience, ToolDescriptor};
+pub use error::{BuildError, ErrorExplainer, Failure};
 pub use file::FileParam;
-pub use json::{Data, JsonObject};
-pub use observe::{Called, MAX_TOUCHED, Observer, Outcome, What};
-pub use prompt::{Arguments, Prompt, PromptMessage, Role};
-pub use request::{Context, Level};
-pub use resource::{Body, Resource, ResourceTemplate, Vars};
+pub use json::{EscapedJson, JsonObject};
+pub use observe::{CallKind, CallObserver, CallRecord, CallStatus, MAX_TOUCHED};
+pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptRole};
+pub use request::{Context, LogLevel};
+pub use resource::{Resource, ResourceBody, ResourceTemplate, TemplateVars};
 pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
-pub use told::{Location, Pseudonym, Told};
+pub use told::{ClientHints, Pseudonym, UserLocation};
 pub use tool::Tool;
 pub use trace::{REQUEST_SPAN, SPANS, TraceParent};
-pub use widget::{Permission, Widget, claude_domain};
+pub use widget::{Widget, WidgetPermission, claude_domain};
 
 /// The guides' examples compile, or the tests fail.
 #[cfg(doctest)]

@@ -15,15 +15,15 @@ const MAX_TAG: usize = 64;
 
 /// The languages of an app, the one for everyone else first.
 #[derive(Debug, Clone)]
-pub(crate) struct Locales(Arc<[String]>);
+pub(crate) struct AppLocales(Arc<[String]>);
 
-impl Default for Locales {
+impl Default for AppLocales {
     fn default() -> Self {
         Self(Arc::new([]))
     }
 }
 
-impl Locales {
+impl AppLocales {
     pub(crate) fn new(tags: Vec<String>) -> Result<Self, BuildError> {
         match tags.iter().find(|tag| !is_tag(tag)) {
             Some(bad) => Err(BuildError::Locale(bad.clone())),
@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     fn picked(locales: &[&str], meta: &Value) -> Option<String> {
-        let locales = Locales::new(locales.iter().map(|&tag| tag.to_owned()).collect()).unwrap();
+        let locales = AppLocales::new(locales.iter().map(|&tag| tag.to_owned()).collect()).unwrap();
         locales.pick(|key| meta.get(key)).map(str::to_owned)
     }
 
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_language_nobody_can_ask_for_does_not_build() {
         for bad in ["", "en_US", "englishlanguage", "de-", &"a-".repeat(40)] {
-            let error = Locales::new(vec![bad.to_owned()]).err();
+            let error = AppLocales::new(vec![bad.to_owned()]).err();
             assert_eq!(error, Some(BuildError::Locale(bad.to_owned())));
         }
     }

@@ -14,32 +14,32 @@ use crate::rpc::RpcError;
 
 /// One JSON-RPC message, still borrowing the bytes it came in.
 #[derive(Debug)]
-pub(crate) enum Message<'a> {
-    Request(Request<'a>),
-    Notification(Notification<'a>),
+pub(crate) enum RpcMessage<'a> {
+    Request(RpcRequest<'a>),
+    Notification(RpcNotification<'a>),
     /// An answer to a request that this server never sends.
     Response,
 }
 
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct RpcRequest<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: Cow<'a, str>,
-    pub(crate) params: Params<'a>,
+    pub(crate) params: RpcParams<'a>,
     /// The whole message as it was received, for the general path.
     pub(crate) raw: &'a str,
 }
 
 #[derive(Debug)]
-pub(crate) struct Notification<'a> {
+pub(crate) struct RpcNotification<'a> {
     pub(crate) method: Cow<'a, str>,
-    pub(crate) params: Params<'a>,
+    pub(crate) params: RpcParams<'a>,
 }
 
 /// The members of `params` that routing looks at; each method reads the rest itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Params<'a> {
+pub(crate) struct RpcParams<'a> {
     #[serde(rename = "_meta", borrow, default)]
     pub(crate) meta: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -60,7 +60,7 @@ pub(crate) struct Params<'a> {
     pub(crate) request_id: Option<&'a RawValue>,
 }
 
-impl Params<'_> {
+impl RpcParams<'_> {
     /// A member that is a JSON string, or nothing.
     pub(crate) fn string(member: Option<&RawValue>) -> Option<String> {
         serde_json::from_str(member?.get()).ok()
@@ -69,13 +69,13 @@ impl Params<'_> {
 
 /// What a body holds: one message, or the batch that only 2025-03-26 allows.
 #[derive(Debug)]
-pub(crate) enum Body<'a> {
+pub(crate) enum RpcBody<'a> {
     One(&'a str),
     Batch(Vec<&'a RawValue>),
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RpcEnvelope<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -100,7 +100,7 @@ pub(crate) fn split(
     bytes: &[u8],
     max_depth: usize,
     max_batch: usize,
-) -> Result<Body<'_>, RpcError> {
+) -> Result<RpcBody<'_>, RpcError> {
     let text = std::str::from_utf8(bytes).map_err(|_| RpcError::parse("the body is not UTF-8"))?;
     let text = text.trim_matches(|c: char| matches!(c, ' ' | '\t' | '\r' | '\n'));
     if text.is_empty() {
@@ -112,7 +112,7 @@ pub(crate) fn split(
         )));
     }
     if !text.starts_with('[') {
-        return Ok(Body::One(text));
+        return Ok(RpcBody::One(text));
     }
     let items: Vec<&RawValue> = serde_json::from_str(text)
         .map_err(|error| RpcError::parse(format!("the body is not JSON: {error}")))?;
@@ -121,30 +121,30 @@ pub(crate) fn split(
         n if n > max_batch => Err(RpcError::invalid_request(format!(
             "the batch has {n} messages, the limit is {max_batch}"
         ))),
-        _ => Ok(Body::Batch(items)),
+        _ => Ok(RpcBody::Batch(items)),
     }
 }
 
 /// Why a message could not be read, with its id whenever that could be.
 #[derive(Debug)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadableMessage {
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
 
 /// Parses one message.
-pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
+pub(crate) fn parse(text: &str) -> Result<RpcMessage<'_>, Box<UnreadableMessage>> {
     // A derived reader takes an array too, for the members in their order. To every other reader of a batch such
     // an array is no message.
     if text.starts_with('[') {
-        return Err(Box::new(Unread {
+        return Err(Box::new(UnreadableMessage {
             id: None,
             error: RpcError::invalid_request("the message is not a JSON-RPC object"),
         }));
     }
-    let parsed: Result<Envelope<'_>, _> = serde_json::from_str(text);
+    let parsed: Result<RpcEnvelope<'_>, _> = serde_json::from_str(text);
     let envelope = parsed.map_err(|error| {
-        Box::new(Unread {
+        Box::new(UnreadableMessage {
             id: None,
             error: parse_error(&error),
         })
@@ -153,7 +153,7 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
     let known = id.clone().flatten();
     let refuse = |message: &'static str| {
         let error = RpcError::invalid_request(message);
-        Err(Box::new(Unread {
+        Err(Box::new(UnreadableMessage {
             id: known.clone(),
             error,
         }))
@@ -166,13 +166,13 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
     }
     let Some(method) = envelope.method else {
         return if envelope.result.is_some() || envelope.error.is_some() {
-            Ok(Message::Response)
+            Ok(RpcMessage::Response)
         } else {
             refuse("`method` is missing")
         };
     };
     let params = match envelope.params.map(RawValue::get) {
-        None => Params::default(),
+        None => RpcParams::default(),
         Some(raw) if raw.starts_with('{') => match serde_json::from_str(raw) {
             Ok(params) => params,
             Err(_) => return refuse("`params` repeats a key"),
@@ -180,13 +180,13 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
         Some(_) => return refuse("`params` must be an object"),
     };
     Ok(match known {
-        Some(id) => Message::Request(Request {
+        Some(id) => RpcMessage::Request(RpcRequest {
             id,
             method,
             params,
             raw: text,
         }),
-        None => Message::Notification(Notification { method, params }),
+        None => RpcMessage::Notification(RpcNotification { method, params }),
     })
 }
 
@@ -256,12 +256,12 @@ mod tests {
     #[test]
     fn requests_notifications_and_answers_are_told_apart() {
         let request = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{}}}"#;
-        assert!(matches!(parse(request), Ok(Message::Request(r)) if r.method == "tools/list"));
+        assert!(matches!(parse(request), Ok(RpcMessage::Request(r)) if r.method == "tools/list"));
         let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        assert!(matches!(parse(note), Ok(Message::Notification(_))));
+        assert!(matches!(parse(note), Ok(RpcMessage::Notification(_))));
         assert!(matches!(
             parse(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
-            Ok(Message::Response)
+            Ok(RpcMessage::Response)
         ));
     }
 

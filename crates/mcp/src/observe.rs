@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::call::Asker;
-use crate::request::Meta;
+use crate::call::CallerContext;
+use crate::request::RequestMeta;
 use crate::trace::TraceParent;
 
 /// The most things that an answer says to be about; a list of results has at most a hundred.
@@ -24,16 +24,19 @@ const MAX_SAID_BYTES: usize = 256;
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// Somebody who hears of every call to a tool and of every resource that is read, once, when that has ended.
-pub trait Observer: Send + Sync + 'static {
+pub trait CallObserver: Send + Sync + 'static {
     /// Takes note of a call. It is waited for, so it must not wait for anything itself.
-    fn on_call(&self, call: &Called<'_>);
+    fn on_call(&self, call: &CallRecord<'_>);
 }
 
 /// Two who both hear of every call.
-pub(crate) struct Both(pub(crate) Arc<dyn Observer>, pub(crate) Arc<dyn Observer>);
+pub(crate) struct ObserverPair(
+    pub(crate) Arc<dyn CallObserver>,
+    pub(crate) Arc<dyn CallObserver>,
+);
 
-impl Observer for Both {
-    fn on_call(&self, call: &Called<'_>) {
+impl CallObserver for ObserverPair {
+    fn on_call(&self, call: &CallRecord<'_>) {
         self.0.on_call(call);
         self.1.on_call(call);
     }
@@ -41,7 +44,7 @@ impl Observer for Both {
 
 /// What was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum CallKind {
     /// A tool.
     Tool,
     /// A resource, which was read.
@@ -52,7 +55,7 @@ pub enum What {
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallStatus {
     /// With an answer.
     Done,
     /// With an answer that says what is wrong about the call.
@@ -69,9 +72,9 @@ pub enum Outcome {
 
 /// A call that has ended.
 #[derive(Debug)]
-pub struct Called<'c> {
+pub struct CallRecord<'c> {
     /// What was called.
-    pub what: What,
+    pub what: CallKind,
     /// The name of the tool, as it was called; for anything else what it is called in the protocol.
     pub tool: &'c str,
     /// What was sent to it, as JSON.
@@ -83,7 +86,7 @@ pub struct Called<'c> {
     /// The `traceparent` that came with the call, if it is one: in its `_meta`, or else as a header.
     pub trace: Option<TraceParent>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CallStatus,
     /// What the answer is about, as [the tool said](crate::Answer::touched).
     pub touched: &'c [String],
     /// How long it took.
@@ -91,26 +94,26 @@ pub struct Called<'c> {
 }
 
 /// A call on its way. It is told when this is dropped, so that none is missed.
-pub(crate) struct Watch {
-    observer: Arc<dyn Observer>,
-    what: What,
+pub(crate) struct CallRecorder {
+    observer: Arc<dyn CallObserver>,
+    what: CallKind,
     tool: String,
     arguments: Option<Box<RawValue>>,
     caller: Caller,
-    meta: Meta,
+    meta: RequestMeta,
     trace: Option<TraceParent>,
     start: Instant,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallStatus,
     pub(crate) touched: Vec<String>,
 }
 
-impl Watch {
+impl CallRecorder {
     /// Begins to watch a call with these arguments and this `_meta`, where somebody wants to hear of it.
     pub(crate) fn new(
         app: &App,
-        (what, name): (What, &str),
+        (what, name): (CallKind, &str),
         (arguments, meta): (Option<Box<RawValue>>, Option<Box<RawValue>>),
-        asker: &Asker,
+        asker: &CallerContext,
     ) -> Option<Self> {
         Some(Self {
             observer: app.inner().observer.clone()?,
@@ -118,21 +121,21 @@ impl Watch {
             tool: name.to_owned(),
             arguments,
             caller: asker.caller.clone(),
-            meta: Meta::new(meta),
+            meta: RequestMeta::new(meta),
             trace: asker.trace,
             start: Instant::now(),
-            outcome: Outcome::Abandoned,
+            outcome: CallStatus::Abandoned,
             touched: Vec::new(),
         })
     }
 }
 
-impl Drop for Watch {
+impl Drop for CallRecorder {
     fn drop(&mut self) {
         let client = self.meta.get(CLIENT).and_then(|client| client.get("name"));
         let named = self.meta.get(TraceParent::NAME).and_then(Value::as_str);
         let trace = named.and_then(TraceParent::parse).or(self.trace);
-        self.observer.on_call(&Called {
+        self.observer.on_call(&CallRecord {
             what: self.what,
             tool: bounded_prefix(&self.tool),
             arguments: self.arguments.as_deref().map_or("{}", RawValue::get),
@@ -156,7 +159,7 @@ fn bounded_prefix(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for CallRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watch({})", self.tool)
     }

@@ -10,15 +10,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::complete::Completer;
-use crate::content::Content;
+use crate::content::ContentBlock;
 use crate::error::Failure;
 use crate::request::Context;
 
 /// The arguments a user gave, by name.
-pub type Arguments = BTreeMap<String, String>;
+pub type PromptArguments = BTreeMap<String, String>;
 
-type Render = Arc<
-    dyn Fn(Arguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, Failure>>
+type PromptRenderer = Arc<
+    dyn Fn(PromptArguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, Failure>>
         + Send
         + Sync,
 >;
@@ -29,13 +29,13 @@ pub struct Prompt {
     pub(crate) name: String,
     title: String,
     description: String,
-    arguments: Vec<Argument>,
+    arguments: Vec<PromptArgument>,
     pub(crate) completers: BTreeMap<String, Completer>,
-    render: Render,
+    render: PromptRenderer,
 }
 
 #[derive(Clone, Serialize)]
-struct Argument {
+struct PromptArgument {
     name: String,
     description: String,
     required: bool,
@@ -44,7 +44,7 @@ struct Argument {
 /// Who says a message of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum PromptRole {
     /// The person.
     User,
     /// The model.
@@ -55,17 +55,17 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptMessage {
     /// Who says it.
-    pub role: Role,
+    pub role: PromptRole,
     /// What is said.
-    pub content: Content,
+    pub content: ContentBlock,
 }
 
 impl PromptMessage {
     /// A message of the user.
     #[must_use]
-    pub const fn user(content: Content) -> Self {
+    pub const fn user(content: ContentBlock) -> Self {
         Self {
-            role: Role::User,
+            role: PromptRole::User,
             content,
         }
     }
@@ -81,7 +81,7 @@ impl Prompt {
         render: F,
     ) -> Self
     where
-        F: Fn(Arguments, Context) -> R + Send + Sync + 'static,
+        F: Fn(PromptArguments, Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Vec<PromptMessage>, Failure>> + Send + 'static,
     {
         Self {
@@ -115,7 +115,7 @@ impl Prompt {
 
     fn argument(mut self, name: &str, description: &str, required: bool) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
-        self.arguments.push(Argument {
+        self.arguments.push(PromptArgument {
             name,
             description,
             required,
@@ -137,7 +137,7 @@ impl Prompt {
         given: Map<String, Value>,
         context: Context,
     ) -> Result<Value, Failure> {
-        let mut arguments = Arguments::new();
+        let mut arguments = PromptArguments::new();
         for (name, value) in given {
             let Value::String(text) = value else {
                 return Err(Failure::refused(format!(
@@ -150,7 +150,7 @@ impl Prompt {
             .arguments
             .iter()
             .find(|a| a.required && !arguments.contains_key(&a.name));
-        if let Some(Argument { name, .. }) = missing {
+        if let Some(PromptArgument { name, .. }) = missing {
             return Err(Failure::refused(format!("argument `{name}` is missing")));
         }
         let messages = (self.render)(arguments, context).await?;

@@ -17,25 +17,25 @@ use crate::told::Pseudonym;
 const MAX_CALLERS: usize = 10_000;
 
 /// Counts calls. Each process counts for itself: nothing is shared, and nothing has to be.
-pub(crate) struct Rates {
+pub(crate) struct CallRateLimiter {
     /// Calls a minute, and at most as many at once; none counts for nothing.
     per_minute: u32,
-    buckets: Mutex<HashMap<Key, Bucket>>,
+    buckets: Mutex<HashMap<RateLimitKey, TokenBucket>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum RateLimitKey {
     Caller(String),
     Subject(Pseudonym),
 }
 
 /// What is left of a caller's minute, as of a moment.
-struct Bucket {
+struct TokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Rates {
+impl CallRateLimiter {
     pub(crate) fn new(per_minute: u32) -> Self {
         Self {
             per_minute,
@@ -54,8 +54,8 @@ impl Rates {
         if self.per_minute == 0 {
             return Ok(());
         }
-        let verified = caller.key().map(|key| Key::Caller(key.to_owned()));
-        let Some(key) = verified.or_else(|| subject().map(Key::Subject)) else {
+        let verified = caller.key().map(|key| RateLimitKey::Caller(key.to_owned()));
+        let Some(key) = verified.or_else(|| subject().map(RateLimitKey::Subject)) else {
             return Ok(());
         };
         let most = f64::from(self.per_minute);
@@ -63,7 +63,7 @@ impl Rates {
         if buckets.len() >= MAX_CALLERS && !buckets.contains_key(&key) {
             evict_buckets(&mut buckets, most, now);
         }
-        let bucket = buckets.entry(key).or_insert(Bucket {
+        let bucket = buckets.entry(key).or_insert(TokenBucket {
             left: most,
             at: now,
         });
@@ -77,7 +77,7 @@ impl Rates {
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     fn left_at(&self, most: f64, now: Instant) -> f64 {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left + passed * most / 60.0).min(most)
@@ -86,7 +86,7 @@ impl Bucket {
 
 /// Makes room: who has everything left is as good as forgotten, and if that is not enough, the half
 /// that has most left is too.
-fn evict_buckets(buckets: &mut HashMap<Key, Bucket>, most: f64, now: Instant) {
+fn evict_buckets(buckets: &mut HashMap<RateLimitKey, TokenBucket>, most: f64, now: Instant) {
     buckets.retain(|_, bucket| bucket.left_at(most, now) < most);
     if buckets.len() < MAX_CALLERS {
         return;
@@ -109,7 +109,7 @@ mod tests {
         subject(&serde_json::json!({"openai/subject": name}).to_string())
     }
 
-    fn takes(rates: &Rates, name: &str, now: Instant) -> bool {
+    fn takes(rates: &CallRateLimiter, name: &str, now: Instant) -> bool {
         rates
             .take(&Caller::anonymous(), || named(name), now)
             .is_ok()
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_subject_has_a_minute_of_its_own() {
-        let (rates, start) = (Rates::new(60), Instant::now());
+        let (rates, start) = (CallRateLimiter::new(60), Instant::now());
         assert!((0..60).all(|_| takes(&rates, "a", start)));
         let wait = rates
             .take(&Caller::anonymous(), || named("a"), start)
@@ -134,15 +134,15 @@ mod tests {
     #[tokio::test]
     async fn without_a_name_or_a_rate_nobody_is_counted() {
         let now = Instant::now();
-        let rates = Rates::new(1);
+        let rates = CallRateLimiter::new(1);
         assert!((0..10).all(|_| rates.take(&Caller::anonymous(), || None, now).is_ok()));
-        let none = Rates::new(0);
+        let none = CallRateLimiter::new(0);
         assert!((0..10).all(|_| takes(&none, "a", now)));
     }
 
     #[tokio::test]
     async fn somebody_verified_is_counted_whatever_the_host_says() {
-        let (rates, now) = (Rates::new(2), Instant::now());
+        let (rates, now) = (CallRateLimiter::new(2), Instant::now());
         let caller = |subject: &str| {
             Caller::verified("i", subject, None, Default::default(), Default::default())
         };
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_memory_has_a_bound_and_the_greedy_stay_in_it() {
-        let (rates, now) = (Rates::new(2), Instant::now());
+        let (rates, now) = (CallRateLimiter::new(2), Instant::now());
         assert!(takes(&rates, "greedy", now) && takes(&rates, "greedy", now));
         for n in 0..MAX_CALLERS + 1 {
             assert!(takes(&rates, &n.to_string(), now));

@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
-use crate::locale::{self, Locales};
+use crate::locale::{self, AppLocales};
 use crate::observe::MAX_TOUCHED;
 use crate::revision::Revision;
-use crate::told::Told;
+use crate::told::ClientHints;
 
 /// The key of a modern request's capabilities; ChatGPT sends it on older revisions too.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -32,38 +32,38 @@ const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub struct Context {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
-    pub(crate) meta: Meta,
+    pub(crate) meta: RequestMeta,
     pub(crate) cancel: CancellationToken,
-    pub(crate) back: Option<WayBack>,
-    pub(crate) round: Round,
+    pub(crate) back: Option<NotificationChannel>,
+    pub(crate) round: InputRound,
     pub(crate) prose: bool,
-    pub(crate) locales: Locales,
+    pub(crate) locales: AppLocales,
     /// Whether somebody hears of the call when it has ended.
     pub(crate) watched: bool,
 }
 
 /// The request's `_meta`, parsed only when somebody looks.
 #[derive(Debug, Default)]
-pub(crate) struct Meta {
+pub(crate) struct RequestMeta {
     raw: Option<Box<RawValue>>,
     parsed: OnceLock<Map<String, Value>>,
 }
 
 /// The answers of an earlier round of questions; see [`Ask`](crate::Ask).
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct InputRound {
     pub(crate) responses: Option<Map<String, Value>>,
     pub(crate) state: Option<String>,
 }
 
 /// The stream on which notifications about this request travel.
 #[derive(Debug)]
-pub(crate) struct WayBack {
+pub(crate) struct NotificationChannel {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) progress: Option<ProgressToken>,
 }
 
-impl Meta {
+impl RequestMeta {
     pub(crate) fn new(raw: Option<Box<RawValue>>) -> Self {
         Self {
             raw,
@@ -121,8 +121,8 @@ impl Context {
 
     /// What the host told about the user, for wording and counting.
     #[must_use]
-    pub fn client_hints(&self) -> Told {
-        Told::of(|key| self.meta.get(key))
+    pub fn client_hints(&self) -> ClientHints {
+        ClientHints::of(|key| self.meta.get(key))
     }
 
     /// True when the client said, with this request, that it has a capability.
@@ -158,7 +158,7 @@ impl Context {
 
     /// Tells the client how far the work is. Does nothing when the client did not ask.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(WayBack {
+        let Some(NotificationChannel {
             peer,
             progress: Some(token),
         }) = &self.back
@@ -175,14 +175,14 @@ impl Context {
 
     /// Sends a log message to the client: always below 2026-07-28, from there on only when the
     /// request asked for that level.
-    pub async fn log(&self, level: Level, data: impl Into<Value>) {
-        let Some(WayBack { peer, .. }) = &self.back else {
+    pub async fn log(&self, level: LogLevel, data: impl Into<Value>) {
+        let Some(NotificationChannel { peer, .. }) = &self.back else {
             return;
         };
         let asked = self
             .meta(LOG_LEVEL)
             .and_then(Value::as_str)
-            .and_then(Level::parse);
+            .and_then(LogLevel::parse);
         let wanted = match asked {
             Some(least) => level >= least,
             None => !self.revision.is_modern(),
@@ -204,7 +204,7 @@ impl Context {
 
 /// How loud a log message is, quietest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     /// For the developer.
     Debug,
     /// For the record.
@@ -215,7 +215,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl LogLevel {
     /// Eight levels exist on the wire; those above `error` ask for errors alone.
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
@@ -228,13 +228,13 @@ impl Level {
     }
 }
 
-impl From<Level> for LoggingLevel {
-    fn from(level: Level) -> Self {
+impl From<LogLevel> for LoggingLevel {
+    fn from(level: LogLevel) -> Self {
         match level {
-            Level::Debug => Self::Debug,
-            Level::Info => Self::Info,
-            Level::Warning => Self::Warning,
-            Level::Error => Self::Error,
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warning => Self::Warning,
+            LogLevel::Error => Self::Error,
         }
     }
 }

@@ -14,37 +14,41 @@ use crate::request::Context;
 
 /// What reading a resource gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum ResourceBody {
     /// Text.
     Text(String),
     /// Bytes, as base64.
     Base64(String),
 }
 
-type Read = Arc<dyn Fn(Vars, Context) -> BoxFuture<'static, Result<Body, Failure>> + Send + Sync>;
+type ResourceReader = Arc<
+    dyn Fn(TemplateVars, Context) -> BoxFuture<'static, Result<ResourceBody, Failure>>
+        + Send
+        + Sync,
+>;
 
 /// The variables of a template, by name.
-pub type Vars = BTreeMap<String, String>;
+pub type TemplateVars = BTreeMap<String, String>;
 
 /// Something a client can read at a fixed address.
 #[derive(Clone)]
 pub struct Resource {
     pub(crate) uri: String,
-    about: About,
-    read: Read,
+    about: ResourceInfo,
+    read: ResourceReader,
 }
 
 /// Something a client can read at every address of a pattern, such as `docs://page/{id}`.
 #[derive(Clone)]
 pub struct ResourceTemplate {
     pub(crate) pattern: String,
-    about: About,
-    read: Read,
+    about: ResourceInfo,
+    read: ResourceReader,
     pub(crate) completers: BTreeMap<String, Completer>,
 }
 
 #[derive(Clone)]
-struct About {
+struct ResourceInfo {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -52,7 +56,7 @@ struct About {
     meta: Map<String, Value>,
 }
 
-impl About {
+impl ResourceInfo {
     fn new(name: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -81,10 +85,10 @@ impl About {
     }
 
     /// What was read, with everything the list says about it: hosts look at the one or the other.
-    fn contents(&self, uri: &str, body: Body) -> Value {
+    fn contents(&self, uri: &str, body: ResourceBody) -> Value {
         let (key, value) = match body {
-            Body::Text(text) => ("text", text),
-            Body::Base64(blob) => ("blob", blob),
+            ResourceBody::Text(text) => ("text", text),
+            ResourceBody::Base64(blob) => ("blob", blob),
         };
         let mut item = json!({"uri": uri, "mimeType": self.mime_type, key: value});
         if let Some(item) = item.as_object_mut().filter(|_| !self.meta.is_empty()) {
@@ -101,7 +105,7 @@ impl Resource {
         uri: impl Into<String>,
         name: impl Into<String>,
         mime_type: impl Into<String>,
-        body: Body,
+        body: ResourceBody,
     ) -> Self {
         Self::new(uri, name, mime_type, move |_| {
             std::future::ready(Ok(body.clone()))
@@ -118,11 +122,11 @@ impl Resource {
     ) -> Self
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Body, Failure>> + Send + 'static,
+        R: Future<Output = Result<ResourceBody, Failure>> + Send + 'static,
     {
         Self {
             uri: uri.into(),
-            about: About::new(name, mime_type),
+            about: ResourceInfo::new(name, mime_type),
             read: Arc::new(move |_, context| read(context).boxed()),
         }
     }
@@ -154,7 +158,7 @@ impl Resource {
 
     /// Reads it for whoever asked for `uri`, which may be an address of earlier days.
     pub(crate) async fn read(&self, uri: &str, context: Context) -> Result<Value, Failure> {
-        let body = (self.read)(Vars::new(), context).await?;
+        let body = (self.read)(TemplateVars::new(), context).await?;
         Ok(self.about.contents(uri, body))
     }
 }
@@ -169,12 +173,12 @@ impl ResourceTemplate {
         read: F,
     ) -> Self
     where
-        F: Fn(Vars, Context) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Body, Failure>> + Send + 'static,
+        F: Fn(TemplateVars, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ResourceBody, Failure>> + Send + 'static,
     {
         Self {
             pattern: pattern.into(),
-            about: About::new(name, mime_type),
+            about: ResourceInfo::new(name, mime_type),
             read: Arc::new(move |vars, context| read(vars, context).boxed()),
             completers: BTreeMap::new(),
         }
@@ -205,14 +209,14 @@ impl ResourceTemplate {
         self.about.wire("uriTemplate", &self.pattern)
     }
 
-    pub(crate) fn matches(&self, uri: &str) -> Option<Vars> {
+    pub(crate) fn matches(&self, uri: &str) -> Option<TemplateVars> {
         match_pattern(&self.pattern, uri)
     }
 
     pub(crate) async fn read(
         &self,
         uri: &str,
-        vars: Vars,
+        vars: TemplateVars,
         context: Context,
     ) -> Result<Value, Failure> {
         let body = (self.read)(vars, context).await?;
@@ -222,8 +226,8 @@ impl ResourceTemplate {
 
 /// Matches without a regular expression: each variable runs to the next literal, so that the time
 /// is linear whatever the address looks like.
-pub(crate) fn match_pattern(pattern: &str, uri: &str) -> Option<Vars> {
-    let mut vars = Vars::new();
+pub(crate) fn match_pattern(pattern: &str, uri: &str) -> Option<TemplateVars> {
+    let mut vars = TemplateVars::new();
     let (mut pattern, mut rest) = (pattern, uri);
     while let Some((literal, tail)) = pattern.split_once('{') {
         rest = rest.strip_prefix(literal)?;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::content::Content;
-use crate::error::{Failure, Fault, Mistake};
+use crate::content::ContentBlock;
+use crate::error::{CallerError, Failure, FailureKind};
 use crate::json::{JsonObject, escape_json};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -20,7 +20,7 @@ use crate::rpc::RpcError;
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
     pub(crate) output: T,
-    pub(crate) content: Option<Vec<Content>>,
+    pub(crate) content: Option<Vec<ContentBlock>>,
     pub(crate) meta: Map<String, Value>,
     pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
     pub(crate) touched: Vec<String>,
@@ -51,12 +51,12 @@ impl<T> Answer<T> {
     /// Replaces the text by one of your own.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
-        self.content([Content::text(text)])
+        self.content([ContentBlock::text(text)])
     }
 
     /// Replaces the text by items of your own.
     #[must_use]
-    pub fn content(mut self, items: impl IntoIterator<Item = Content>) -> Self {
+    pub fn content(mut self, items: impl IntoIterator<Item = ContentBlock>) -> Self {
         self.content = Some(items.into_iter().collect());
         self
     }
@@ -106,13 +106,13 @@ pub enum TextForm {
 
 /// An answer without its type: data already serialized, once.
 #[derive(Debug)]
-pub(crate) struct Payloads {
+pub(crate) struct ResultPayloads {
     /// JSON text.
     pub(crate) structured: Option<String>,
     /// The same as it stands between quotes, where it was written along.
     pub(crate) quoted: Option<String>,
     /// Without items of its own, the text is the JSON of the data.
-    pub(crate) content: Option<Vec<Content>>,
+    pub(crate) content: Option<Vec<ContentBlock>>,
     pub(crate) meta: Map<String, Value>,
     /// Members of `_meta` that are JSON already.
     pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
@@ -123,14 +123,14 @@ pub(crate) struct Payloads {
 
 /// How results look for one request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct ResultFormat {
     pub(crate) revision: Revision,
     pub(crate) dual: DualFormat,
 }
 
-impl Shape {
+impl ResultFormat {
     /// A finished result as JSON text.
-    pub(crate) fn done(self, mut payloads: Payloads, server: &Value) -> String {
+    pub(crate) fn done(self, mut payloads: ResultPayloads, server: &Value) -> String {
         let mirror = match self.dual {
             DualFormat::Always => true,
             DualFormat::Never => false,
@@ -171,14 +171,14 @@ impl Shape {
 
     /// A failure: a result that the model can read, or the protocol error that answers instead.
     pub(crate) fn failed(self, failure: Failure, server: &Value) -> Result<String, RpcError> {
-        let Mistake {
+        let CallerError {
             message,
             hint,
             data,
             mut meta,
         } = match failure.0 {
-            Fault::Caller(mistake) => *mistake,
-            Fault::NeedsInput(ask) => return self.elicitation_result(*ask),
+            FailureKind::Caller(mistake) => *mistake,
+            FailureKind::NeedsInput(ask) => return self.elicitation_result(*ask),
             other => return Err(rpc_error(Failure(other))),
         };
         let text = hint.map_or_else(
@@ -190,7 +190,7 @@ impl Shape {
         if let Some(kind) = self.result_type() {
             result.json("resultType", kind);
         }
-        result.json("content", &[Content::text(text)]);
+        result.json("content", &[ContentBlock::text(text)]);
         if let Some(data) = data {
             result.json("structuredContent", &data);
         }
@@ -199,7 +199,7 @@ impl Shape {
         Ok(result.end())
     }
 
-    fn elicitation_result(self, ask: crate::Ask) -> Result<String, RpcError> {
+    fn elicitation_result(self, ask: crate::Elicitation) -> Result<String, RpcError> {
         if self.revision.is_modern() {
             return Ok(ask.into_result().to_string());
         }
@@ -241,11 +241,11 @@ pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The `results` of the data, or the data itself as the only result.
 fn results_of(structured: &str) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
-    struct Results<'a> {
+    struct ResultsMember<'a> {
         #[serde(borrow)]
         results: Option<&'a RawValue>,
     }
-    let found: Results<'_> = serde_json::from_str(structured).ok()?;
+    let found: ResultsMember<'_> = serde_json::from_str(structured).ok()?;
     found.results.map_or_else(
         || RawValue::from_string(format!("[{structured}]")).ok(),
         |results| Some(results.to_owned()),
@@ -258,21 +258,23 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
     const RESOURCE_NOT_FOUND: i32 = -32002;
     const MISSING_CAPABILITY: i32 = -32021;
     match failure.0 {
-        Fault::Caller(mistake) => {
-            let Mistake { message, hint, .. } = *mistake;
+        FailureKind::Caller(mistake) => {
+            let CallerError { message, hint, .. } = *mistake;
             let text = hint.map_or_else(|| message.clone(), |hint| format!("{message}: {hint}"));
             RpcError::new(INVALID_PARAMS, text)
         }
-        Fault::Refused(message) => RpcError::new(INVALID_PARAMS, message),
-        Fault::NotFound(uri) => RpcError::new(RESOURCE_NOT_FOUND, format!("nothing is at `{uri}`"))
-            .with_data(serde_json::json!({"uri": uri})),
-        Fault::MissingCapability(name) => RpcError::new(
+        FailureKind::Refused(message) => RpcError::new(INVALID_PARAMS, message),
+        FailureKind::NotFound(uri) => {
+            RpcError::new(RESOURCE_NOT_FOUND, format!("nothing is at `{uri}`"))
+                .with_data(serde_json::json!({"uri": uri}))
+        }
+        FailureKind::MissingCapability(name) => RpcError::new(
             MISSING_CAPABILITY,
             format!("this call needs a client with the `{name}` capability"),
         )
         .with_data(serde_json::json!({"requiredCapabilities": {name: {}}})),
-        Fault::NeedsInput(_) => RpcError::invalid_request("this request cannot ask the user"),
-        Fault::Internal(error) => internal(error.as_ref()),
+        FailureKind::NeedsInput(_) => RpcError::invalid_request("this request cannot ask the user"),
+        FailureKind::Internal(error) => internal(error.as_ref()),
     }
 }
 
@@ -307,8 +309,8 @@ fn reference() -> String {
 mod tests {
     use super::*;
 
-    fn payloads(json: &str) -> Payloads {
-        Payloads {
+    fn payloads(json: &str) -> ResultPayloads {
+        ResultPayloads {
             structured: Some(json.to_owned()),
             quoted: None,
             content: None,
@@ -320,7 +322,7 @@ mod tests {
     }
 
     fn done(revision: Revision, dual: DualFormat, json: &str) -> Value {
-        let shape = Shape { revision, dual };
+        let shape = ResultFormat { revision, dual };
         serde_json::from_str(&shape.done(payloads(json), &Value::Null)).unwrap()
     }
 

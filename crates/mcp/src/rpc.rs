@@ -32,13 +32,13 @@ impl RpcError {
     /// The whole answer around this error; the id is left out when it could not be read.
     pub(crate) fn answer(&self, id: Option<&RequestId>) -> String {
         #[derive(Serialize)]
-        struct Answer<'a> {
+        struct RpcErrorResponse<'a> {
             jsonrpc: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             id: Option<&'a RequestId>,
             error: &'a RpcError,
         }
-        to_text(&Answer {
+        to_text(&RpcErrorResponse {
             jsonrpc: "2.0",
             id,
             error: self,

@@ -4,24 +4,24 @@
 use std::collections::HashSet;
 
 use crate::error::BuildError;
-use crate::resource::{Resource, ResourceTemplate, Vars};
-use crate::widget::{Placed, Widget};
+use crate::resource::{Resource, ResourceTemplate, TemplateVars};
+use crate::widget::{ServedWidget, Widget};
 
 /// The resources of an app.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(crate) struct ResourceRegistry {
     resources: Vec<Resource>,
     pub(crate) templates: Vec<ResourceTemplate>,
-    widgets: Vec<Placed>,
+    widgets: Vec<ServedWidget>,
 }
 
 /// What stands at an address.
-pub(crate) enum Found<'a> {
+pub(crate) enum ResourceMatch<'a> {
     One(&'a Resource),
-    OfPattern(&'a ResourceTemplate, Vars),
+    OfPattern(&'a ResourceTemplate, TemplateVars),
 }
 
-impl Shelf {
+impl ResourceRegistry {
     /// Checks that every address is one, and no two are the same.
     pub(crate) fn new(
         resources: Vec<Resource>,
@@ -29,9 +29,9 @@ impl Shelf {
         widgets: &[Widget],
         app: &str,
     ) -> Result<Self, BuildError> {
-        let widgets: Vec<Placed> = widgets
+        let widgets: Vec<ServedWidget> = widgets
             .iter()
-            .map(|widget| Placed::new(widget, app))
+            .map(|widget| ServedWidget::new(widget, app))
             .collect::<Result<_, _>>()?;
         let shelf = Self {
             resources,
@@ -59,10 +59,10 @@ impl Shelf {
     pub(crate) fn listed_resources(&self) -> impl Iterator<Item = &Resource> {
         self.resources
             .iter()
-            .chain(self.widgets.iter().flat_map(Placed::listed))
+            .chain(self.widgets.iter().flat_map(ServedWidget::listed))
     }
 
-    pub(crate) fn widget(&self, name: &str) -> Option<&Placed> {
+    pub(crate) fn widget(&self, name: &str) -> Option<&ServedWidget> {
         self.widgets.iter().find(|widget| widget.name == name)
     }
 
@@ -71,32 +71,33 @@ impl Shelf {
     }
 
     /// What is at an address now, or has moved from it.
-    pub(crate) fn find(&self, uri: &str) -> Option<Found<'_>> {
+    pub(crate) fn find(&self, uri: &str) -> Option<ResourceMatch<'_>> {
         let one = self.resources.iter().find(|resource| resource.uri == uri);
         if let Some(one) = one.or_else(|| {
             self.widgets
                 .iter()
                 .find_map(|widget| widget.resource_at(uri))
         }) {
-            return Some(Found::One(one));
+            return Some(ResourceMatch::One(one));
         }
         let mut templates = self.templates.iter();
-        templates.find_map(|template| Some(Found::OfPattern(template, template.matches(uri)?)))
+        templates
+            .find_map(|template| Some(ResourceMatch::OfPattern(template, template.matches(uri)?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Body;
+    use crate::resource::ResourceBody;
 
     fn page(uri: &str) -> Resource {
-        Resource::fixed(uri, "a", "text/plain", Body::Text(String::new()))
+        Resource::fixed(uri, "a", "text/plain", ResourceBody::Text(String::new()))
     }
 
     #[test]
     fn addresses_are_absolute_and_their_own() {
-        let of = |resources| Shelf::new(resources, Vec::new(), &[], "a").err();
+        let of = |resources| ResourceRegistry::new(resources, Vec::new(), &[], "a").err();
         assert_eq!(
             of(vec![page("x://a"), page("x://a")]),
             Some(BuildError::Duplicate("x://a".to_owned()))
@@ -106,7 +107,8 @@ mod tests {
             Some(BuildError::Uri("nowhere".to_owned()))
         );
         let widget = Widget::new("w", "W", "W.", "<!doctype html>");
-        let twice = Shelf::new(Vec::new(), Vec::new(), &[widget.clone(), widget], "a").err();
+        let twice =
+            ResourceRegistry::new(Vec::new(), Vec::new(), &[widget.clone(), widget], "a").err();
         assert!(matches!(twice, Some(BuildError::Duplicate(_))));
     }
 }

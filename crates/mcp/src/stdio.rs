@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::conversation::{AnswerSink, Conversation, Receipt, Sender};
-use crate::exchange::Exchange;
+use crate::conversation::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
+use crate::exchange::RequestDispatcher;
 use crate::http::budget::{ByteBudget, ByteReservation, ConnectionShare};
-use crate::http::limits::Limits;
+use crate::http::limits::HttpLimits;
 
 /// How long answers may still take after the client has closed its end.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const QUEUE: usize = 64;
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub async fn serve(app: App, limits: Limits, shutdown: CancellationToken) -> io::Result<()> {
+pub async fn serve(app: App, limits: HttpLimits, shutdown: CancellationToken) -> io::Result<()> {
     run(
         app,
         limits,
@@ -41,7 +41,7 @@ pub async fn serve(app: App, limits: Limits, shutdown: CancellationToken) -> io:
 /// When the output cannot be written.
 pub async fn run<R, W>(
     app: App,
-    limits: Limits,
+    limits: HttpLimits,
     input: R,
     output: W,
     shutdown: CancellationToken,
@@ -62,14 +62,14 @@ where
     };
     // A pipe is one conversation, like a stream.
     let in_flight = vec![Arc::new(Semaphore::new(limits.stream_in_flight))];
-    let exchange = Exchange::new(app, Arc::new(limits), None);
-    let conversation = Conversation::new(exchange, sink, in_flight);
+    let exchange = RequestDispatcher::new(app, Arc::new(limits), None);
+    let conversation = McpConnection::new(exchange, sink, in_flight);
     // Whoever holds the pipes started this process with all of its rights.
-    let owner = Sender {
+    let owner = MessageSender {
         caller: Caller::owner(),
         trace: None,
     };
-    let mut lines = Lines {
+    let mut lines = StdioLineReader {
         input: BufReader::new(input),
         most,
         line: Vec::new(),
@@ -119,32 +119,34 @@ async fn write_answers<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn receive_line(conversation: &Conversation, line: Line, owner: &Sender) {
+async fn receive_line(conversation: &McpConnection, line: StdioLine, owner: &MessageSender) {
     match line {
-        Line::TooLong => conversation.refuse("the line is longer than allowed").await,
-        Line::Whole(line) if line.trim_ascii().is_empty() => {}
-        Line::Whole(line) => match conversation.receive(&line, owner, None).await {
-            Receipt::Taken => {}
-            Receipt::TooLarge(answer) | Receipt::Busy(answer) => conversation.answer(answer).await,
+        StdioLine::TooLong => conversation.refuse("the line is longer than allowed").await,
+        StdioLine::Whole(line) if line.trim_ascii().is_empty() => {}
+        StdioLine::Whole(line) => match conversation.receive(&line, owner, None).await {
+            MessageReceipt::Taken => {}
+            MessageReceipt::TooLarge(answer) | MessageReceipt::Busy(answer) => {
+                conversation.answer(answer).await
+            }
         },
     }
 }
 
-enum Line {
+enum StdioLine {
     Whole(Vec<u8>),
     TooLong,
 }
 
 /// Lines of a bounded length. What is longer is skipped to its end without being kept.
-struct Lines<R> {
+struct StdioLineReader<R> {
     input: BufReader<R>,
     most: usize,
     line: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> StdioLineReader<R> {
     /// The next line. What has been read survives when this is dropped half-way.
-    async fn next(&mut self) -> io::Result<Option<Line>> {
+    async fn next(&mut self) -> io::Result<Option<StdioLine>> {
         loop {
             let chunk = self.input.fill_buf().await?;
             let (end, used) = match chunk.iter().position(|&byte| byte == b'\n') {
@@ -166,9 +168,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let line = std::mem::take(&mut self.line);
             return Ok(Some(if line.len() > self.most {
-                Line::TooLong
+                StdioLine::TooLong
             } else {
-                Line::Whole(line)
+                StdioLine::Whole(line)
             }));
         }
     }

@@ -17,11 +17,11 @@ const MAX_CHARS: usize = 512;
 
 /// What the host told about the user, each of it only perhaps.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Told {
+pub struct ClientHints {
     /// The program in front of the user, for statistics.
     pub user_agent: Option<String>,
     /// Roughly where the user is.
-    pub location: Option<Location>,
+    pub location: Option<UserLocation>,
     /// The user, by a name that means nothing elsewhere.
     pub subject: Option<Pseudonym>,
     /// The conversation.
@@ -32,7 +32,7 @@ pub struct Told {
 
 /// Roughly where the user is, for units, maps and the news of the place.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Location {
+pub struct UserLocation {
     /// The city.
     pub city: Option<String>,
     /// The state or province.
@@ -85,14 +85,14 @@ impl fmt::Debug for Pseudonym {
     }
 }
 
-impl Told {
+impl ClientHints {
     pub(crate) fn of<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Self {
         let name = |key: &str| get(key).and_then(Pseudonym::of);
         Self {
             user_agent: get("openai/userAgent").and_then(text),
             location: get("openai/userLocation")
                 .and_then(Value::as_object)
-                .map(Location::of),
+                .map(UserLocation::of),
             subject: name(SUBJECT),
             session: name("openai/session"),
             organization: name("openai/organization"),
@@ -105,18 +105,18 @@ const SUBJECT: &str = "openai/subject";
 /// The subject alone, of a `_meta` that nobody has parsed yet: it is looked at for every call.
 pub(crate) fn subject(meta: &str) -> Option<Pseudonym> {
     #[derive(Deserialize)]
-    struct Meta {
+    struct SubjectMeta {
         #[serde(rename = "openai/subject")]
         subject: Option<Value>,
     }
     if !meta.contains(SUBJECT) {
         return None;
     }
-    let meta: Meta = serde_json::from_str(meta).ok()?;
+    let meta: SubjectMeta = serde_json::from_str(meta).ok()?;
     Pseudonym::of(&meta.subject?)
 }
 
-impl Location {
+impl UserLocation {
     fn of(members: &Map<String, Value>) -> Self {
         let word = |key: &str| members.get(key).and_then(text);
         let degrees = |key: &str, most: f64| {
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(meta: &Value) -> Told {
-        Told::of(|key| meta.get(key))
+    fn told(meta: &Value) -> ClientHints {
+        ClientHints::of(|key| meta.get(key))
     }
 
     #[test]
@@ -190,15 +190,15 @@ mod tests {
             json!({"openai/userAgent": "a\nb", "openai/subject": "\u{0}"}),
             json!({"openai/userLocation": "Lisbon"}),
         ] {
-            assert_eq!(told(&meta), Told::default(), "{meta}");
+            assert_eq!(told(&meta), ClientHints::default(), "{meta}");
         }
         let odd = json!({"longitude": 181, "latitude": "NaN", "city": ["x"], "country": "inf"});
         let location = told(&json!({"openai/userLocation": odd})).location.unwrap();
         assert_eq!(
             location,
-            Location {
+            UserLocation {
                 country: Some("inf".to_owned()),
-                ..Location::default()
+                ..UserLocation::default()
             }
         );
     }

@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::content::Content;
-use crate::descriptor::{Descriptor, Schemas};
+use crate::content::ContentBlock;
+use crate::descriptor::{ToolDescriptor, ToolSchemas};
 use crate::error::{BuildError, Failure};
-use crate::json::{Data, JsonObject};
+use crate::json::{EscapedJson, JsonObject};
 use crate::request::Context;
-use crate::result::{Answer, Payloads};
+use crate::result::{Answer, ResultPayloads};
 use crate::schema::{InputSchema, OutputForm, OutputSchema};
-use crate::shelf::Shelf;
+use crate::shelf::ResourceRegistry;
 
 /// Something the model can call.
 ///
@@ -32,7 +32,7 @@ pub trait Tool: Send + Sync + 'static {
     type Output: Serialize + JsonSchema + Send;
 
     /// The tool as hosts list it. Asked again whenever the app says that its tools changed.
-    fn descriptor(&self) -> Descriptor;
+    fn descriptor(&self) -> ToolDescriptor;
 
     /// Does the work.
     fn call(
@@ -43,7 +43,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The output as JSON, for a tool whose output is mostly long texts and who writes it faster than
     /// its `Serialize` does (see [`JsonObject`](crate::JsonObject)). It must be what serializing gives.
-    fn json(&self, _output: &Self::Output) -> Option<Data> {
+    fn json(&self, _output: &Self::Output) -> Option<EscapedJson> {
         None
     }
 
@@ -54,15 +54,15 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 /// A tool without its types.
-pub(crate) trait AnyTool: Send + Sync {
-    fn descriptor(&self) -> Descriptor;
-    fn wire(&self, shelf: &Shelf) -> Result<Value, BuildError>;
+pub(crate) trait ErasedTool: Send + Sync {
+    fn descriptor(&self) -> ToolDescriptor;
+    fn wire(&self, shelf: &ResourceRegistry) -> Result<Value, BuildError>;
     fn call<'a>(
         &'a self,
         arguments: &'a str,
         contract: OutputContract,
         context: Context,
-    ) -> BoxFuture<'a, Result<Payloads, Failure>>;
+    ) -> BoxFuture<'a, Result<ResultPayloads, Failure>>;
 }
 
 /// What a tool's descriptor said when the app was built, for the form of its results.
@@ -74,13 +74,13 @@ pub(crate) struct OutputContract {
     pub(crate) has_output_schema: bool,
 }
 
-pub(crate) struct Adapter<T> {
+pub(crate) struct ToolAdapter<T> {
     tool: T,
     input: InputSchema,
     output: OutputSchema,
 }
 
-impl<T: Tool> Adapter<T> {
+impl<T: Tool> ToolAdapter<T> {
     pub(crate) fn new(tool: T) -> Self {
         Self {
             tool,
@@ -90,13 +90,13 @@ impl<T: Tool> Adapter<T> {
     }
 }
 
-impl<T: Tool> AnyTool for Adapter<T> {
-    fn descriptor(&self) -> Descriptor {
+impl<T: Tool> ErasedTool for ToolAdapter<T> {
+    fn descriptor(&self) -> ToolDescriptor {
         self.tool.descriptor()
     }
 
-    fn wire(&self, shelf: &Shelf) -> Result<Value, BuildError> {
-        let schemas = Schemas {
+    fn wire(&self, shelf: &ResourceRegistry) -> Result<Value, BuildError> {
+        let schemas = ToolSchemas {
             input: &self.input.schema,
             output: &self.output,
         };
@@ -108,7 +108,7 @@ impl<T: Tool> AnyTool for Adapter<T> {
         arguments: &'a str,
         contract: OutputContract,
         context: Context,
-    ) -> BoxFuture<'a, Result<Payloads, Failure>> {
+    ) -> BoxFuture<'a, Result<ResultPayloads, Failure>> {
         async move {
             let input = self.read(arguments)?;
             let prose = context.prose;
@@ -121,7 +121,7 @@ impl<T: Tool> AnyTool for Adapter<T> {
 
 /// An output as a result holds it.
 #[derive(Default)]
-struct Erased {
+struct ErasedOutput {
     /// JSON of an object.
     data: Option<String>,
     quoted: Option<String>,
@@ -132,9 +132,9 @@ struct Erased {
 /// A tool that broke what it told hosts about itself.
 #[derive(Debug, thiserror::Error)]
 #[error("the output is no object, though the tool's output schema says so")]
-struct NoObject;
+struct OutputNotObject;
 
-impl<T: Tool> Adapter<T> {
+impl<T: Tool> ToolAdapter<T> {
     fn read(&self, arguments: &str) -> Result<T::Input, Failure> {
         let bad = |error: serde_json::Error| bad_arguments(&error.to_string());
         if !self.input.is_unit {
@@ -154,14 +154,14 @@ impl<T: Tool> Adapter<T> {
         answer: Answer<T::Output>,
         prose: bool,
         contract: OutputContract,
-    ) -> Result<Payloads, Failure> {
-        let Erased { data, quoted, text } =
+    ) -> Result<ResultPayloads, Failure> {
+        let ErasedOutput { data, quoted, text } =
             self.data(&answer.output, contract.has_output_schema)?;
         let words = || prose.then(|| self.tool.prose(&answer.output)).flatten();
         let content = answer
             .content
-            .or_else(|| Some(vec![Content::text(words().or(text)?)]));
-        Ok(Payloads {
+            .or_else(|| Some(vec![ContentBlock::text(words().or(text)?)]));
+        Ok(ResultPayloads {
             structured: data,
             quoted,
             content,
@@ -172,36 +172,36 @@ impl<T: Tool> Adapter<T> {
         })
     }
 
-    fn data(&self, output: &T::Output, has_schema: bool) -> Result<Erased, Failure> {
+    fn data(&self, output: &T::Output, has_schema: bool) -> Result<ErasedOutput, Failure> {
         let form = self.output.form;
         if form == OutputForm::Empty {
-            return Ok(Erased::default());
+            return Ok(ErasedOutput::default());
         }
         let (json, quoted) = match self.tool.json(output) {
-            Some(Data { text, quoted }) => (text, Some(quoted)),
+            Some(EscapedJson { text, quoted }) => (text, Some(quoted)),
             None => (serde_json::to_string(output)?, None),
         };
         let first = json.bytes().next();
         let is_fixed = form == OutputForm::Object || (form == OutputForm::Dynamic && has_schema);
         Ok(match (form, first) {
-            (OutputForm::Object | OutputForm::Dynamic, Some(b'{')) => Erased {
+            (OutputForm::Object | OutputForm::Dynamic, Some(b'{')) => ErasedOutput {
                 data: Some(json),
                 quoted,
                 text: None,
             },
-            _ if is_fixed => return Err(NoObject.into()),
-            (OutputForm::Text | OutputForm::Dynamic, Some(b'"')) => Erased {
+            _ if is_fixed => return Err(OutputNotObject.into()),
+            (OutputForm::Text | OutputForm::Dynamic, Some(b'"')) => ErasedOutput {
                 text: Some(serde_json::from_str(&json)?),
-                ..Erased::default()
+                ..ErasedOutput::default()
             },
-            (OutputForm::Text, _) => Erased {
+            (OutputForm::Text, _) => ErasedOutput {
                 text: Some(json),
-                ..Erased::default()
+                ..ErasedOutput::default()
             },
-            (OutputForm::Dynamic, Some(b'n')) => Erased::default(),
-            _ => Erased {
+            (OutputForm::Dynamic, Some(b'n')) => ErasedOutput::default(),
+            _ => ErasedOutput {
                 data: Some(wrapped(&json)),
-                ..Erased::default()
+                ..ErasedOutput::default()
             },
         })
     }
@@ -228,33 +228,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::descriptor::Hints;
+    use crate::descriptor::ToolAnnotations;
 
     #[derive(serde::Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Input {
+    struct CounterInput {
         /// How many.
         #[expect(dead_code, reason = "only its schema is looked at")]
         count: u32,
     }
 
-    struct Counter(&'static str, &'static str);
+    struct CounterTool(&'static str, &'static str);
 
-    impl Tool for Counter {
-        type Input = Input;
+    impl Tool for CounterTool {
+        type Input = CounterInput;
         type Output = ();
-        fn descriptor(&self) -> Descriptor {
-            Descriptor::new(self.0, self.1, "Counts things.", Hints::WRITES)
+        fn descriptor(&self) -> ToolDescriptor {
+            ToolDescriptor::new(self.0, self.1, "Counts things.", ToolAnnotations::WRITES)
         }
-        async fn call(&self, _: Input, _: Context) -> Result<Answer<()>, Failure> {
+        async fn call(&self, _: CounterInput, _: Context) -> Result<Answer<()>, Failure> {
             Ok(Answer::new(()).text("done"))
         }
     }
 
     #[test]
     fn schemas_are_exact_and_all_hints_are_said() {
-        let tool = Adapter::new(Counter("count", "Count"))
-            .wire(&Shelf::default())
+        let tool = ToolAdapter::new(CounterTool("count", "Count"))
+            .wire(&ResourceRegistry::default())
             .unwrap();
         assert_eq!(
             tool["inputSchema"],
@@ -275,8 +275,9 @@ mod tests {
     #[test]
     fn a_bad_descriptor_does_not_build() {
         let long = "x".repeat(65);
-        let wire =
-            |name: &'static str, title| Adapter::new(Counter(name, title)).wire(&Shelf::default());
+        let wire = |name: &'static str, title| {
+            ToolAdapter::new(CounterTool(name, title)).wire(&ResourceRegistry::default())
+        };
         assert!(wire(Box::leak("x".repeat(64).into_boxed_str()), "t").is_ok());
         for name in ["", "has space", "ümlaut", Box::leak(long.into_boxed_str())] {
             assert!(

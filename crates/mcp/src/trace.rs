@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::request::Meta;
+use crate::request::RequestMeta;
 
 /// The target of the spans that are made here and by tools, for whoever keeps traces. Where nobody listens to it they
 /// cost an atomic read.
@@ -126,7 +126,7 @@ pub(crate) fn request_span(
 }
 
 fn parent_traceparent(header: Option<TraceParent>, meta: Option<&RawValue>) -> Option<String> {
-    let meta = Meta::new(meta.map(ToOwned::to_owned));
+    let meta = RequestMeta::new(meta.map(ToOwned::to_owned));
     let told = meta.get(TraceParent::NAME).and_then(|value| value.as_str());
     let parent = told.and_then(TraceParent::parse).or(header);
     parent.map(|parent| parent.to_string())

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::csp::{self, Domains};
+use crate::csp::{self, WidgetDomains};
 use crate::error::BuildError;
 pub(crate) use html::MAX_HTML_BYTES;
-pub(crate) use place::Placed;
+pub(crate) use place::ServedWidget;
 
 /// The type of a widget for every host of today.
 pub(crate) const MCP_APP: &str = "text/html;profile=mcp-app";
@@ -24,7 +24,7 @@ pub(crate) const SKYBRIDGE: &str = "text/html+skybridge";
 
 /// A browser capability that a widget asks for. A host may refuse it: look before you use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permission {
+pub enum WidgetPermission {
     /// The camera.
     Camera,
     /// The microphone.
@@ -35,7 +35,7 @@ pub enum Permission {
     ClipboardWrite,
 }
 
-impl Permission {
+impl WidgetPermission {
     fn key(self) -> &'static str {
         match self {
             Self::Camera => "camera",
@@ -57,10 +57,10 @@ pub struct Widget {
     pub(crate) name: String,
     title: String,
     description: String,
-    source: Source,
-    domains: Domains,
+    source: WidgetSource,
+    domains: WidgetDomains,
     border: Option<bool>,
-    permissions: Vec<Permission>,
+    permissions: Vec<WidgetPermission>,
     chatgpt_domain: Option<String>,
     connector: Option<String>,
     skybridge: bool,
@@ -68,7 +68,7 @@ pub struct Widget {
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum WidgetSource {
     Text(Cow<'static, str>),
     File(PathBuf),
 }
@@ -87,7 +87,7 @@ impl Widget {
             name.into(),
             title.into(),
             description.into(),
-            Source::Text(html.into()),
+            WidgetSource::Text(html.into()),
         )
     }
 
@@ -105,17 +105,17 @@ impl Widget {
             name.into(),
             title.into(),
             description.into(),
-            Source::File(path.into()),
+            WidgetSource::File(path.into()),
         )
     }
 
-    fn from_source(name: String, title: String, description: String, source: Source) -> Self {
+    fn from_source(name: String, title: String, description: String, source: WidgetSource) -> Self {
         Self {
             name,
             title,
             description,
             source,
-            domains: Domains::default(),
+            domains: WidgetDomains::default(),
             border: None,
             permissions: Vec::new(),
             chatgpt_domain: None,
@@ -170,7 +170,7 @@ impl Widget {
 
     /// A browser capability to ask for.
     #[must_use]
-    pub fn permission(mut self, permission: Permission) -> Self {
+    pub fn permission(mut self, permission: WidgetPermission) -> Self {
         self.permissions.push(permission);
         self
     }
@@ -209,13 +209,13 @@ impl Widget {
 
     /// The origins the widget declares, from which [`csp::policy`] makes a host's policy.
     #[must_use]
-    pub const fn domains(&self) -> &Domains {
+    pub const fn domains(&self) -> &WidgetDomains {
         &self.domains
     }
 
     /// Everything but the page, as it stands in `_meta`.
     fn meta(&self) -> Map<String, Value> {
-        let Domains {
+        let WidgetDomains {
             connect,
             resource,
             frame,
@@ -281,7 +281,7 @@ impl Widget {
                 )));
             }
         }
-        let Domains {
+        let WidgetDomains {
             connect,
             resource,
             frame,
@@ -365,7 +365,7 @@ mod tests {
             .resource_domain("https://cdn.example.com")
             .redirect_domain("https://shop.example.com")
             .chatgpt_domain("https://board.example.com")
-            .permission(Permission::ClipboardWrite);
+            .permission(WidgetPermission::ClipboardWrite);
         assert_eq!(
             Value::Object(widget.meta()),
             json!({

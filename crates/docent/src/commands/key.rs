@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use docent_mcp::{ApiKey, ApiKeys, Grant};
+use docent_mcp::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
 use docent_search::Day;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::settings::By;
 const DAY: u64 = 86_400;
 
 pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem> {
-    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
     match command {
         KeyCommand::Add(new) => add(desk, &keys, new)?,
         KeyCommand::List { json } => list(&keys.list(), *json)?,
@@ -34,11 +34,11 @@ pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(desk: &Desk, keys: &ApiKeys, new: &NewKey) -> Result<(), Problem> {
-    let mut grant = Grant {
+fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
+    let mut grant = ApiKeyGrant {
         name: new.name.clone(),
         scopes: new.scope.clone(),
-        ..Grant::default()
+        ..ApiKeyGrant::default()
     };
     if grant.scopes.is_empty() {
         grant.scopes = desk.settings.auth.scopes.clone();
@@ -70,7 +70,7 @@ fn add(desk: &Desk, keys: &ApiKeys, new: &NewKey) -> Result<(), Problem> {
     Ok(())
 }
 
-fn list(keys: &[ApiKey], as_json: bool) -> Result<(), Problem> {
+fn list(keys: &[ApiKeyInfo], as_json: bool) -> Result<(), Problem> {
     if as_json {
         let keys: Vec<_> = keys
             .iter()
@@ -89,7 +89,7 @@ fn list(keys: &[ApiKey], as_json: bool) -> Result<(), Problem> {
     output::data(&lines.join("\n"))
 }
 
-fn line(key: &ApiKey, now: u64) -> String {
+fn line(key: &ApiKeyInfo, now: u64) -> String {
     let ends = match key.grant.expires {
         None => "never ends".to_owned(),
         Some(at) if at <= now => format!("ended {}", day(at)),

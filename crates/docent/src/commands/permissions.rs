@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
 
 use docent_ingest::ReaderField;
-use docent_mcp::ApiKeys;
-use docent_mcp::sign_in::Users;
+use docent_mcp::ApiKeyStore;
+use docent_mcp::sign_in::UserStore;
 use docent_search::{
     AllowedReaders, DocId, Document, Engine, InventoryEntry, Principal, ReaderIdentity,
 };
@@ -220,14 +220,14 @@ fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
     };
     let claims = &desk.settings.permissions.claims;
     let failed = |error: &dyn std::fmt::Display| Problem::failed(error.to_string());
-    let users = Users::in_dir(&desk.sign_in_dir());
+    let users = UserStore::in_dir(&desk.sign_in_dir());
     if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
         holds.extend(permissions::subject(&user.name));
         holds.extend(user.groups.iter().filter_map(|one| permissions::group(one)));
         holds.extend(user.email.iter().filter_map(|one| permissions::email(one)));
         return Ok(holds);
     }
-    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
+    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
     if let Some(key) = keys.list().into_iter().find(|key| key.grant.name == name) {
         let claim = |name: &str| key.grant.claims.get(name).into_iter().flatten();
         holds.extend(permissions::key(name));

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, serve_routes};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{HttpOptions, serve_routes};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -66,15 +66,15 @@ async fn serve(preview: &Preview, listen: SocketAddr) -> Result<(), Problem> {
             open(&page);
         }
     }
-    let options = Options {
-        limits: Limits {
+    let options = HttpOptions {
+        limits: HttpLimits {
             body_bytes: MAX_BODY,
             handler: PATIENCE,
-            ..Limits::default()
+            ..HttpLimits::default()
         },
         allowed_origins: Vec::new(),
         routes: routes(&Target::Any(preview.url.clone())),
-        ..Options::default()
+        ..HttpOptions::default()
     };
     let served = serve_routes(options, listener, stop).await;
     served.map_err(|error| Problem::failed("the preview stopped").because(error))

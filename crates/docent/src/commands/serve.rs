@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_mcp::{Auth, Observer, http, stdio};
+use docent_mcp::{Auth, CallObserver, http, stdio};
 use docent_search::{EmbeddedEngine, Engine, EngineStatus, SearchError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -173,7 +173,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     let app = app
         .build()
         .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
-    let watched = audit.clone().map(|audit| audit as Arc<dyn Observer>);
+    let watched = audit.clone().map(|audit| audit as Arc<dyn CallObserver>);
     let mut options = options(desk, &knowledge, standing.clone(), watched);
     options.auth = auth;
     options.tls = tls;
@@ -241,8 +241,8 @@ fn options(
     desk: &Desk,
     knowledge: &Arc<Knowledge>,
     standing: Arc<Standing>,
-    observer: Option<Arc<dyn Observer>>,
-) -> http::Options {
+    observer: Option<Arc<dyn CallObserver>>,
+) -> http::HttpOptions {
     let server = &desk.settings.server;
     let knowledge = knowledge.clone();
     let mut routes = Vec::new();
@@ -255,7 +255,7 @@ fn options(
         let own = preview::routes(&preview::Target::Own);
         routes.extend(own.into_iter().map(http::Route::open));
     }
-    http::Options {
+    http::HttpOptions {
         allowed_hosts: server.allow_hosts.clone(),
         allowed_origins: server.allow_origins.clone(),
         public_url: server.public_url.as_ref().map(ToString::to_string),
@@ -273,7 +273,7 @@ fn options(
 }
 
 /// The certificate that the settings name, if they name one.
-fn tls(files: &TlsFiles) -> Result<Option<http::Tls>, Problem> {
+fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, Problem> {
     let (certificate, key) = match (&files.certificate, &files.key) {
         (None, None) => return Ok(None),
         (Some(certificate), Some(key)) => (certificate, key),
@@ -287,17 +287,19 @@ fn tls(files: &TlsFiles) -> Result<Option<http::Tls>, Problem> {
             return Err(problem.hint("TLS needs the file of a certificate and that of its key"));
         }
     };
-    let bad = |error: http::BadCertificate| {
+    let bad = |error: http::CertificateError| {
         let hint = error.hint();
         Problem::failed(error.to_string()).hint(hint).because(error)
     };
-    http::Tls::load(certificate, key).map(Some).map_err(bad)
+    http::ServerTls::load(certificate, key)
+        .map(Some)
+        .map_err(bad)
 }
 
 /// Where OpenAI looks for the proof that the address is the owner's: the token alone, as plain text.
 fn challenge(token: String) -> http::Route {
     let route = http::Route::get("/.well-known/openai-apps-challenge", move |_| {
-        let page = http::Page::new(200, "text/plain; charset=utf-8", token.clone());
+        let page = http::RouteResponse::new(200, "text/plain; charset=utf-8", token.clone());
         std::future::ready(Ok(page))
     });
     route.open()

@@ -4,7 +4,8 @@ use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 
 use docent_mcp::sign_in::{
-    BadPassword, MAX_PASSWORD_BYTES, User, UserError, Users, hash_password, new_password,
+    MAX_PASSWORD_BYTES, PasswordError, UserAccount, UserError, UserStore, hash_password,
+    new_password,
 };
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::problem::Problem;
 
 pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Problem> {
     let dir = desk.sign_in_dir();
-    let users = Users::in_dir(&dir);
+    let users = UserStore::in_dir(&dir);
     match command {
         UserCommand::List { json } => list(&users, *json)?,
         UserCommand::Remove { name } => {
@@ -28,7 +29,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
         UserCommand::Add(new) => {
             place::make_around(&dir)?;
             let password = Password::of(new.stdin)?;
-            let user = User {
+            let user = UserAccount {
                 name: new.name.clone(),
                 email: new.email.clone(),
                 groups: new.group.clone(),
@@ -53,7 +54,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(users: &Users, as_json: bool) -> Result<(), Problem> {
+fn list(users: &UserStore, as_json: bool) -> Result<(), Problem> {
     let users = users.list().map_err(problem)?;
     if as_json {
         let shown: Vec<_> = users
@@ -66,7 +67,7 @@ fn list(users: &Users, as_json: bool) -> Result<(), Problem> {
         output::say("nobody can sign in yet; add somebody with `docent user add NAME`");
         return Ok(());
     }
-    let line = |user: &User| {
+    let line = |user: &UserAccount| {
         let email = user.email.as_deref().unwrap_or_default();
         format!("{}\t{email}\t{}", user.name, user.groups.join(","))
     };
@@ -109,7 +110,7 @@ impl Password {
     }
 }
 
-fn unhashed(error: BadPassword) -> Problem {
+fn unhashed(error: PasswordError) -> Problem {
     Problem::usage(error.to_string()).hint("leave `--stdin` out to get one made")
 }
 

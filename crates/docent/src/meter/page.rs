@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use docent_mcp::Outcome;
-use docent_mcp::http::Page;
+use docent_mcp::CallStatus;
+use docent_mcp::http::RouteResponse;
 
 use super::process::Process;
 use super::{Meter, ToolMeter, of};
@@ -20,10 +20,10 @@ th:first-child,td:first-child{text-align:left}\
 th{font-weight:600}";
 
 /// The page.
-pub(super) fn write(meter: &Meter) -> Page {
+pub(super) fn write(meter: &Meter) -> RouteResponse {
     let policy =
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
-    Page::html(html(meter))
+    RouteResponse::html(html(meter))
         .header("content-security-policy", policy)
         .header("cache-control", "no-store")
 }
@@ -82,13 +82,13 @@ fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
 
 fn row(tool: &ToolMeter) -> String {
     let calls = tool.calls();
-    let refused = tool.ended(Outcome::Forbidden) + tool.ended(Outcome::TooSoon);
+    let refused = tool.ended(CallStatus::Forbidden) + tool.ended(CallStatus::TooSoon);
     let mean = of(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
     format!(
         "<tr><td>{}</td><td>{calls}</td><td>{}</td><td>{}</td><td>{refused}</td><td>{mean:.1} ms</td></tr>",
         escape(&tool.name),
-        tool.ended(Outcome::Mistaken),
-        tool.ended(Outcome::Failed),
+        tool.ended(CallStatus::Mistaken),
+        tool.ended(CallStatus::Failed),
     )
 }
 

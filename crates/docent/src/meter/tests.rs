@@ -18,18 +18,18 @@ fn meter(tools: &[&str]) -> Meter {
     Meter::new("Notes & <more>", &names, Arc::new(standing), engine)
 }
 
-fn call(meter: &Meter, tool: &str, outcome: Outcome, micros: u64) {
+fn call(meter: &Meter, tool: &str, outcome: CallStatus, micros: u64) {
     meter.count(tool, outcome, Duration::from_micros(micros));
 }
 
 #[test]
 fn calls_are_counted_by_tool_outcome_and_time() {
     let meter = meter(&["search"]);
-    call(&meter, "search", Outcome::Done, 1_000);
-    call(&meter, "search", Outcome::Done, 1_001);
-    call(&meter, "search", Outcome::Failed, 99_000_000);
+    call(&meter, "search", CallStatus::Done, 1_000);
+    call(&meter, "search", CallStatus::Done, 1_001);
+    call(&meter, "search", CallStatus::Failed, 99_000_000);
     // Whatever a client calls a tool, there is no new line for it.
-    call(&meter, "x\"} 1\nevil", Outcome::Mistaken, 1);
+    call(&meter, "x\"} 1\nevil", CallStatus::Mistaken, 1);
     let text = text::write(&meter);
     for line in [
         "docent_ready 1",
@@ -59,8 +59,8 @@ fn tools_end_at_their_bound() {
     let names: Vec<String> = (0..=MAX_TOOLS).map(|n| format!("t{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let meter = meter(&names);
-    call(&meter, &format!("t{}", MAX_TOOLS - 1), Outcome::Done, 1);
-    call(&meter, &format!("t{MAX_TOOLS}"), Outcome::Done, 1);
+    call(&meter, &format!("t{}", MAX_TOOLS - 1), CallStatus::Done, 1);
+    call(&meter, &format!("t{MAX_TOOLS}"), CallStatus::Done, 1);
     let counted: Vec<_> = meter.tools.iter().filter(|tool| tool.calls() > 0).collect();
     let counted: Vec<_> = counted.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(counted, [format!("t{}", MAX_TOOLS - 1).as_str(), OTHER]);

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use docent_mcp::Failure;
-use docent_mcp::csp::{Domains, HostStyle, policy};
-use docent_mcp::http::{Page, Route, Visit};
+use docent_mcp::csp::{HostStyle, WidgetDomains, policy};
+use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -53,7 +53,7 @@ struct Csp {
     base_uri_domains: Option<Vec<String>>,
 }
 
-impl From<Csp> for Domains {
+impl From<Csp> for WidgetDomains {
     fn from(csp: Csp) -> Self {
         Self {
             connect: csp.connect_domains.unwrap_or_default(),
@@ -67,7 +67,7 @@ impl From<Csp> for Domains {
 
 impl Frames {
     /// Keeps a widget and says where it is.
-    fn keep(&self, wanted: Wanted) -> Result<Page, Failure> {
+    fn keep(&self, wanted: Wanted) -> Result<RouteResponse, Failure> {
         if wanted.html.len() > MAX_BYTES {
             return Err(Failure::caller(format!(
                 "the widget has more than {MAX_BYTES} bytes"
@@ -77,9 +77,10 @@ impl Frames {
             Host::ChatGpt => HostStyle::ChatGpt,
             Host::Claude => HostStyle::Claude,
         };
-        let policy = policy(wanted.csp.map(Domains::from).as_ref(), style);
+        let policy = policy(wanted.csp.map(WidgetDomains::from).as_ref(), style);
         let id = uuid::Uuid::new_v4().simple().to_string();
-        let answer = Page::json(&json!({"src": format!("/preview/frame/{id}"), "policy": policy}));
+        let answer =
+            RouteResponse::json(&json!({"src": format!("/preview/frame/{id}"), "policy": policy}));
         let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while frames.len() >= MAX_FRAMES {
             frames.pop_front();
@@ -92,7 +93,7 @@ impl Frames {
         Ok(answer)
     }
 
-    fn show(&self, id: &str) -> Result<Page, Failure> {
+    fn show(&self, id: &str) -> Result<RouteResponse, Failure> {
         let frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(frame) = frames.iter().find(|frame| frame.id == id) else {
             return Err(Failure::not_found(id));
@@ -101,7 +102,7 @@ impl Frames {
             "{}; frame-ancestors 'self'; sandbox allow-scripts",
             frame.policy
         );
-        Ok(Page::html(frame.html.clone())
+        Ok(RouteResponse::html(frame.html.clone())
             .header("content-security-policy", policy)
             .header("cache-control", "no-store"))
     }
@@ -109,7 +110,7 @@ impl Frames {
 
 /// `POST /preview/frame`.
 pub(super) fn keep(frames: Arc<Frames>, token: String) -> Route {
-    Route::post("/preview/frame", move |visit: Visit| {
+    Route::post("/preview/frame", move |visit: RouteRequest| {
         let kept = trusted(&visit, &token).and_then(|()| {
             let wanted = serde_json::from_slice(visit.body())
                 .map_err(|error| Failure::caller(format!("not a widget: {error}")))?;
@@ -121,7 +122,7 @@ pub(super) fn keep(frames: Arc<Frames>, token: String) -> Route {
 
 /// `GET /preview/frame/{id}`.
 pub(super) fn show(frames: Arc<Frames>) -> Route {
-    Route::get("/preview/frame/{id}", move |visit: Visit| {
+    Route::get("/preview/frame/{id}", move |visit: RouteRequest| {
         let shown =
             at_home(&visit, false).and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
         std::future::ready(shown)

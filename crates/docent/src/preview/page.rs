@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use docent_mcp::http::Page;
+use docent_mcp::http::RouteResponse;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -48,8 +48,8 @@ impl Assembled {
         Self { html, policy }
     }
 
-    pub(super) fn answer(&self) -> Page {
-        Page::html(self.html.clone())
+    pub(super) fn answer(&self) -> RouteResponse {
+        RouteResponse::html(self.html.clone())
             .header("content-security-policy", self.policy.clone())
             .header("cache-control", "no-store")
     }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use docent_mcp::Failure;
-use docent_mcp::http::{Page, Route, Visit};
+use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 use ureq::Agent;
 use url::Url;
 
@@ -35,7 +35,7 @@ const RETURNED: [&str; 2] = ["mcp-session-id", "www-authenticate"];
 /// `POST /preview/proxy`, with the server's address in `x-docent-target`. Where the preview was started for one
 /// server, only its address is called.
 pub(super) fn route(token: String, only: Option<String>) -> Route {
-    Route::post("/preview/proxy", move |visit: Visit| {
+    Route::post("/preview/proxy", move |visit: RouteRequest| {
         let asked = visit.header("x-docent-target").unwrap_or_default();
         let url = trusted(&visit, &token).and_then(|()| target(asked, only.as_deref()));
         async move {
@@ -72,7 +72,7 @@ fn passed_type(kind: &str) -> &'static str {
     }
 }
 
-fn forward(url: &Url, visit: &Visit) -> Result<Page, Failure> {
+fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
     let mut config = Agent::config_builder()
         .timeout_global(Some(PATIENCE))
         .http_status_as_error(false)
@@ -91,7 +91,7 @@ fn forward(url: &Url, visit: &Visit) -> Result<Page, Failure> {
         }
     }
     let unreachable = |error: &dyn std::fmt::Display| {
-        Page::new(
+        RouteResponse::new(
             502,
             "text/plain; charset=utf-8",
             format!("the server cannot be reached: {error}"),
@@ -113,7 +113,7 @@ fn forward(url: &Url, visit: &Visit) -> Result<Page, Failure> {
         Ok(body) => body,
         Err(error) => return Ok(unreachable(&error)),
     };
-    let page = Page::new(status, kind, body);
+    let page = RouteResponse::new(status, kind, body);
     let given = headers
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));

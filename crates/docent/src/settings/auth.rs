@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use docent_mcp::Algorithm;
+use docent_mcp::SignatureAlgorithm;
 
 use super::value::{Given, Wrong};
 
@@ -37,7 +37,7 @@ pub struct Auth {
     /// More names that tokens may be meant for.
     pub audiences: Vec<String>,
     /// How tokens may be signed.
-    pub algorithms: Vec<Algorithm>,
+    pub algorithms: Vec<SignatureAlgorithm>,
     /// Whether tokens must say that they are access tokens.
     pub access_tokens_only: bool,
     /// Whether issuers may be in a private network.
@@ -72,7 +72,7 @@ impl Default for Auth {
             required: true,
             scopes: vec!["docs.read".to_owned()],
             audiences: Vec::new(),
-            algorithms: Algorithm::USUAL.to_vec(),
+            algorithms: SignatureAlgorithm::USUAL.to_vec(),
             access_tokens_only: false,
             private_network: false,
             issuer_ca: None,
@@ -109,9 +109,12 @@ pub(super) fn issuers(value: &Given) -> Result<Vec<String>, Wrong> {
     Ok(names)
 }
 
-pub(super) fn algorithms(value: &Given) -> Result<Vec<Algorithm>, Wrong> {
+pub(super) fn algorithms(value: &Given) -> Result<Vec<SignatureAlgorithm>, Wrong> {
     let names = value.list()?;
-    let found: Option<Vec<_>> = names.iter().map(|name| Algorithm::parse(name)).collect();
+    let found: Option<Vec<_>> = names
+        .iter()
+        .map(|name| SignatureAlgorithm::parse(name))
+        .collect();
     found.filter(|list| !list.is_empty()).ok_or_else(|| {
         value.wrong(
             "is not a list of algorithms",
@@ -150,7 +153,7 @@ mod tests {
         let given = text("ES256,EdDSA");
         assert_eq!(
             algorithms(&given).unwrap(),
-            [Algorithm::Es256, Algorithm::EdDsa]
+            [SignatureAlgorithm::Es256, SignatureAlgorithm::EdDsa]
         );
         for bad in ["", "HS256", "none", "ES256,es256"] {
             assert!(algorithms(&text(bad)).is_err(), "{bad}");

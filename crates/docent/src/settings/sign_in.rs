@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use docent_mcp::sign_in::Secret;
+use docent_mcp::sign_in::ClientSecret;
 
 use super::value::{Given, Wrong};
 
@@ -37,7 +37,7 @@ pub struct SignIn {
     /// The id under which this server is registered there.
     pub upstream_client_id: Option<String>,
     /// Its secret.
-    pub upstream_client_secret: Option<Secret>,
+    pub upstream_client_secret: Option<ClientSecret>,
     /// Hosts of the owner's own network that may hold documents of clients.
     pub client_hosts: Vec<String>,
     /// A file with the certificates of the authorities that vouch for them.
@@ -45,9 +45,9 @@ pub struct SignIn {
 }
 
 /// A secret; what is wrong about one is not shown.
-pub(super) fn secret(value: &Given) -> Result<Secret, Wrong> {
+pub(super) fn secret(value: &Given) -> Result<ClientSecret, Wrong> {
     let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
-    value.line(2_000).map(Secret::new).map_err(hidden)
+    value.line(2_000).map(ClientSecret::new).map_err(hidden)
 }
 
 /// The address of an issuer, to the letter.

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-use docent_mcp::http::guard::Guard;
+use docent_mcp::http::guard::RequestGuard;
 use url::Url;
 
 /// The most values of a list.
@@ -192,7 +192,7 @@ impl Given {
     /// Names of hosts, each with or without a port, or `*` for any.
     pub fn hosts(&self) -> Result<Vec<String>, Wrong> {
         let hosts = self.list()?;
-        match Guard::new(&hosts, &[] as &[&str]) {
+        match RequestGuard::new(&hosts, &[] as &[&str]) {
             Ok(_) => Ok(hosts),
             Err(bad) => Err(self.wrong("is not a list of host names", bad.hint())),
         }
@@ -201,7 +201,7 @@ impl Given {
     /// Origins of web pages, or `*` for any.
     pub fn origins(&self) -> Result<Vec<String>, Wrong> {
         let origins = self.list()?;
-        match Guard::new(&[] as &[&str], &origins) {
+        match RequestGuard::new(&[] as &[&str], &origins) {
             Ok(_) => Ok(origins),
             Err(bad) => Err(self.wrong("is not a list of origins", bad.hint())),
         }

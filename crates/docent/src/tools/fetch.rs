@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_mcp::{
+    Answer, Context, EscapedJson, Failure, JsonObject, Tool, ToolAnnotations, ToolDescriptor,
+};
 use docent_search::{DocId, Document, ReaderIdentity, SearchError, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -270,9 +272,9 @@ impl Part {
 }
 
 impl Output {
-    fn json(&self) -> Data {
+    fn json(&self) -> EscapedJson {
         let room = self.text.len() + self.text.len() / 16 + 512;
-        let mut object = JsonObject::append_to(Data::with_capacity(room));
+        let mut object = JsonObject::append_to(EscapedJson::with_capacity(room));
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("text", &self.text);
@@ -351,32 +353,37 @@ impl Tool for Fetch {
     type Input = Input;
     type Output = Output;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let description = "Use this when you have the id of a document from search and want to \
             read it. Returns its title, full text, url and metadata. A long document comes in \
             parts: while metadata.truncated is \"true\", fetch metadata.next to read on.";
-        Descriptor::new("fetch", "Read a document", description, Hints::READ_ONLY)
-            .input_schema(json!({
-                "type": "object",
-                "properties": {"id": {"type": "string", "description": "Document id from search."}},
-                "required": ["id"],
-                "additionalProperties": false
-            }))
-            .output_schema(json!({
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "title": {"type": "string"},
-                    "text": {"type": "string"},
-                    "url": {"type": "string"},
-                    "metadata": {"type": "object", "additionalProperties": {"type": "string"}}
-                },
-                "required": ["id", "title", "text", "url"]
-            }))
-            .meta("openai/toolInvocation/invoking", "Reading a document…")
-            .meta("openai/toolInvocation/invoked", "Read a document")
-            .meta("anthropic/maxResultSizeChars", max_answer_chars(&self.0))
-            .dual()
+        ToolDescriptor::new(
+            "fetch",
+            "Read a document",
+            description,
+            ToolAnnotations::READ_ONLY,
+        )
+        .input_schema(json!({
+            "type": "object",
+            "properties": {"id": {"type": "string", "description": "Document id from search."}},
+            "required": ["id"],
+            "additionalProperties": false
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "title": {"type": "string"},
+                "text": {"type": "string"},
+                "url": {"type": "string"},
+                "metadata": {"type": "object", "additionalProperties": {"type": "string"}}
+            },
+            "required": ["id", "title", "text", "url"]
+        }))
+        .meta("openai/toolInvocation/invoking", "Reading a document…")
+        .meta("openai/toolInvocation/invoked", "Read a document")
+        .meta("anthropic/maxResultSizeChars", max_answer_chars(&self.0))
+        .dual()
     }
 
     async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
@@ -392,7 +399,7 @@ impl Tool for Fetch {
         })
     }
 
-    fn json(&self, output: &Output) -> Option<Data> {
+    fn json(&self, output: &Output) -> Option<EscapedJson> {
         Some(output.json())
     }
 

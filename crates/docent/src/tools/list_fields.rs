@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use docent_search::Catalog;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ impl Tool for ListFields {
     type Input = Input;
     type Output = Value;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let description = "Use this when you want to narrow a search and need to know what the \
             documents can be filtered by. Returns every field with its type, the number of \
             documents that have it, its range or most frequent values with their counts, and a \
@@ -89,7 +89,7 @@ impl Tool for ListFields {
                 "filter": {"type": "string"}
             },
             "required": ["name", "type", "documents"]});
-        Descriptor::new("list_fields", "List fields", description, Hints::READ_ONLY)
+        ToolDescriptor::new("list_fields", "List fields", description, ToolAnnotations::READ_ONLY)
             .input_schema(json!({
                 "type": "object",
                 "properties": {"field": {"type": "string", "description": "One field only, with all its known values."}},

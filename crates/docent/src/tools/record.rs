@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use serde_json::{Map, Value, json};
 
 use super::fetch::{Fetch, Part, max_answer_chars};
@@ -158,7 +158,7 @@ impl Tool for Record {
     type Input = Map<String, Value>;
     type Output = Value;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
         let mut output = members::schema(&record.result, &ours());
         let long = ours().into_iter().skip_while(|(name, _, _)| *name != PART);
@@ -173,11 +173,11 @@ impl Tool for Record {
                 "search"
             }
         );
-        Descriptor::new(
+        ToolDescriptor::new(
             &self.name,
             &record.title,
             self.description(),
-            Hints::READ_ONLY,
+            ToolAnnotations::READ_ONLY,
         )
         .input_schema(json!({
             "type": "object",

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_mcp::{
+    Answer, Context, EscapedJson, Failure, JsonObject, Tool, ToolAnnotations, ToolDescriptor,
+};
 use docent_search::{ParsedQuery, Query, ReaderIdentity, SearchError, SearchHit, grammar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,12 +120,12 @@ impl Tool for Search {
     type Input = Input;
     type Output = Output;
 
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new(
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
             "search",
             "Search documents",
             self.description(),
-            Hints::READ_ONLY,
+            ToolAnnotations::READ_ONLY,
         )
         .input_schema(json!({
             "type": "object",
@@ -162,9 +164,9 @@ impl Tool for Search {
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn json(&self, output: &Output) -> Option<Data> {
+    fn json(&self, output: &Output) -> Option<EscapedJson> {
         let room = output.results.iter().map(Found::room).sum::<usize>() + 16;
-        let mut data = Data::with_capacity(room);
+        let mut data = EscapedJson::with_capacity(room);
         data.push(r#"{"results":["#);
         for (at, found) in output.results.iter().enumerate() {
             if at > 0 {
@@ -192,7 +194,7 @@ impl Found {
     }
 
     /// Its JSON behind what is there already.
-    fn json(&self, data: Data) -> Data {
+    fn json(&self, data: EscapedJson) -> EscapedJson {
         let mut object = JsonObject::append_to(data);
         object.text("id", &self.id);
         object.text("title", &self.title);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolAudience, ToolDescriptor};
 use docent_search::{
     Document, MAX_PASSAGES, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
 };
@@ -181,7 +181,7 @@ impl Tool for ShowDocument {
     type Input = Input;
     type Output = Output;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let description = format!(
             "Use this when the user wants to see or read a document of {}. Opens a reader at the passage that \
              fits the query best, with matches marked, an outline and a citation to copy. To read a document \
@@ -189,7 +189,7 @@ impl Tool for ShowDocument {
             self.0.title
         );
         let place = |about: &str| json!({"type": "integer", "minimum": 0, "maximum": MAX_PASSAGES, "description": about});
-        Descriptor::new("show_document", "Show a document", description, Hints::READ_ONLY)
+        ToolDescriptor::new("show_document", "Show a document", description, ToolAnnotations::READ_ONLY)
             .input_schema(json!({
                 "type": "object",
                 "properties": {
@@ -203,7 +203,7 @@ impl Tool for ShowDocument {
             }))
             .widget(WIDGET)
             // The reader itself asks for what stands before and after.
-            .audience(Audience::Everyone)
+            .audience(ToolAudience::Everyone)
             .status("Opening a document…", "Document opened")
     }
 

@@ -5,7 +5,7 @@ mod ask;
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolAudience, ToolDescriptor};
 use docent_search::{
     Catalog, Day, Document, FacetCounts, FieldKind, MAX_EXCERPT_CHARS, MatchHighlighter, Query,
     RankingMethod, ReaderIdentity, SearchHit, passages,
@@ -367,18 +367,18 @@ impl Tool for ShowResults {
     type Input = Input;
     type Output = Output;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let description = format!(
             "Use this when the user wants to see search results of {}, browse them or narrow them down by \
              hand. Shows cards with passages, filters and a timeline. Pass ids from search to show those \
              documents, or a query with filters. To read results yourself, call search.",
             self.0.title
         );
-        Descriptor::new("show_results", "Show results", description, Hints::READ_ONLY)
+        ToolDescriptor::new("show_results", "Show results", description, ToolAnnotations::READ_ONLY)
             .input_schema(ask::schema())
             .widget(WIDGET)
             // The widget itself asks again when somebody chooses a filter.
-            .audience(Audience::Everyone)
+            .audience(ToolAudience::Everyone)
             .status("Showing results…", "Results shown")
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use docent_mcp::http::{Page, Visit};
+use docent_mcp::http::{RouteRequest, RouteResponse};
 use serde_json::json;
 
 use crate::authority::Authority;
@@ -22,9 +22,9 @@ fn app(authority: &Authority, delay: Duration) -> Peer {
             "client_id": format!("{name}/client.json"), "client_name": "Chart room",
             "redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none",
         });
-        move |_: &str, _: &Visit| {
+        move |_: &str, _: &RouteRequest| {
             std::thread::sleep(delay);
-            Page::json(&document)
+            RouteResponse::json(&document)
         }
     })
 }

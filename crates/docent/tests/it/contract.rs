@@ -30,7 +30,7 @@ pub(crate) async fn post(app: &docent_mcp::App, method: &str, params: Value) -> 
         .header("mcp-protocol-version", "2025-11-25")
         .body(Full::new(Bytes::from(message.to_string())))
         .unwrap();
-    let options = docent_mcp::http::Options::default();
+    let options = docent_mcp::http::HttpOptions::default();
     let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
     let router = docent_mcp::http::router(app.clone(), options, guard);
     let answer = router.oneshot(request).await.unwrap();

@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool, Widget, http};
+use docent_mcp::{Answer, App, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, Widget, http};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

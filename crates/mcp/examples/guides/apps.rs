@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, BuildError, Context, Descriptor, Failure, Hints, Tool, Widget};
+use docent_mcp::{Answer, App, BuildError, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, Widget};
 use serde_json::json;
 
 #[derive(serde::Serialize, schemars::JsonSchema)]

@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool, http};
+use docent_mcp::{Answer, App, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, http};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Name { name: String }

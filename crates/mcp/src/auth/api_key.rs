@@ -17,7 +17,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::{Auth, AuthError, Caller, Denied, is_scope};
+use super::{Auth, AuthError, AuthRejection, Caller, is_scope};
 
 /// What every key begins with.
 const PREFIX: &str = "docent_";
@@ -43,7 +43,7 @@ pub(super) fn is_key(token: &str) -> bool {
 
 /// What a key opens, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Grant {
+pub struct ApiKeyGrant {
     /// Whose it is: the subject of whoever calls with it.
     pub name: String,
     /// What was granted.
@@ -56,35 +56,35 @@ pub struct Grant {
 
 /// A key as a list shows it: everything but the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKey {
+pub struct ApiKeyInfo {
     /// By what it is found and removed; the second part of the key itself.
     pub id: String,
     /// When it was made, in seconds since 1970.
     pub created: u64,
     /// What it opens.
-    pub grant: Grant,
+    pub grant: ApiKeyGrant,
     hash: String,
 }
 
 /// The keys of a server, in a file. Clones are one.
 #[derive(Debug, Clone)]
-pub struct ApiKeys(Arc<Shared>);
+pub struct ApiKeyStore(Arc<ApiKeyStoreInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct ApiKeyStoreInner {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<ApiKeyCache>,
 }
 
 #[derive(Debug)]
-struct State {
-    keys: BTreeMap<String, ApiKey>,
+struct ApiKeyCache {
+    keys: BTreeMap<String, ApiKeyInfo>,
     /// What the file looked like when it was read.
     seen: Option<(SystemTime, u64)>,
     looked: Instant,
 }
 
-impl ApiKeys {
+impl ApiKeyStore {
     /// The keys in a file; none when it is not there.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl ApiKeys {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, AuthError> {
         let path = path.into();
         let (keys, seen) = file::read(&path)?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ApiKeyStoreInner {
             path,
-            state: Mutex::new(State {
+            state: Mutex::new(ApiKeyCache {
                 keys,
                 seen,
                 looked: Instant::now(),
@@ -106,14 +106,14 @@ impl ApiKeys {
     ///
     /// # Errors
     /// When the grant makes no sense, there are too many keys, or the file cannot be written.
-    pub fn add(&self, grant: Grant, now: u64) -> Result<String, AuthError> {
+    pub fn add(&self, grant: ApiKeyGrant, now: u64) -> Result<String, AuthError> {
         check(&grant)?;
         let (id, secret) = (
             hex(&random::<4>()?),
             URL_SAFE_NO_PAD.encode(random::<32>()?),
         );
         let key = format!("{PREFIX}{id}_{secret}");
-        let entry = ApiKey {
+        let entry = ApiKeyInfo {
             id: id.clone(),
             created: now,
             grant,
@@ -131,7 +131,7 @@ impl ApiKeys {
 
     /// The keys, without what they are.
     #[must_use]
-    pub fn list(&self) -> Vec<ApiKey> {
+    pub fn list(&self) -> Vec<ApiKeyInfo> {
         self.refreshed_cache(Duration::ZERO)
             .keys
             .values()
@@ -153,7 +153,7 @@ impl ApiKeys {
 
     fn change<T>(
         &self,
-        work: impl FnOnce(&mut BTreeMap<String, ApiKey>) -> Result<T, AuthError>,
+        work: impl FnOnce(&mut BTreeMap<String, ApiKeyInfo>) -> Result<T, AuthError>,
     ) -> Result<T, AuthError> {
         // Read anew, because another process may have added one.
         let (mut keys, _) = file::read(&self.0.path)?;
@@ -165,12 +165,12 @@ impl ApiKeys {
         Ok(done)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ApiKeyCache> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the file holds, as of at most `every` ago. A file that cannot be read any more opens nothing.
-    fn refreshed_cache(&self, every: Duration) -> std::sync::MutexGuard<'_, State> {
+    fn refreshed_cache(&self, every: Duration) -> std::sync::MutexGuard<'_, ApiKeyCache> {
         let mut state = self.state();
         if state.looked.elapsed() < every {
             return state;
@@ -189,8 +189,8 @@ impl ApiKeys {
     }
 
     /// Who has this key.
-    fn identify(&self, key: &str, now: u64) -> Result<Caller, Denied> {
-        const UNKNOWN: Denied = Denied::Bad("the API key is not known");
+    fn identify(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
+        const UNKNOWN: AuthRejection = AuthRejection::Bad("the API key is not known");
         let id = id_of(key).ok_or(UNKNOWN)?;
         let state = self.refreshed_cache(LOOK);
         let entry = state.keys.get(id).ok_or(UNKNOWN)?;
@@ -199,7 +199,7 @@ impl ApiKeys {
             return Err(UNKNOWN);
         }
         if entry.grant.expires.is_some_and(|expires| expires <= now) {
-            return Err(Denied::Bad("the API key has expired"));
+            return Err(AuthRejection::Bad("the API key has expired"));
         }
         let claims = entry.grant.claims.iter();
         let claims: Map<String, Value> = claims
@@ -213,10 +213,10 @@ impl ApiKeys {
 }
 
 impl Auth {
-    pub(super) fn authenticate_key(&self, key: &str, now: u64) -> Result<Caller, Denied> {
+    pub(super) fn authenticate_key(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
         match &self.0.keys {
             Some(keys) => keys.identify(key, now),
-            None => Err(Denied::Bad("the API key is not known")),
+            None => Err(AuthRejection::Bad("the API key is not known")),
         }
     }
 }
@@ -227,7 +227,7 @@ fn id_of(key: &str) -> Option<&str> {
     (secret.len() == SECRET_CHARS + 1 && secret.starts_with('_')).then_some(id)
 }
 
-fn check(grant: &Grant) -> Result<(), AuthError> {
+fn check(grant: &ApiKeyGrant) -> Result<(), AuthError> {
     let name = &grant.name;
     let chars = name.chars().count();
     if !(1..=MAX_NAME_CHARS).contains(&chars) || name.chars().any(char::is_control) {

@@ -12,30 +12,30 @@ pub const MAX_AUTHORITIES_BYTES: usize = 1024 * 1024;
 
 /// Authorities that vouch for servers: one or more certificates.
 #[derive(Clone)]
-pub struct Authorities(Arc<Vec<Certificate<'static>>>);
+pub struct CertificateAuthorities(Arc<Vec<Certificate<'static>>>);
 
-impl Authorities {
+impl CertificateAuthorities {
     /// Reads certificates in PEM; what else stands between them does not matter.
     ///
     /// # Errors
     /// When there is none, when one of them is no certificate, or when they have more than
     /// [`MAX_AUTHORITIES_BYTES`].
-    pub fn parse(pem: &str) -> Result<Self, BadAuthorities> {
+    pub fn parse(pem: &str) -> Result<Self, InvalidAuthorities> {
         if pem.len() > MAX_AUTHORITIES_BYTES {
-            return Err(BadAuthorities);
+            return Err(InvalidAuthorities);
         }
         let mut found = Vec::new();
         // What cannot be an authority would be left out later, and nobody would know why nothing is trusted.
         let mut store = RootCertStore::empty();
         for item in parse_pem(pem.as_bytes()) {
-            if let PemItem::Certificate(one) = item.map_err(|_| BadAuthorities)? {
+            if let PemItem::Certificate(one) = item.map_err(|_| InvalidAuthorities)? {
                 let added = store.add(CertificateDer::from(one.der()));
-                added.map_err(|_| BadAuthorities)?;
+                added.map_err(|_| InvalidAuthorities)?;
                 found.push(one);
             }
         }
         if found.is_empty() {
-            return Err(BadAuthorities);
+            return Err(InvalidAuthorities);
         }
         Ok(Self(Arc::new(found)))
     }
@@ -50,7 +50,7 @@ impl Authorities {
     }
 }
 
-impl fmt::Debug for Authorities {
+impl fmt::Debug for CertificateAuthorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Authorities({})", self.0.len())
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Authorities {
 /// What was given is no list of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of certificates in PEM, or one of more than a megabyte")]
-pub struct BadAuthorities;
+pub struct InvalidAuthorities;
 
 #[cfg(test)]
 mod tests {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn certificates_are_read_among_anything() {
         let one = certificate();
-        let read = |text: &str| Authorities::parse(text).map(|all| all.0.len());
+        let read = |text: &str| CertificateAuthorities::parse(text).map(|all| all.0.len());
         assert_eq!(read(&one), Ok(1));
         assert_eq!(read(&format!("# ours\n{one}\n\n{}", certificate())), Ok(2));
         let not_one = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
@@ -87,9 +87,9 @@ mod tests {
             broken,
             &format!("{one}{not_one}"),
         ] {
-            assert_eq!(read(bad), Err(BadAuthorities), "{bad}");
+            assert_eq!(read(bad), Err(InvalidAuthorities), "{bad}");
         }
-        let shown = format!("{:?}", Authorities::parse(&one).unwrap());
+        let shown = format!("{:?}", CertificateAuthorities::parse(&one).unwrap());
         assert_eq!(shown, "Authorities(1)");
     }
 
@@ -97,7 +97,7 @@ mod tests {
     fn they_have_a_bound() {
         let one = certificate();
         let padded = |size: usize| format!("{}{one}", "\n".repeat(size - one.len()));
-        assert!(Authorities::parse(&padded(MAX_AUTHORITIES_BYTES)).is_ok());
-        assert!(Authorities::parse(&padded(MAX_AUTHORITIES_BYTES + 1)).is_err());
+        assert!(CertificateAuthorities::parse(&padded(MAX_AUTHORITIES_BYTES)).is_ok());
+        assert!(CertificateAuthorities::parse(&padded(MAX_AUTHORITIES_BYTES + 1)).is_err());
     }
 }

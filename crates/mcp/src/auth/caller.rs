@@ -23,18 +23,18 @@ const MAX_DEPTH: usize = 4;
 /// owner (whoever started the program and speaks to it over pipes), and somebody whom an issuer or an
 /// API key vouches for.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Caller(Kind);
+pub struct Caller(CallerKind);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum CallerKind {
     Anonymous,
     Owner,
-    Known(Arc<Known>),
+    Known(Arc<VerifiedIdentity>),
 }
 
 /// What was verified about somebody.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct VerifiedIdentity {
     pub(crate) issuer: String,
     pub(crate) subject: String,
     pub(crate) client: Option<String>,
@@ -46,12 +46,12 @@ pub(crate) struct Known {
 impl Caller {
     /// The caller of a server without sign-in, or one who did not sign in.
     pub(crate) const fn anonymous() -> Self {
-        Self(Kind::Anonymous)
+        Self(CallerKind::Anonymous)
     }
 
     /// Whoever started the program: nothing stands between them and the files anyway.
     pub(crate) const fn owner() -> Self {
-        Self(Kind::Owner)
+        Self(CallerKind::Owner)
     }
 
     /// Somebody whom `issuer` vouches for.
@@ -62,7 +62,7 @@ impl Caller {
         scopes: BTreeSet<String>,
         claims: Map<String, Value>,
     ) -> Self {
-        Self(Kind::Known(Arc::new(Known {
+        Self(CallerKind::Known(Arc::new(VerifiedIdentity {
             key: key(issuer, subject),
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
@@ -72,23 +72,23 @@ impl Caller {
         })))
     }
 
-    fn get(&self) -> Option<&Known> {
+    fn get(&self) -> Option<&VerifiedIdentity> {
         match &self.0 {
-            Kind::Known(known) => Some(known),
-            Kind::Anonymous | Kind::Owner => None,
+            CallerKind::Known(known) => Some(known),
+            CallerKind::Anonymous | CallerKind::Owner => None,
         }
     }
 
     /// True when nobody has signed in.
     #[must_use]
     pub const fn is_anonymous(&self) -> bool {
-        matches!(self.0, Kind::Anonymous)
+        matches!(self.0, CallerKind::Anonymous)
     }
 
     /// True for whoever started the program and speaks to it over pipes.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
-        matches!(self.0, Kind::Owner)
+        matches!(self.0, CallerKind::Owner)
     }
 
     /// Who vouches for the caller: the issuer's exact name, or `key` for an API key.
@@ -155,9 +155,9 @@ impl Caller {
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Anonymous => f.write_str("Caller(anonymous)"),
-            Kind::Owner => f.write_str("Caller(owner)"),
-            Kind::Known(known) => write!(f, "Caller({})", known.key),
+            CallerKind::Anonymous => f.write_str("Caller(anonymous)"),
+            CallerKind::Owner => f.write_str("Caller(owner)"),
+            CallerKind::Known(known) => write!(f, "Caller({})", known.key),
         }
     }
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Auth, AuthError, Caller, Denied, Lack};
+use super::{Auth, AuthError, AuthRejection, Caller, MissingScope};
 use crate::http::answer;
 use crate::rpc::RpcError;
 
@@ -142,10 +142,15 @@ impl Auth {
     }
 
     /// The answer to somebody who was not let in.
-    pub(crate) fn refuse(&self, denied: Denied, headers: &HeaderMap, path: &str) -> Response {
+    pub(crate) fn refuse(
+        &self,
+        denied: AuthRejection,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Response {
         let scopes = &self.0.scopes;
         match denied {
-            Denied::Unready => {
+            AuthRejection::Unready => {
                 let error = RpcError::new(
                     UNAUTHORIZED,
                     "the keys of the issuer are not here yet; try again",
@@ -157,12 +162,12 @@ impl Auth {
                     .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY));
                 response
             }
-            Denied::Absent => {
+            AuthRejection::Absent => {
                 let error = RpcError::new(UNAUTHORIZED, "sign in first");
                 let challenge = self.challenge(headers, path, scopes, None);
                 with_challenge(StatusCode::UNAUTHORIZED, &error, &challenge)
             }
-            Denied::Bad(why) => {
+            AuthRejection::Bad(why) => {
                 let error = RpcError::new(UNAUTHORIZED, why);
                 let told = Some(("invalid_token", why));
                 let challenge = self.challenge(headers, path, scopes, told);
@@ -175,7 +180,7 @@ impl Auth {
     /// ask the user.
     pub(crate) fn refuse_missing_scope(
         &self,
-        lack: &Lack,
+        lack: &MissingScope,
         headers: &HeaderMap,
         path: &str,
     ) -> Response {
@@ -191,9 +196,9 @@ impl Auth {
     }
 
     /// The server's own scopes, for somebody who signed in without them.
-    pub(crate) fn missing_base_scope(&self, caller: &Caller) -> Option<Lack> {
+    pub(crate) fn missing_base_scope(&self, caller: &Caller) -> Option<MissingScope> {
         let all = self.0.scopes.iter().all(|scope| caller.has_scope(scope));
-        (!all).then(|| Lack {
+        (!all).then(|| MissingScope {
             scopes: self.0.scopes.clone(),
             signed_in: !caller.is_anonymous(),
         })
@@ -201,7 +206,7 @@ impl Auth {
 
     /// The challenge as ChatGPT reads it inside a tool's result, which wants both an error and its
     /// description.
-    pub(crate) fn in_band_challenge(&self, lack: &Lack) -> String {
+    pub(crate) fn in_band_challenge(&self, lack: &MissingScope) -> String {
         let why = if lack.signed_in {
             "This needs more than was granted"
         } else {

@@ -11,70 +11,72 @@ use serde_json::{Map, Number, Value};
 /// An object without repeated members; nothing for anything else.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes) {
-        Ok(Once(Value::Object(members))) => Some(members),
+        Ok(UniqueKeyJson(Value::Object(members))) => Some(members),
         _ => None,
     }
 }
 
-struct Once(Value);
+struct UniqueKeyJson(Value);
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueKeyJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(UniqueKeyVisitor)
     }
 }
 
-struct Reader;
+struct UniqueKeyVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Once;
+impl<'de> Visitor<'de> for UniqueKeyVisitor {
+    type Value = UniqueKeyJson;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Once, E> {
-        Ok(Once(Value::Null))
+    fn visit_unit<E>(self) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(Value::Null))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Once, E> {
-        Ok(Once(value.into()))
+    fn visit_bool<E>(self, value: bool) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Once, E> {
-        Ok(Once(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Once, E> {
-        Ok(Once(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Once, E> {
-        Ok(Once(
+    fn visit_f64<E>(self, value: f64) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(
             Number::from_f64(value).map_or(Value::Null, Value::Number),
         ))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Once, E> {
-        Ok(Once(value.into()))
+    fn visit_str<E>(self, value: &str) -> Result<UniqueKeyJson, E> {
+        Ok(UniqueKeyJson(value.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Once, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeyJson, A::Error> {
         let mut all = Vec::new();
-        while let Some(Once(item)) = items.next_element()? {
+        while let Some(UniqueKeyJson(item)) = items.next_element()? {
             all.push(item);
         }
-        Ok(Once(Value::Array(all)))
+        Ok(UniqueKeyJson(Value::Array(all)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Once, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<UniqueKeyJson, A::Error> {
         let mut all = Map::new();
-        while let Some((name, Once(value))) = members.next_entry::<String, Once>()? {
+        while let Some((name, UniqueKeyJson(value))) =
+            members.next_entry::<String, UniqueKeyJson>()?
+        {
             if all.insert(name, value).is_some() {
                 return Err(A::Error::custom("a member is there twice"));
             }
         }
-        Ok(Once(Value::Object(all)))
+        Ok(UniqueKeyJson(Value::Object(all)))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::claims;
-use super::web::Fetch;
+use super::web::HttpFetch;
 
 /// The most bytes of an address that an issuer may give.
 const MAX_URL_BYTES: usize = 2_048;
@@ -31,7 +31,10 @@ pub(crate) fn metadata_urls(issuer: &str) -> Vec<String> {
 }
 
 /// The issuer's metadata. A document that names another issuer is somebody else's.
-pub(crate) async fn metadata(issuer: &str, web: &dyn Fetch) -> Result<Map<String, Value>, String> {
+pub(crate) async fn metadata(
+    issuer: &str,
+    web: &dyn HttpFetch,
+) -> Result<Map<String, Value>, String> {
     let mut last = "its name is not an address".to_owned();
     for place in metadata_urls(issuer) {
         match web.get(place).await {
@@ -85,31 +88,32 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_wrong_with_the_last_place_is_told() {
-        struct Says(Result<&'static str, super::super::web::FetchError>);
-        type Answer = futures::future::BoxFuture<'static, Result<Vec<u8>, FetchError>>;
-        use super::super::web::{FetchError, Form};
-        impl Fetch for Says {
-            fn get(&self, _: String) -> Answer {
+        struct FixedFetch(Result<&'static str, super::super::web::HttpFetchError>);
+        type FixedFetchFuture =
+            futures::future::BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
+        use super::super::web::{FormPost, HttpFetchError};
+        impl HttpFetch for FixedFetch {
+            fn get(&self, _: String) -> FixedFetchFuture {
                 let says = self.0.map(|text| text.as_bytes().to_vec());
                 Box::pin(async { says })
             }
-            fn post(&self, _: String, _: Form) -> Answer {
-                Box::pin(async { Err(FetchError::Unreachable) })
+            fn post(&self, _: String, _: FormPost) -> FixedFetchFuture {
+                Box::pin(async { Err(HttpFetchError::Unreachable) })
             }
         }
         let other = r#"{"issuer":"https://b.example"}"#;
         for (says, why) in [
-            (Err(FetchError::TooLong), "the answer is too long"),
+            (Err(HttpFetchError::TooLong), "the answer is too long"),
             (Ok("junk"), "its metadata is not JSON"),
             (Ok(other), "its metadata names another issuer"),
             (Ok("{}"), "its metadata names another issuer"),
         ] {
-            let told = metadata("https://a.example", &Says(says)).await;
+            let told = metadata("https://a.example", &FixedFetch(says)).await;
             assert_eq!(told, Err(why.to_owned()));
         }
-        let nowhere = metadata("a.example", &Says(Ok(other))).await;
+        let nowhere = metadata("a.example", &FixedFetch(Ok(other))).await;
         assert_eq!(nowhere, Err("its name is not an address".to_owned()));
-        let found = metadata("https://b.example", &Says(Ok(other))).await;
+        let found = metadata("https://b.example", &FixedFetch(Ok(other))).await;
         assert!(found.unwrap().contains_key("issuer"));
     }
 

@@ -8,16 +8,16 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::{HeaderMap, header};
 
-use super::{Auth, Caller, Demand, Denied};
+use super::{Auth, AuthRejection, AuthRequirement, Caller};
 
 /// Where clients put an API key that do not send `Authorization`.
 const API_KEY: &str = "x-api-key";
 
 /// Stands before every door of a server, with or without sign-in.
 #[derive(Clone, Default)]
-pub(crate) struct Gate(pub(crate) Option<Auth>);
+pub(crate) struct AuthMiddleware(pub(crate) Option<Auth>);
 
-impl Gate {
+impl AuthMiddleware {
     /// Who comes in at `path`, or the answer to whoever does not.
     pub(crate) async fn authenticate(
         &self,
@@ -35,7 +35,7 @@ impl Gate {
             }
         };
         // Where sign-in is left to the caller, each tool says what it needs.
-        let lack = (auth.requirement() == Demand::Always)
+        let lack = (auth.requirement() == AuthRequirement::Always)
             .then(|| auth.missing_base_scope(&caller))
             .flatten();
         match lack {
@@ -47,7 +47,7 @@ impl Gate {
 
 /// The layer before the MCP endpoints: what comes through carries its [`Caller`].
 pub(crate) async fn enforce(
-    State(gate): State<Gate>,
+    State(gate): State<AuthMiddleware>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -65,56 +65,60 @@ pub(crate) async fn enforce(
 
 /// What a request presents.
 #[derive(Debug, PartialEq, Eq)]
-enum Presented<'a> {
+enum PresentedCredential<'a> {
     Nothing,
     Bearer(&'a str),
     ApiKey(&'a str),
 }
 
-pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller, Denied> {
+pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller, AuthRejection> {
     let now = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_secs())
     };
     match presented_credential(headers)? {
-        Presented::Nothing if auth.requirement() == Demand::Always => Err(Denied::Absent),
-        Presented::Nothing => Ok(Caller::anonymous()),
-        Presented::ApiKey(key) => auth.authenticate_key(key, now()),
-        Presented::Bearer(token) if super::api_key::is_key(token) => {
+        PresentedCredential::Nothing if auth.requirement() == AuthRequirement::Always => {
+            Err(AuthRejection::Absent)
+        }
+        PresentedCredential::Nothing => Ok(Caller::anonymous()),
+        PresentedCredential::ApiKey(key) => auth.authenticate_key(key, now()),
+        PresentedCredential::Bearer(token) if super::api_key::is_key(token) => {
             auth.authenticate_key(token, now())
         }
-        Presented::Bearer(token) => auth.authenticate_token(token, now()).await,
+        PresentedCredential::Bearer(token) => auth.authenticate_token(token, now()).await,
     }
 }
 
 /// The one credential of a request. Two are refused, because two programs could each look at another.
-fn presented_credential(headers: &HeaderMap) -> Result<Presented<'_>, Denied> {
+fn presented_credential(headers: &HeaderMap) -> Result<PresentedCredential<'_>, AuthRejection> {
     let mut all = headers
         .get_all(header::AUTHORIZATION)
         .iter()
         .map(|value| (false, value))
         .chain(headers.get_all(API_KEY).iter().map(|value| (true, value)));
     let Some((is_key, value)) = all.next() else {
-        return Ok(Presented::Nothing);
+        return Ok(PresentedCredential::Nothing);
     };
     if all.next().is_some() {
-        return Err(Denied::Bad("more than one credential was sent"));
+        return Err(AuthRejection::Bad("more than one credential was sent"));
     }
     let value = value
         .to_str()
-        .map_err(|_| Denied::Bad("the credential is not plain text"))?
+        .map_err(|_| AuthRejection::Bad("the credential is not plain text"))?
         .trim();
     if is_key {
-        return Ok(Presented::ApiKey(value));
+        return Ok(PresentedCredential::ApiKey(value));
     }
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Denied::Bad("the scheme of the credential must be Bearer"));
+        return Err(AuthRejection::Bad(
+            "the scheme of the credential must be Bearer",
+        ));
     }
     match token.trim_start() {
-        "" => Err(Denied::Bad("the token is empty")),
-        token => Ok(Presented::Bearer(token)),
+        "" => Err(AuthRejection::Bad("the token is empty")),
+        token => Ok(PresentedCredential::Bearer(token)),
     }
 }
 
@@ -138,16 +142,25 @@ mod tests {
 
     #[test]
     fn one_credential_is_found() {
-        let cases: [(&[(&str, &str)], Presented<'_>); 6] = [
-            (&[], Presented::Nothing),
-            (&[("authorization", "Bearer abc")], Presented::Bearer("abc")),
-            (&[("authorization", "bearer abc")], Presented::Bearer("abc")),
+        let cases: [(&[(&str, &str)], PresentedCredential<'_>); 6] = [
+            (&[], PresentedCredential::Nothing),
+            (
+                &[("authorization", "Bearer abc")],
+                PresentedCredential::Bearer("abc"),
+            ),
+            (
+                &[("authorization", "bearer abc")],
+                PresentedCredential::Bearer("abc"),
+            ),
             (
                 &[("authorization", " BEARER   abc ")],
-                Presented::Bearer("abc"),
+                PresentedCredential::Bearer("abc"),
             ),
-            (&[("x-api-key", " abc ")], Presented::ApiKey("abc")),
-            (&[("x-other", "abc")], Presented::Nothing),
+            (
+                &[("x-api-key", " abc ")],
+                PresentedCredential::ApiKey("abc"),
+            ),
+            (&[("x-other", "abc")], PresentedCredential::Nothing),
         ];
         for (given, expected) in cases {
             assert_eq!(
@@ -177,7 +190,7 @@ mod tests {
             ),
         ];
         for (given, expected) in cases {
-            let Err(Denied::Bad(why)) = presented_credential(&headers(given)) else {
+            let Err(AuthRejection::Bad(why)) = presented_credential(&headers(given)) else {
                 panic!("{given:?} was taken")
             };
             assert!(why.contains(expected), "{given:?}: {why}");

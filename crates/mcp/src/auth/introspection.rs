@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::web::{Fetch, Form};
-use super::{Caller, Denied, claims, token};
+use super::web::{FormPost, HttpFetch};
+use super::{AuthRejection, Caller, claims, token};
 
 /// How long the issuer's word counts. Somebody who was signed out there is out here by then.
 pub(crate) const KEPT: Duration = Duration::from_secs(60);
@@ -27,25 +27,25 @@ pub(crate) const MAX_ASKED_AGAIN: usize = 16;
 pub(crate) const MAX_OPAQUE_BYTES: usize = 4 * 1024;
 
 /// Asks one issuer about tokens.
-pub(crate) struct Introspection {
+pub(crate) struct TokenIntrospector {
     endpoint: String,
     authorization: String,
-    web: Arc<dyn Fetch>,
+    web: Arc<dyn HttpFetch>,
     asking: Arc<Semaphore>,
     asking_again: Arc<Semaphore>,
-    remembered: Arc<Mutex<Remembered>>,
+    remembered: Arc<Mutex<IntrospectionCache>>,
 }
 
 /// What was said of tokens, by the hash of the token. What counted and what did not have room of their own.
 #[derive(Default)]
-struct Remembered {
-    good: HashMap<[u8; 32], (Instant, Claims)>,
+struct IntrospectionCache {
+    good: HashMap<[u8; 32], (Instant, IntrospectedClaims)>,
     bad: HashMap<[u8; 32], Instant>,
 }
 
-impl Remembered {
+impl IntrospectionCache {
     /// What still counts of what was said.
-    fn cached(&self, name: &[u8; 32]) -> Option<Word> {
+    fn cached(&self, name: &[u8; 32]) -> Option<IntrospectionResult> {
         if let Some((at, claims)) = self.good.get(name)
             && at.elapsed() < KEPT
         {
@@ -55,7 +55,7 @@ impl Remembered {
         (at.elapsed() < KEPT).then_some(Err(NOT_GOOD))
     }
 
-    fn keep(&mut self, name: [u8; 32], word: &Word) {
+    fn keep(&mut self, name: [u8; 32], word: &IntrospectionResult) {
         let now = Instant::now();
         match word {
             Ok(claims) => {
@@ -83,15 +83,15 @@ fn evict_expired<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) 
     }
 }
 
-const NOT_GOOD: Denied = Denied::Bad("the token does not count, or no longer");
+const NOT_GOOD: AuthRejection = AuthRejection::Bad("the token does not count, or no longer");
 
-type Claims = Arc<Map<String, Value>>;
+type IntrospectedClaims = Arc<Map<String, Value>>;
 
 /// What the issuer said of a token.
-type Word = Result<Claims, Denied>;
+type IntrospectionResult = Result<IntrospectedClaims, AuthRejection>;
 
-impl Introspection {
-    pub(crate) fn new(endpoint: &str, client: &str, secret: &str, web: Arc<dyn Fetch>) -> Self {
+impl TokenIntrospector {
+    pub(crate) fn new(endpoint: &str, client: &str, secret: &str, web: Arc<dyn HttpFetch>) -> Self {
         let pair = format!("{}:{}", form_encoded(client), form_encoded(secret));
         Self {
             endpoint: endpoint.to_owned(),
@@ -110,21 +110,23 @@ impl Introspection {
         opaque: &str,
         audiences: &BTreeSet<String>,
         now: u64,
-    ) -> Result<Caller, Denied> {
+    ) -> Result<Caller, AuthRejection> {
         let plain = opaque.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
         if opaque.len() > MAX_OPAQUE_BYTES || !plain {
-            return Err(Denied::Bad("the token is not one"));
+            return Err(AuthRejection::Bad("the token is not one"));
         }
         let claims = self.introspect(opaque).await?;
         let named = claims.get("iss");
         if named.is_some_and(|named| named.as_str() != Some(issuer)) {
-            return Err(Denied::Bad("the issuer of the token is not one of ours"));
+            return Err(AuthRejection::Bad(
+                "the issuer of the token is not one of ours",
+            ));
         }
         token::check_claims(&claims, audiences, now)?;
         token::caller_from_claims(issuer, claims.as_ref().clone())
     }
 
-    async fn introspect(&self, opaque: &str) -> Word {
+    async fn introspect(&self, opaque: &str) -> IntrospectionResult {
         let name: [u8; 32] = Sha256::digest(opaque).into();
         let counted = {
             let remembered = lock_cache(&self.remembered);
@@ -139,9 +141,9 @@ impl Introspection {
             &self.asking
         };
         let Ok(permit) = pool.clone().try_acquire_owned() else {
-            return Err(Denied::Unready);
+            return Err(AuthRejection::Unready);
         };
-        let form = Form {
+        let form = FormPost {
             authorization: Some(self.authorization.clone()),
             body: format!(
                 "token={}&token_type_hint=access_token",
@@ -158,20 +160,20 @@ impl Introspection {
             lock_cache(&remembered).keep(name, &word);
             word
         });
-        question.await.unwrap_or(Err(Denied::Unready))
+        question.await.unwrap_or(Err(AuthRejection::Unready))
     }
 
     #[cfg(test)]
-    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+    fn remembered(&self) -> MutexGuard<'_, IntrospectionCache> {
         lock_cache(&self.remembered)
     }
 }
 
 /// What an answer of the issuer says. Only an answer is remembered: an issuer that is down may be up at the next
 /// question.
-fn parse_response(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
+fn parse_response(answer: Option<Vec<u8>>) -> Result<IntrospectionResult, AuthRejection> {
     let answer = answer.and_then(|bytes| claims::parse(&bytes));
-    let claims = answer.ok_or(Denied::Unready)?;
+    let claims = answer.ok_or(AuthRejection::Unready)?;
     if claims.get("active") == Some(&Value::Bool(true)) {
         Ok(Ok(Arc::new(claims)))
     } else {
@@ -179,7 +181,7 @@ fn parse_response(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
     }
 }
 
-fn lock_cache(remembered: &Mutex<Remembered>) -> MutexGuard<'_, Remembered> {
+fn lock_cache(remembered: &Mutex<IntrospectionCache>) -> MutexGuard<'_, IntrospectionCache> {
     remembered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

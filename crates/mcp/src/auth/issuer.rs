@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::introspection::Introspection;
-use super::jwk::{Algorithm, Key, LocalKeys};
-use super::keyring::Keyring;
-use super::web::{Fetch, http_fetcher};
-use super::{Authorities, Caller, Denied};
+use super::introspection::TokenIntrospector;
+use super::jwk::{LocalKeys, SignatureAlgorithm, VerificationKey};
+use super::keyring::JwksCache;
+use super::web::{HttpFetch, http_fetcher};
+use super::{AuthRejection, Caller, CertificateAuthorities};
 
-type Unless = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;
+type RevocationCheck = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;
 
 /// Which addresses an issuer may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
+pub enum IssuerNetwork {
     /// Those of the open internet, over https.
     #[default]
     Public,
@@ -23,15 +23,15 @@ pub enum Network {
 
 /// How issuers are reached: at which addresses, and who vouches for those.
 #[derive(Debug, Clone, Default)]
-pub struct Reach {
+pub struct IssuerTransport {
     /// Which addresses they may have.
-    pub network: Network,
+    pub network: IssuerNetwork,
     /// The authorities whose certificates count, and no others; without any, those that browsers trust.
-    pub authorities: Option<Authorities>,
+    pub authorities: Option<CertificateAuthorities>,
 }
 
-impl From<Network> for Reach {
-    fn from(network: Network) -> Self {
+impl From<IssuerNetwork> for IssuerTransport {
+    fn from(network: IssuerNetwork) -> Self {
         Self {
             network,
             authorities: None,
@@ -43,29 +43,29 @@ impl From<Network> for Reach {
 #[derive(Clone)]
 pub struct Issuer {
     name: String,
-    keys: Keys,
-    pub(crate) algorithms: Vec<Algorithm>,
+    keys: IssuerKeySource,
+    pub(crate) algorithms: Vec<SignatureAlgorithm>,
     pub(crate) access_tokens_only: bool,
-    unless: Option<Unless>,
+    unless: Option<RevocationCheck>,
 }
 
 /// How an issuer's tokens are checked.
 #[derive(Clone)]
-enum Keys {
+enum IssuerKeySource {
     /// By keys held in this process.
     Local(LocalKeys),
     /// By keys that the issuer publishes.
-    Remote(Arc<Keyring>),
+    Remote(Arc<JwksCache>),
     /// By asking the issuer.
-    Asked(Arc<Introspection>),
+    Asked(Arc<TokenIntrospector>),
 }
 
 impl Issuer {
-    fn new(name: String, keys: Keys) -> Self {
+    fn new(name: String, keys: IssuerKeySource) -> Self {
         Self {
             name,
             keys,
-            algorithms: Algorithm::USUAL.to_vec(),
+            algorithms: SignatureAlgorithm::USUAL.to_vec(),
             access_tokens_only: false,
             unless: None,
         }
@@ -75,7 +75,7 @@ impl Issuer {
     /// tokens (`typ` = `at+jwt`).
     #[must_use]
     pub fn local(name: impl Into<String>, keys: LocalKeys) -> Self {
-        Self::new(name.into(), Keys::Local(keys)).access_tokens_only(true)
+        Self::new(name.into(), IssuerKeySource::Local(keys)).access_tokens_only(true)
     }
 
     /// An issuer that publishes its keys: at `jwks_uri`, or where its metadata says.
@@ -83,7 +83,7 @@ impl Issuer {
     pub fn remote(
         name: impl Into<String>,
         jwks_uri: Option<String>,
-        reach: impl Into<Reach>,
+        reach: impl Into<IssuerTransport>,
     ) -> Self {
         Self::with_fetcher(name.into(), jwks_uri, http_fetcher(&reach.into()))
     }
@@ -91,10 +91,10 @@ impl Issuer {
     pub(crate) fn with_fetcher(
         name: String,
         jwks_uri: Option<String>,
-        web: Arc<dyn Fetch>,
+        web: Arc<dyn HttpFetch>,
     ) -> Self {
-        let keys = Keyring::new(&name, jwks_uri, web);
-        Self::new(name, Keys::Remote(Arc::new(keys)))
+        let keys = JwksCache::new(&name, jwks_uri, web);
+        Self::new(name, IssuerKeySource::Remote(Arc::new(keys)))
     }
 
     /// An issuer of opaque tokens, who is asked about each at `endpoint` (RFC 7662), where we are known as
@@ -104,7 +104,7 @@ impl Issuer {
         name: impl Into<String>,
         endpoint: &str,
         client: (&str, &str),
-        reach: impl Into<Reach>,
+        reach: impl Into<IssuerTransport>,
     ) -> Self {
         Self::with_introspector(name.into(), endpoint, client, http_fetcher(&reach.into()))
     }
@@ -113,15 +113,15 @@ impl Issuer {
         name: String,
         endpoint: &str,
         (client, secret): (&str, &str),
-        web: Arc<dyn Fetch>,
+        web: Arc<dyn HttpFetch>,
     ) -> Self {
-        let asked = Introspection::new(endpoint, client, secret, web);
-        Self::new(name, Keys::Asked(Arc::new(asked)))
+        let asked = TokenIntrospector::new(endpoint, client, secret, web);
+        Self::new(name, IssuerKeySource::Asked(Arc::new(asked)))
     }
 
     /// The only algorithms with which its tokens may be signed.
     #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SignatureAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
@@ -130,7 +130,7 @@ impl Issuer {
     /// names a key which is not here causes one, and anybody can make such a token.
     #[must_use]
     pub fn cooldown(mut self, time: Duration) -> Self {
-        if let Keys::Remote(keys) = &mut self.keys
+        if let IssuerKeySource::Remote(keys) = &mut self.keys
             && let Some(keys) = Arc::get_mut(keys)
         {
             keys.cooldown = time;
@@ -163,9 +163,9 @@ impl Issuer {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         match &self.keys {
-            Keys::Local(keys) => !keys.is_empty(),
-            Keys::Remote(keys) => keys.is_ready(),
-            Keys::Asked(_) => true,
+            IssuerKeySource::Local(keys) => !keys.is_empty(),
+            IssuerKeySource::Remote(keys) => keys.is_ready(),
+            IssuerKeySource::Asked(_) => true,
         }
     }
 
@@ -175,29 +175,29 @@ impl Issuer {
     }
 
     /// The key that a token of this issuer names.
-    pub(crate) async fn key(&self, kid: Option<&str>) -> Result<Key, Denied> {
-        const UNKNOWN: Denied = Denied::Bad("the key of the token is not known");
+    pub(crate) async fn key(&self, kid: Option<&str>) -> Result<VerificationKey, AuthRejection> {
+        const UNKNOWN: AuthRejection = AuthRejection::Bad("the key of the token is not known");
         match &self.keys {
-            Keys::Local(keys) if keys.is_empty() => Err(Denied::Unready),
-            Keys::Local(keys) => keys.get().find(kid).cloned().ok_or(UNKNOWN),
-            Keys::Remote(keys) => keys.key(kid).await,
-            Keys::Asked(_) => Err(UNKNOWN),
+            IssuerKeySource::Local(keys) if keys.is_empty() => Err(AuthRejection::Unready),
+            IssuerKeySource::Local(keys) => keys.get().find(kid).cloned().ok_or(UNKNOWN),
+            IssuerKeySource::Remote(keys) => keys.key(kid).await,
+            IssuerKeySource::Asked(_) => Err(UNKNOWN),
         }
     }
 
     /// Its keys, where they have to be fetched again and again.
-    pub(crate) fn jwks_cache(&self) -> Option<Arc<Keyring>> {
+    pub(crate) fn jwks_cache(&self) -> Option<Arc<JwksCache>> {
         match &self.keys {
-            Keys::Remote(keys) => Some(keys.clone()),
-            Keys::Local(_) | Keys::Asked(_) => None,
+            IssuerKeySource::Remote(keys) => Some(keys.clone()),
+            IssuerKeySource::Local(_) | IssuerKeySource::Asked(_) => None,
         }
     }
 
     /// The way to ask it about opaque tokens.
-    pub(crate) fn introspector(&self) -> Option<&Introspection> {
+    pub(crate) fn introspector(&self) -> Option<&TokenIntrospector> {
         match &self.keys {
-            Keys::Asked(asked) => Some(asked),
-            Keys::Local(_) | Keys::Remote(_) => None,
+            IssuerKeySource::Asked(asked) => Some(asked),
+            IssuerKeySource::Local(_) | IssuerKeySource::Remote(_) => None,
         }
     }
 }

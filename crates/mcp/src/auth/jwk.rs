@@ -18,7 +18,7 @@ const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
 
 /// A way to sign. Only ways with a public key: whoever can check a token cannot make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum SignatureAlgorithm {
     /// RSA, PKCS#1 v1.5, SHA-256.
     Rs256,
     /// RSA, PKCS#1 v1.5, SHA-384.
@@ -35,7 +35,7 @@ pub enum Algorithm {
     EdDsa,
 }
 
-impl Algorithm {
+impl SignatureAlgorithm {
     /// Those that issuers use, one of each kind.
     pub const USUAL: [Self; 4] = [Self::Rs256, Self::Ps256, Self::Es256, Self::EdDsa];
     const ALL: [Self; 7] = [
@@ -71,22 +71,22 @@ impl Algorithm {
 
 /// One public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct VerificationKey {
     pub(crate) kid: Option<String>,
     /// The only algorithm it may be used with, if the issuer said so.
-    algorithm: Option<Algorithm>,
-    material: Material,
+    algorithm: Option<SignatureAlgorithm>,
+    material: KeyMaterial,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Material {
+enum KeyMaterial {
     Rsa { n: Vec<u8>, e: Vec<u8> },
     P256(Vec<u8>),
     P384(Vec<u8>),
     Ed25519(Vec<u8>),
 }
 
-impl Key {
+impl VerificationKey {
     /// A key for signatures that we can check; nothing for any other, which issuers publish too.
     fn parse(jwk: &Value) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
@@ -102,7 +102,7 @@ impl Key {
         }
         let algorithm = match jwk.get("alg") {
             None => None,
-            Some(name) => Some(Algorithm::parse(name.as_str()?)?),
+            Some(name) => Some(SignatureAlgorithm::parse(name.as_str()?)?),
         };
         let kid = match jwk.get("kid") {
             None => None,
@@ -111,9 +111,9 @@ impl Key {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
         let material = match (text("kty")?, text("crv")) {
             ("RSA", _) => rsa(bytes("n")?, bytes("e")?)?,
-            ("EC", Some("P-256")) => Material::P256(point(&bytes("x")?, &bytes("y")?, 32)?),
-            ("EC", Some("P-384")) => Material::P384(point(&bytes("x")?, &bytes("y")?, 48)?),
-            ("OKP", Some("Ed25519")) => Material::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
+            ("EC", Some("P-256")) => KeyMaterial::P256(point(&bytes("x")?, &bytes("y")?, 32)?),
+            ("EC", Some("P-384")) => KeyMaterial::P384(point(&bytes("x")?, &bytes("y")?, 48)?),
+            ("OKP", Some("Ed25519")) => KeyMaterial::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
             _ => return None,
         };
         Some(Self {
@@ -125,7 +125,12 @@ impl Key {
 
     /// True when `signature` was made over `message` by the owner of this key, in this way. A key of one
     /// kind never checks a signature of another.
-    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verifies(
+        &self,
+        algorithm: SignatureAlgorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
         if self.algorithm.is_some_and(|only| only != algorithm) {
             return false;
         }
@@ -133,36 +138,40 @@ impl Key {
             UnparsedPublicKey::new(way, key).verify(message, signature)
         };
         let verified = match (&self.material, algorithm) {
-            (Material::Rsa { n, e }, algorithm) => {
+            (KeyMaterial::Rsa { n, e }, algorithm) => {
                 let way = match algorithm {
-                    Algorithm::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
-                    Algorithm::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
-                    Algorithm::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
-                    Algorithm::Ps256 => &signature::RSA_PSS_2048_8192_SHA256,
-                    Algorithm::Es256 | Algorithm::Es384 | Algorithm::EdDsa => return false,
+                    SignatureAlgorithm::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
+                    SignatureAlgorithm::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
+                    SignatureAlgorithm::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
+                    SignatureAlgorithm::Ps256 => &signature::RSA_PSS_2048_8192_SHA256,
+                    SignatureAlgorithm::Es256
+                    | SignatureAlgorithm::Es384
+                    | SignatureAlgorithm::EdDsa => return false,
                 };
                 RsaPublicKeyComponents { n, e }.verify(way, message, signature)
             }
-            (Material::P256(key), Algorithm::Es256) => {
+            (KeyMaterial::P256(key), SignatureAlgorithm::Es256) => {
                 plain(&signature::ECDSA_P256_SHA256_FIXED, key)
             }
-            (Material::P384(key), Algorithm::Es384) => {
+            (KeyMaterial::P384(key), SignatureAlgorithm::Es384) => {
                 plain(&signature::ECDSA_P384_SHA384_FIXED, key)
             }
-            (Material::Ed25519(key), Algorithm::EdDsa) => plain(&signature::ED25519, key),
+            (KeyMaterial::Ed25519(key), SignatureAlgorithm::EdDsa) => {
+                plain(&signature::ED25519, key)
+            }
             _ => return false,
         };
         verified.is_ok()
     }
 }
 
-fn rsa(n: Vec<u8>, e: Vec<u8>) -> Option<Material> {
+fn rsa(n: Vec<u8>, e: Vec<u8>) -> Option<KeyMaterial> {
     // Some issuers write a sign byte, which the standard forbids and the arithmetic refuses.
     let n = match n.strip_prefix(&[0]) {
         Some(rest) => rest.to_vec(),
         None => n,
     };
-    (RSA_BYTES.contains(&n.len()) && e.len() <= 8).then_some(Material::Rsa { n, e })
+    (RSA_BYTES.contains(&n.len()) && e.len() <= 8).then_some(KeyMaterial::Rsa { n, e })
 }
 
 /// A point of a curve as it is usually written: both coordinates in full, after a mark.
@@ -177,9 +186,9 @@ pub(crate) fn is_kid(kid: &str) -> bool {
 
 /// The keys of one issuer at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct KeySet(Vec<Key>);
+pub(crate) struct JsonWebKeySet(Vec<VerificationKey>);
 
-impl KeySet {
+impl JsonWebKeySet {
     /// Reads what an issuer publishes. Keys that we cannot use are passed over; that none can be used is
     /// an error, and so is a name that means two keys.
     pub(crate) fn parse(jwks: &Value) -> Result<Self, &'static str> {
@@ -190,7 +199,7 @@ impl KeySet {
         if listed.len() > MAX_KEYS {
             return Err("there are too many keys");
         }
-        let keys: Vec<Key> = listed.iter().filter_map(Key::parse).collect();
+        let keys: Vec<VerificationKey> = listed.iter().filter_map(VerificationKey::parse).collect();
         if keys.is_empty() {
             return Err("none of the keys can check a signature");
         }
@@ -207,7 +216,7 @@ impl KeySet {
     }
 
     /// The key that a token names; where it names none, the only one.
-    pub(crate) fn find(&self, kid: Option<&str>) -> Option<&Key> {
+    pub(crate) fn find(&self, kid: Option<&str>) -> Option<&VerificationKey> {
         match (kid, self.0.as_slice()) {
             (Some(kid), keys) => keys.iter().find(|key| key.kid.as_deref() == Some(kid)),
             (None, [only]) => Some(only),
@@ -218,7 +227,7 @@ impl KeySet {
 
 /// Keys of an issuer in this process. Clones are one: [`replace`](Self::replace) is seen by all.
 #[derive(Debug, Clone, Default)]
-pub struct LocalKeys(Arc<RwLock<Arc<KeySet>>>);
+pub struct LocalKeys(Arc<RwLock<Arc<JsonWebKeySet>>>);
 
 impl LocalKeys {
     /// Takes a set of public keys as RFC 7517 writes it, in place of those before. To rotate, hand over
@@ -227,12 +236,12 @@ impl LocalKeys {
     /// # Errors
     /// When there is none that can be used; those before stay.
     pub fn replace(&self, jwks: &Value) -> Result<(), AuthError> {
-        let keys = Arc::new(KeySet::parse(jwks).map_err(AuthError::Keys)?);
+        let keys = Arc::new(JsonWebKeySet::parse(jwks).map_err(AuthError::Keys)?);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
         Ok(())
     }
 
-    pub(crate) fn get(&self) -> Arc<KeySet> {
+    pub(crate) fn get(&self) -> Arc<JsonWebKeySet> {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)

@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::jwk::{Key, KeySet};
-use super::web::Fetch;
-use super::{Denied, claims, discovery};
+use super::jwk::{JsonWebKeySet, VerificationKey};
+use super::web::HttpFetch;
+use super::{AuthRejection, claims, discovery};
 
 /// How long keys count without a question.
 pub(crate) const FRESH: Duration = Duration::from_secs(300);
@@ -25,25 +25,25 @@ pub(crate) const COOLDOWN: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The keys of an issuer elsewhere.
-pub(crate) struct Keyring {
+pub(crate) struct JwksCache {
     issuer: String,
     /// Where the keys are, if that was set; else it is discovered.
     jwks_uri: Option<String>,
-    web: Arc<dyn Fetch>,
+    web: Arc<dyn HttpFetch>,
     /// The shortest time between two fetches.
     pub(crate) cooldown: Duration,
-    state: Mutex<State>,
+    state: Mutex<JwksCacheState>,
     flight: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
-struct State {
-    keys: Option<(Instant, Arc<KeySet>)>,
+struct JwksCacheState {
+    keys: Option<(Instant, Arc<JsonWebKeySet>)>,
     tried: Option<Instant>,
 }
 
-impl Keyring {
-    pub(crate) fn new(issuer: &str, jwks_uri: Option<String>, web: Arc<dyn Fetch>) -> Self {
+impl JwksCache {
+    pub(crate) fn new(issuer: &str, jwks_uri: Option<String>, web: Arc<dyn HttpFetch>) -> Self {
         Self {
             issuer: issuer.to_owned(),
             jwks_uri,
@@ -54,12 +54,12 @@ impl Keyring {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, JwksCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The keys that count, if they are younger than this.
-    fn keys_younger_than(&self, than: Duration) -> Option<Arc<KeySet>> {
+    fn keys_younger_than(&self, than: Duration) -> Option<Arc<JsonWebKeySet>> {
         let state = self.state();
         let (since, keys) = state.keys.as_ref()?;
         (since.elapsed() < than).then(|| keys.clone())
@@ -70,8 +70,11 @@ impl Keyring {
     }
 
     /// The key that a token names.
-    pub(crate) async fn key(self: &Arc<Self>, kid: Option<&str>) -> Result<Key, Denied> {
-        let find = |keys: Arc<KeySet>| keys.find(kid).cloned();
+    pub(crate) async fn key(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+    ) -> Result<VerificationKey, AuthRejection> {
+        let find = |keys: Arc<JsonWebKeySet>| keys.find(kid).cloned();
         if let Some(key) = self.keys_younger_than(FRESH).and_then(find) {
             return Ok(key);
         }
@@ -83,8 +86,8 @@ impl Keyring {
         }
         self.refresh().await;
         match self.keys_younger_than(STALE) {
-            None => Err(Denied::Unready),
-            Some(keys) => find(keys).ok_or(Denied::Bad("the key of the token is not known")),
+            None => Err(AuthRejection::Unready),
+            Some(keys) => find(keys).ok_or(AuthRejection::Bad("the key of the token is not known")),
         }
     }
 
@@ -120,7 +123,7 @@ impl Keyring {
         }
     }
 
-    async fn fetch(&self) -> Result<KeySet, String> {
+    async fn fetch(&self) -> Result<JsonWebKeySet, String> {
         let url = match &self.jwks_uri {
             Some(url) => url.clone(),
             None => {
@@ -131,7 +134,7 @@ impl Keyring {
         };
         let bytes = self.web.get(url).await.map_err(|error| error.to_string())?;
         let jwks = claims::parse(&bytes).ok_or("its keys are not JSON")?;
-        KeySet::parse(&Value::Object(jwks)).map_err(str::to_owned)
+        JsonWebKeySet::parse(&Value::Object(jwks)).map_err(str::to_owned)
     }
 
     /// When to fetch next, for whoever keeps the keys fresh.

@@ -52,12 +52,12 @@ use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 
 use crate::descriptor::Security;
-pub use api_key::{ApiKey, ApiKeys, Grant};
-pub use authorities::{Authorities, BadAuthorities, MAX_AUTHORITIES_BYTES};
+pub use api_key::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
+pub use authorities::{CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES};
 pub use caller::Caller;
 pub(crate) use challenge::{PLACES, WELL_KNOWN};
-pub use issuer::{Issuer, Network, Reach};
-pub use jwk::{Algorithm, LocalKeys};
+pub use issuer::{Issuer, IssuerNetwork, IssuerTransport};
+pub use jwk::{LocalKeys, SignatureAlgorithm};
 pub use link::LinkKey;
 
 /// The most issuers of one server; each token names its own, so this bounds only what is configured.
@@ -67,7 +67,7 @@ pub(crate) const MAX_SCOPES: usize = 32;
 
 /// Of whom sign-in is demanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Demand {
+pub enum AuthRequirement {
     /// Of everybody: without a token there is a 401 for every request.
     #[default]
     Always,
@@ -120,7 +120,7 @@ pub enum AuthError {
 
 /// Why a caller was not let in. It never holds any part of what was presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denied {
+pub enum AuthRejection {
     /// Nothing was presented.
     Absent,
     /// What was presented does not count; the text says why and may be shown to anybody.
@@ -131,15 +131,15 @@ pub enum Denied {
 
 /// What a server demands of those who call, and how it finds out who they are. Clones are one.
 #[derive(Clone)]
-pub struct Auth(Arc<Inner>);
+pub struct Auth(Arc<AuthInner>);
 
-struct Inner {
+struct AuthInner {
     bases: Vec<String>,
     audiences: BTreeSet<String>,
     issuers: Vec<Issuer>,
-    keys: Option<ApiKeys>,
+    keys: Option<ApiKeyStore>,
     scopes: Vec<String>,
-    demand: Demand,
+    demand: AuthRequirement,
     name: Option<String>,
     documentation: Option<String>,
 }
@@ -154,7 +154,7 @@ impl Auth {
             issuers: Vec::new(),
             keys: None,
             scopes: Vec::new(),
-            demand: Demand::default(),
+            demand: AuthRequirement::default(),
             name: None,
             documentation: None,
         }
@@ -164,7 +164,7 @@ impl Auth {
     ///
     /// # Errors
     /// When sign-in is demanded and nothing was presented, or what was presented does not count.
-    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, AuthRejection> {
         gate::identify(self, headers).await
     }
 
@@ -195,7 +195,7 @@ impl Auth {
     }
 
     /// Who has this token.
-    async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, Denied> {
+    async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, AuthRejection> {
         let inner = &self.0;
         if token::is_jwt(token) {
             return token::verify(token, &inner.issuers, &inner.audiences, now).await;
@@ -205,7 +205,7 @@ impl Auth {
             .iter()
             .find_map(|one| Some((one, one.introspector()?)));
         let Some((issuer, asked)) = asked else {
-            return Err(Denied::Bad("the token is not a JWT"));
+            return Err(AuthRejection::Bad("the token is not a JWT"));
         };
         let name = issuer.name();
         let caller = asked.identify(name, token, &inner.audiences, now).await?;
@@ -214,7 +214,7 @@ impl Auth {
 
     /// Of whom sign-in is demanded.
     #[must_use]
-    pub fn requirement(&self) -> Demand {
+    pub fn requirement(&self) -> AuthRequirement {
         self.0.demand
     }
 
@@ -222,8 +222,8 @@ impl Auth {
     fn default_security(&self) -> Vec<Security> {
         let signed_in = Security::OAuth2(self.0.scopes.clone());
         match self.0.demand {
-            Demand::Always | Demand::ByTool => vec![signed_in],
-            Demand::Optional => vec![Security::NoAuth, signed_in],
+            AuthRequirement::Always | AuthRequirement::ByTool => vec![signed_in],
+            AuthRequirement::Optional => vec![Security::NoAuth, signed_in],
         }
     }
 
@@ -233,7 +233,11 @@ impl Auth {
     }
 
     /// All scopes that somebody needs to call a tool, if this caller may not.
-    pub(crate) fn missing_scope(&self, caller: &Caller, own: Option<&[Security]>) -> Option<Lack> {
+    pub(crate) fn missing_scope(
+        &self,
+        caller: &Caller,
+        own: Option<&[Security]>,
+    ) -> Option<MissingScope> {
         if caller.is_owner() {
             return None;
         }
@@ -248,7 +252,7 @@ impl Auth {
             }
             needed.get_or_insert(all);
         }
-        Some(Lack {
+        Some(MissingScope {
             scopes: needed.unwrap_or_default(),
             signed_in: !caller.is_anonymous(),
         })
@@ -268,12 +272,12 @@ impl Auth {
 
 /// What somebody needs who may not call a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lack {
+pub(crate) struct MissingScope {
     pub(crate) scopes: Vec<String>,
     pub(crate) signed_in: bool,
 }
 
-impl Lack {
+impl MissingScope {
     /// What somebody lacks where nobody can sign in.
     pub(crate) const fn unknown() -> Self {
         Self {
@@ -288,9 +292,9 @@ pub struct AuthBuilder {
     bases: Vec<String>,
     audiences: Vec<String>,
     issuers: Vec<Issuer>,
-    keys: Option<ApiKeys>,
+    keys: Option<ApiKeyStore>,
     scopes: Vec<String>,
-    demand: Demand,
+    demand: AuthRequirement,
     name: Option<String>,
     documentation: Option<String>,
 }
@@ -305,7 +309,7 @@ impl AuthBuilder {
 
     /// Takes API keys too, for clients that can send a header.
     #[must_use]
-    pub fn keys(mut self, keys: ApiKeys) -> Self {
+    pub fn keys(mut self, keys: ApiKeyStore) -> Self {
         self.keys = Some(keys);
         self
     }
@@ -326,7 +330,7 @@ impl AuthBuilder {
 
     /// Of whom sign-in is demanded.
     #[must_use]
-    pub const fn requirement(mut self, demand: Demand) -> Self {
+    pub const fn requirement(mut self, demand: AuthRequirement) -> Self {
         self.demand = demand;
         self
     }
@@ -386,7 +390,7 @@ impl AuthBuilder {
             .flat_map(|base| challenge::audience_urls(base))
             .chain(self.audiences.iter().map(|name| challenge::canonical(name)))
             .collect();
-        Ok(Auth(Arc::new(Inner {
+        Ok(Auth(Arc::new(AuthInner {
             bases,
             audiences,
             issuers: self.issuers,

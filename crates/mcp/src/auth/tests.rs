@@ -55,8 +55,14 @@ fn a_lock_that_nobody_could_open_does_not_build() {
     };
     assert_eq!(scopes(MAX_SCOPES), Ok(()));
     assert_eq!(scopes(MAX_SCOPES + 1), Err(AuthError::TooMany("scopes")));
-    let asked =
-        |name: &str| Issuer::introspected(name, "https://a.example/i", ("c", "s"), Network::Public);
+    let asked = |name: &str| {
+        Issuer::introspected(
+            name,
+            "https://a.example/i",
+            ("c", "s"),
+            IssuerNetwork::Public,
+        )
+    };
     let one = builder().issuer(asked("https://x.example"));
     assert!(one.build().is_ok());
     let two = builder()
@@ -106,12 +112,12 @@ fn a_lock_is_ready_when_every_issuer_is() {
             "https://x.example",
             "https://x.example/i",
             ("c", "s"),
-            Network::Public,
+            IssuerNetwork::Public,
         ))
         .build()
         .unwrap();
     assert!(auth.is_ready());
-    let remote = Issuer::remote("https://r.example", None, Network::Public);
+    let remote = Issuer::remote("https://r.example", None, IssuerNetwork::Public);
     assert!(
         !Auth::builder([BASE])
             .issuer(remote)
@@ -130,7 +136,7 @@ fn caller(scopes: &[&str]) -> Caller {
 fn what_a_caller_lacks_is_said_in_full() {
     let auth = builder()
         .scopes(["base"])
-        .requirement(Demand::ByTool)
+        .requirement(AuthRequirement::ByTool)
         .build()
         .unwrap();
     let own = [Security::oauth2(["x", "base", "y"])];
@@ -162,7 +168,7 @@ fn what_a_caller_lacks_is_said_in_full() {
     assert_eq!(lack(&caller(&["base"]), None), None);
     let open = builder()
         .scopes(["base"])
-        .requirement(Demand::Optional)
+        .requirement(AuthRequirement::Optional)
         .build()
         .unwrap();
     assert_eq!(open.missing_scope(&nobody, None), None);
@@ -241,10 +247,10 @@ async fn every_kind_of_credential_finds_its_way() {
     let local = LocalKeys::default();
     local.replace(&jwks(&[&signer])).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeys::open(dir.path().join("keys")).unwrap();
-    let grant = Grant {
+    let keys = ApiKeyStore::open(dir.path().join("keys")).unwrap();
+    let grant = ApiKeyGrant {
         name: "ci".to_owned(),
-        ..Grant::default()
+        ..ApiKeyGrant::default()
     };
     let key = keys.add(grant, now()).unwrap();
     let issuer = || Issuer::local("https://a.example", local.clone());
@@ -267,19 +273,22 @@ async fn every_kind_of_credential_finds_its_way() {
     });
     let by_header = auth.identify(&own.into_iter().collect()).await.unwrap();
     assert_eq!(by_header, by_key);
-    assert_eq!(auth.identify(&HeaderMap::new()).await, Err(Denied::Absent));
+    assert_eq!(
+        auth.identify(&HeaderMap::new()).await,
+        Err(AuthRejection::Absent)
+    );
     assert_eq!(
         auth.identify(&headers("opaque")).await,
-        Err(Denied::Bad("the token is not a JWT"))
+        Err(AuthRejection::Bad("the token is not a JWT"))
     );
     let without = Auth::builder([BASE])
         .issuer(issuer())
-        .requirement(Demand::Optional)
+        .requirement(AuthRequirement::Optional)
         .build()
         .unwrap();
     assert_eq!(
         without.identify(&headers(&key)).await,
-        Err(Denied::Bad("the API key is not known"))
+        Err(AuthRejection::Bad("the API key is not known"))
     );
     assert_eq!(
         without.identify(&HeaderMap::new()).await,
@@ -288,21 +297,21 @@ async fn every_kind_of_credential_finds_its_way() {
 }
 
 /// Answers every question about a token, and fetches nothing.
-struct Says(Mutex<serde_json::Value>);
+struct StaticFetch(Mutex<serde_json::Value>);
 
-impl web::Fetch for Says {
+impl web::HttpFetch for StaticFetch {
     fn get(
         &self,
         _: String,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
-        Box::pin(async { Err(web::FetchError::Unreachable) })
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
+        Box::pin(async { Err(web::HttpFetchError::Unreachable) })
     }
 
     fn post(
         &self,
         _: String,
-        _: web::Form,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
+        _: web::FormPost,
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
         let says = self.0.lock().unwrap().to_string().into_bytes();
         Box::pin(async { Ok(says) })
     }
@@ -315,7 +324,7 @@ async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
         "https://x.example".to_owned(),
         "https://x.example/i",
         ("c", "s"),
-        Arc::new(Says(Mutex::new(says))),
+        Arc::new(StaticFetch(Mutex::new(says))),
     );
     let auth = Auth::builder([BASE])
         .issuer(asked.reject_if(|caller| caller.client() == Some("gone")))
@@ -331,13 +340,13 @@ async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
     let refused = auth.identify(&headers(&jwt)).await;
     assert_eq!(
         refused,
-        Err(Denied::Bad("the key of the token is not known"))
+        Err(AuthRejection::Bad("the key of the token is not known"))
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn keys_are_kept_until_the_server_stops() {
-    let fetch = Arc::new(Says(Mutex::new(json!({}))));
+    let fetch = Arc::new(StaticFetch(Mutex::new(json!({}))));
     let issuer = Issuer::with_fetcher("https://r.example".to_owned(), None, fetch.clone());
     let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
     let stop = CancellationToken::new();

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::challenge::canonical;
 use super::claims::{self, numeric_date};
-use super::jwk::{Algorithm, Key, is_kid};
-use super::{Caller, Denied, Issuer};
+use super::jwk::{SignatureAlgorithm, VerificationKey, is_kid};
+use super::{AuthRejection, Caller, Issuer};
 
 /// The most bytes of a token. The largest of real providers, with 200 groups, have 12 KiB.
 pub(crate) const MAX_TOKEN_BYTES: usize = 16 * 1024;
@@ -29,7 +29,7 @@ pub(crate) const MAX_SCOPES: usize = 256;
 pub(crate) const LEEWAY: u64 = 30;
 
 /// A JWT that has been taken apart, and believed in nothing.
-struct Unverified<'a> {
+struct UnverifiedJwt<'a> {
     algorithm: &'static str,
     kind: Option<String>,
     kid: Option<String>,
@@ -38,10 +38,10 @@ struct Unverified<'a> {
     signature: Vec<u8>,
 }
 
-type Checked<T> = Result<T, Denied>;
+type AuthResult<T> = Result<T, AuthRejection>;
 
-const fn reject<T>(why: &'static str) -> Checked<T> {
-    Err(Denied::Bad(why))
+const fn reject<T>(why: &'static str) -> AuthResult<T> {
+    Err(AuthRejection::Bad(why))
 }
 
 /// True for what is meant to be a JWT: three parts, of which the first begins as an object does.
@@ -56,8 +56,8 @@ pub(crate) async fn verify(
     issuers: &[Issuer],
     audiences: &BTreeSet<String>,
     now: u64,
-) -> Checked<Caller> {
-    let unverified = Unverified::read(token)?;
+) -> AuthResult<Caller> {
+    let unverified = UnverifiedJwt::read(token)?;
     let issuer = unverified.issuer(issuers)?;
     let kid = unverified.kid()?;
     let caller = unverified.claims(issuer, audiences, now)?;
@@ -74,8 +74,8 @@ pub(crate) async fn verify_id_token(
     client: &str,
     nonce: &str,
     now: u64,
-) -> Checked<Caller> {
-    let unverified = Unverified::read(token)?;
+) -> AuthResult<Caller> {
+    let unverified = UnverifiedJwt::read(token)?;
     unverified.issuer(std::slice::from_ref(issuer))?;
     let said = |name: &str| unverified.claims.get(name).and_then(Value::as_str);
     if said("nonce") != Some(nonce) {
@@ -103,16 +103,16 @@ pub(crate) async fn verify_id_token(
 }
 
 /// The owner of a good token, unless they are no longer welcome.
-pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> Checked<Caller> {
+pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> AuthResult<Caller> {
     if issuer.is_revoked(&caller) {
         return reject("the token does not count any more");
     }
     Ok(caller)
 }
 
-impl<'a> Unverified<'a> {
+impl<'a> UnverifiedJwt<'a> {
     /// Takes a token apart.
-    fn read(token: &'a str) -> Checked<Self> {
+    fn read(token: &'a str) -> AuthResult<Self> {
         if token.len() > MAX_TOKEN_BYTES {
             return reject("the token is too long");
         }
@@ -145,8 +145,8 @@ impl<'a> Unverified<'a> {
         let algorithm = header.get("alg").and_then(Value::as_str);
         Ok(Self {
             algorithm: algorithm
-                .and_then(Algorithm::parse)
-                .map_or("", Algorithm::name),
+                .and_then(SignatureAlgorithm::parse)
+                .map_or("", SignatureAlgorithm::name),
             kind: text(&header, "typ", "the type of the token is not text")?,
             kid: text(&header, "kid", "the name of the key is not text")?,
             claims: object(payload)?,
@@ -156,14 +156,14 @@ impl<'a> Unverified<'a> {
     }
 
     /// The issuer that the token names, if it is one of these.
-    fn issuer<'i>(&self, issuers: &'i [Issuer]) -> Checked<&'i Issuer> {
+    fn issuer<'i>(&self, issuers: &'i [Issuer]) -> AuthResult<&'i Issuer> {
         let named = self.claims.get("iss").and_then(Value::as_str);
         let known = issuers.iter().find(|issuer| Some(issuer.name()) == named);
         known.map_or_else(|| reject("the issuer of the token is not one of ours"), Ok)
     }
 
     /// The key that the token names.
-    fn kid(&self) -> Checked<Option<&str>> {
+    fn kid(&self) -> AuthResult<Option<&str>> {
         match self.kid.as_deref() {
             Some(kid) if !is_kid(kid) => reject("the name of the key is not one"),
             kid => Ok(kid),
@@ -171,14 +171,19 @@ impl<'a> Unverified<'a> {
     }
 
     /// Everything but the signature: cheap, and done before a key is looked for.
-    fn claims(&self, issuer: &Issuer, audiences: &BTreeSet<String>, now: u64) -> Checked<Caller> {
+    fn claims(
+        &self,
+        issuer: &Issuer,
+        audiences: &BTreeSet<String>,
+        now: u64,
+    ) -> AuthResult<Caller> {
         self.check_algorithm(issuer)?;
         self.check_kind(issuer)?;
         check_claims(&self.claims, audiences, now)?;
         self.caller(issuer)
     }
 
-    fn check_algorithm(&self, issuer: &Issuer) -> Checked<()> {
+    fn check_algorithm(&self, issuer: &Issuer) -> AuthResult<()> {
         let mut allowed = issuer.algorithms.iter().map(|allowed| allowed.name());
         if self.algorithm.is_empty() || !allowed.any(|name| name == self.algorithm) {
             return reject("the algorithm of the token is not allowed");
@@ -187,8 +192,8 @@ impl<'a> Unverified<'a> {
     }
 
     /// Whether the owner of the key signed exactly this.
-    fn signature(&self, key: &Key) -> Checked<()> {
-        let signed = Algorithm::parse(self.algorithm).is_some_and(|algorithm| {
+    fn signature(&self, key: &VerificationKey) -> AuthResult<()> {
+        let signed = SignatureAlgorithm::parse(self.algorithm).is_some_and(|algorithm| {
             key.verifies(algorithm, self.signed.as_bytes(), &self.signature)
         });
         if signed {
@@ -199,7 +204,7 @@ impl<'a> Unverified<'a> {
     }
 
     /// Access tokens only: an ID token tells a client who signed in, and opens nothing.
-    fn check_kind(&self, issuer: &Issuer) -> Checked<()> {
+    fn check_kind(&self, issuer: &Issuer) -> AuthResult<()> {
         let kind = self.kind.as_deref().map(str::to_ascii_lowercase);
         let kind = kind
             .as_deref()
@@ -215,7 +220,7 @@ impl<'a> Unverified<'a> {
         }
     }
 
-    fn caller(&self, issuer: &Issuer) -> Checked<Caller> {
+    fn caller(&self, issuer: &Issuer) -> AuthResult<Caller> {
         caller_from_claims(issuer.name(), self.claims.clone())
     }
 }
@@ -225,7 +230,7 @@ pub(crate) fn check_claims(
     claims: &Map<String, Value>,
     audiences: &BTreeSet<String>,
     now: u64,
-) -> Checked<()> {
+) -> AuthResult<()> {
     let Some(expires) = claims.get("exp").and_then(numeric_date) else {
         return reject("the token does not say when it expires");
     };
@@ -269,7 +274,7 @@ fn audience_matches(aud: Option<&Value>, audiences: &BTreeSet<String>) -> bool {
 }
 
 /// Somebody by their claims, which have been found good.
-pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> Checked<Caller> {
+pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> AuthResult<Caller> {
     let subject = claims.get("sub").and_then(Value::as_str);
     let fits = |text: &&str| {
         (1..=MAX_SUBJECT_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
@@ -287,7 +292,7 @@ pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> Ch
 }
 
 /// What was granted: `scope` as one text, or `scp` as a text or a list, as some providers write it.
-fn scopes(claims: &Map<String, Value>) -> Checked<BTreeSet<String>> {
+fn scopes(claims: &Map<String, Value>) -> AuthResult<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     for value in ["scope", "scp"].iter().filter_map(|name| claims.get(*name)) {
         match value {
@@ -311,7 +316,7 @@ fn scopes(claims: &Map<String, Value>) -> Checked<BTreeSet<String>> {
     Ok(all)
 }
 
-fn text(members: &Map<String, Value>, name: &str, why: &'static str) -> Checked<Option<String>> {
+fn text(members: &Map<String, Value>, name: &str, why: &'static str) -> AuthResult<Option<String>> {
     match members.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),

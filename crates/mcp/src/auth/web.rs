@@ -16,7 +16,7 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-use super::{Authorities, Network, Reach};
+use super::{CertificateAuthorities, IssuerNetwork, IssuerTransport};
 
 /// How long one fetch may take, from the name to the last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub(crate) const MAX_ANSWER_BYTES: u64 = 256 * 1024;
 
 /// Why nothing was fetched. It quotes nothing that came from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FetchError {
+pub(crate) enum HttpFetchError {
     #[error("the address is not https")]
     Scheme,
     #[error("the address is in a private network")]
@@ -41,27 +41,31 @@ pub(crate) enum FetchError {
 }
 
 /// Where answers of issuers come from: the network, or a test.
-pub(crate) trait Fetch: Send + Sync {
+pub(crate) trait HttpFetch: Send + Sync {
     /// The body behind an address.
-    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>>;
+    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
 
     /// The body of the answer to a form, sent with an `Authorization` of ours.
-    fn post(&self, url: String, form: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>>;
+    fn post(
+        &self,
+        url: String,
+        form: FormPost,
+    ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
 }
 
 /// What is sent with a POST. It holds secrets, so it cannot be printed.
-pub(crate) struct Form {
+pub(crate) struct FormPost {
     pub(crate) authorization: Option<String>,
     pub(crate) body: String,
 }
 
 /// The network.
-pub(crate) struct Web {
+pub(crate) struct HttpFetcher {
     agent: Agent,
     private: bool,
 }
 
-impl Web {
+impl HttpFetcher {
     /// `private` allows addresses of private networks, and http on this machine.
     #[cfg(test)]
     pub(crate) fn new(private: bool) -> Self {
@@ -69,17 +73,20 @@ impl Web {
     }
 
     /// The same with authorities of the owner's own.
-    pub(crate) fn with_authorities(private: bool, authorities: Option<&Authorities>) -> Self {
+    pub(crate) fn with_authorities(
+        private: bool,
+        authorities: Option<&CertificateAuthorities>,
+    ) -> Self {
         let config = Config::builder()
             .timeout_global(Some(PATIENCE))
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .proxy(None)
-            .tls_config(Authorities::tls(authorities))
+            .tls_config(CertificateAuthorities::tls(authorities))
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
             .build();
-        let resolver = Public {
+        let resolver = PublicAddressResolver {
             private,
             inner: DefaultResolver::default(),
         };
@@ -89,19 +96,19 @@ impl Web {
         }
     }
 
-    fn check(&self, url: &str) -> Result<(), FetchError> {
-        let uri: Uri = url.parse().map_err(|_| FetchError::Scheme)?;
+    fn check(&self, url: &str) -> Result<(), HttpFetchError> {
+        let uri: Uri = url.parse().map_err(|_| HttpFetchError::Scheme)?;
         let here = uri.host().is_some_and(is_loopback_host);
         match uri.scheme_str() {
             Some("https") => Ok(()),
             Some("http") if here && self.private => Ok(()),
-            _ => Err(FetchError::Scheme),
+            _ => Err(HttpFetchError::Scheme),
         }
     }
 }
 
-impl Fetch for Web {
-    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+impl HttpFetch for HttpFetcher {
+    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         let (agent, checked) = (self.agent.clone(), self.check(&url));
         blocking(move || {
             checked?;
@@ -110,7 +117,11 @@ impl Fetch for Web {
         })
     }
 
-    fn post(&self, url: String, form: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+    fn post(
+        &self,
+        url: String,
+        form: FormPost,
+    ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         let (agent, checked) = (self.agent.clone(), self.check(&url));
         blocking(move || {
             checked?;
@@ -127,25 +138,25 @@ impl Fetch for Web {
 }
 
 fn blocking(
-    work: impl FnOnce() -> Result<Vec<u8>, FetchError> + Send + 'static,
-) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+    work: impl FnOnce() -> Result<Vec<u8>, HttpFetchError> + Send + 'static,
+) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
     async move {
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or(Err(FetchError::Unreachable))
+        done.unwrap_or(Err(HttpFetchError::Unreachable))
     }
     .boxed()
 }
 
 fn read_response(
     sent: Result<http::Response<ureq::Body>, ureq::Error>,
-) -> Result<Vec<u8>, FetchError> {
+) -> Result<Vec<u8>, HttpFetchError> {
     let mut response = sent.map_err(|error| match error {
-        ureq::Error::Other(cause) if cause.is::<FetchError>() => FetchError::Private,
-        error if is_tls_error(&error) => FetchError::Untrusted,
-        _ => FetchError::Unreachable,
+        ureq::Error::Other(cause) if cause.is::<HttpFetchError>() => HttpFetchError::Private,
+        error if is_tls_error(&error) => HttpFetchError::Untrusted,
+        _ => HttpFetchError::Unreachable,
     })?;
     if response.status() != 200 {
-        return Err(FetchError::Status(response.status().as_u16()));
+        return Err(HttpFetchError::Status(response.status().as_u16()));
     }
     // The reader takes a body of exactly its limit for one that is too long.
     let body = response
@@ -153,8 +164,8 @@ fn read_response(
         .with_config()
         .limit(MAX_ANSWER_BYTES + 1);
     body.read_to_vec().map_err(|error| match error {
-        ureq::Error::BodyExceedsLimit(_) => FetchError::TooLong,
-        _ => FetchError::Unreachable,
+        ureq::Error::BodyExceedsLimit(_) => HttpFetchError::TooLong,
+        _ => HttpFetchError::Unreachable,
     })
 }
 
@@ -172,12 +183,12 @@ fn is_tls_error(error: &ureq::Error) -> bool {
 
 /// Names into addresses, none of them private unless that is allowed.
 #[derive(Debug)]
-struct Public {
+struct PublicAddressResolver {
     private: bool,
     inner: DefaultResolver,
 }
 
-impl Resolver for Public {
+impl Resolver for PublicAddressResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -188,7 +199,7 @@ impl Resolver for Public {
         if self.private || found.iter().all(|address| is_public(address.ip())) {
             Ok(found)
         } else {
-            Err(ureq::Error::Other(Box::new(FetchError::Private)))
+            Err(ureq::Error::Other(Box::new(HttpFetchError::Private)))
         }
     }
 }
@@ -240,9 +251,12 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// The network, ready to be shared.
-pub(crate) fn http_fetcher(reach: &Reach) -> Arc<dyn Fetch> {
-    let private = reach.network == Network::Private;
-    Arc::new(Web::with_authorities(private, reach.authorities.as_ref()))
+pub(crate) fn http_fetcher(reach: &IssuerTransport) -> Arc<dyn HttpFetch> {
+    let private = reach.network == IssuerNetwork::Private;
+    Arc::new(HttpFetcher::with_authorities(
+        private,
+        reach.authorities.as_ref(),
+    ))
 }
 
 #[cfg(test)]

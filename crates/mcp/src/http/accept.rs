@@ -31,21 +31,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::Service;
 
-use self::connection::Connection;
-use self::pulse::{Clock, Pulse};
-use self::rules::{Rules, Watch};
+use self::connection::HttpConnection;
+use self::pulse::{CoarseClock, ConnectionState};
+use self::rules::{ConnectionMonitor, TimeoutPolicy};
 use super::budget::ServerBudgets;
-use super::limits::Limits;
-use super::tls::Tls;
+use super::limits::HttpLimits;
+use super::tls::ServerTls;
 
 /// The address a request came from, in the extensions of every request.
 ///
 /// Behind a proxy this is the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+pub struct PeerAddress(pub SocketAddr);
 
 /// What answers requests: a router, or whatever else never fails.
-pub trait Answering:
+pub trait InfallibleService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
     + Clone
     + Send
@@ -54,7 +54,7 @@ pub trait Answering:
 {
 }
 
-impl<S> Answering for S where
+impl<S> InfallibleService for S where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
         + Clone
         + Send
@@ -75,16 +75,16 @@ impl<S> Answering for S where
 /// files are waited out instead.
 pub async fn serve(
     listener: TcpListener,
-    service: impl Answering,
-    limits: Arc<Limits>,
-    tls: Option<Tls>,
+    service: impl InfallibleService,
+    limits: Arc<HttpLimits>,
+    tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let _renewing = tls.clone().map(|tls| {
         let task = tokio::spawn(async move { tls.reload_loop().await });
         AbortOnDropHandle::new(task)
     });
-    let mut server = Server::new(service, limits, tls);
+    let mut server = HttpServer::new(service, limits, tls);
     let budgets = server.budgets.clone();
     let mut evicted_at = None;
     let mut stopping = pin!(shutdown.cancelled());
@@ -152,29 +152,29 @@ fn pause_after(error: io::Error) -> io::Result<Duration> {
     }
 }
 
-struct Server<S> {
+struct HttpServer<S> {
     service: S,
-    limits: Arc<Limits>,
+    limits: Arc<HttpLimits>,
     protocol: Arc<auto::Builder<TokioExecutor>>,
-    clock: Arc<Clock>,
-    rules: Rules,
+    clock: Arc<CoarseClock>,
+    rules: TimeoutPolicy,
     tasks: JoinSet<()>,
-    watches: HashMap<Id, Watch>,
+    watches: HashMap<Id, ConnectionMonitor>,
     turned_away: u64,
     /// Connections that were evicted, since the last round; and those of them that are not gone yet.
     evicted: u64,
     leaving: usize,
-    tls: Option<Tls>,
+    tls: Option<ServerTls>,
     budgets: ServerBudgets,
 }
 
-impl<S: Answering> Server<S> {
-    fn new(service: S, limits: Arc<Limits>, tls: Option<Tls>) -> Self {
+impl<S: InfallibleService> HttpServer<S> {
+    fn new(service: S, limits: Arc<HttpLimits>, tls: Option<ServerTls>) -> Self {
         Self {
             service,
             protocol: Arc::new(protocol(&limits)),
-            clock: Arc::new(Clock::new()),
-            rules: Rules::new(&limits),
+            clock: Arc::new(CoarseClock::new()),
+            rules: TimeoutPolicy::new(&limits),
             budgets: ServerBudgets::new(&limits),
             limits,
             tasks: JoinSet::new(),
@@ -193,14 +193,14 @@ impl<S: Answering> Server<S> {
             return;
         }
         set_nodelay(&stream);
-        let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
+        let pulse = Arc::new(ConnectionState::new(Arc::clone(&self.clock)));
         let shares = self.budgets.connection();
-        let watch = Watch::new(Arc::clone(&pulse), shares.clone());
-        let connection = Connection {
+        let watch = ConnectionMonitor::new(Arc::clone(&pulse), shares.clone());
+        let connection = HttpConnection {
             service: self.service.clone(),
             protocol: Arc::clone(&self.protocol),
             pulse,
-            peer: Peer(peer),
+            peer: PeerAddress(peer),
             tls: self.tls.clone(),
             shares,
         };
@@ -355,7 +355,7 @@ const ROUND_WHEN_CLOSING: Duration = Duration::from_millis(10);
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\
     Content-Length: 0\r\nConnection: close\r\n\r\n";
 
-fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn protocol(limits: &HttpLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // The protocol knows no larger window.
     let window = limits.h2_window.min(i32::MAX.unsigned_abs());
@@ -382,7 +382,7 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
 
 /// The largest head: its target, its headers, and what HTTP/1 writes between a hundred of them. hyper takes no less than
 /// 8 KiB.
-fn head_bytes(limits: &Limits) -> usize {
+fn head_bytes(limits: &HttpLimits) -> usize {
     let largest = limits.header_bytes.saturating_add(limits.uri_bytes);
     largest.saturating_add(1024).max(8 * 1024)
 }
@@ -399,7 +399,8 @@ mod tests {
         let stream = accepted.unwrap().0.into_std().unwrap();
         let same = stream.try_clone().unwrap();
         assert!(!same.nodelay().unwrap());
-        let mut server = Server::new(axum::Router::new(), Arc::new(Limits::default()), None);
+        let mut server =
+            HttpServer::new(axum::Router::new(), Arc::new(HttpLimits::default()), None);
         server.admit(TcpStream::from_std(stream).unwrap(), address);
         assert!(same.nodelay().unwrap());
         drop(client);

@@ -12,12 +12,12 @@ use crate::rpc::RpcError;
 
 /// How a client wants its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ResponseFormat {
     Json,
     EventStream,
 }
 
-impl Form {
+impl ResponseFormat {
     /// An event stream unless the client prefers JSON. Clients must take both, and of those that
     /// say so, some of ChatGPT's only ever read the stream.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
@@ -66,8 +66,8 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// A finished answer. Errors that HTTP has a status for are JSON, whatever was accepted.
-pub(crate) fn whole(mut text: String, status: StatusCode, form: Form) -> Response {
-    if form == Form::Json || status != StatusCode::OK {
+pub(crate) fn whole(mut text: String, status: StatusCode, form: ResponseFormat) -> Response {
+    if form == ResponseFormat::Json || status != StatusCode::OK {
         return json(status, text);
     }
     // One event in one piece: the client sees a stream, the network a body of known length.
@@ -186,38 +186,44 @@ mod tests {
     #[test]
     fn accept_decides_and_silence_means_a_stream() {
         let rows = [
-            (None, Form::EventStream),
-            (Some("*/*"), Form::EventStream),
+            (None, ResponseFormat::EventStream),
+            (Some("*/*"), ResponseFormat::EventStream),
             (
                 Some("application/json, text/event-stream"),
-                Form::EventStream,
+                ResponseFormat::EventStream,
             ),
             (
                 Some("text/event-stream, application/json"),
-                Form::EventStream,
+                ResponseFormat::EventStream,
             ),
-            (Some("text/event-stream"), Form::EventStream),
-            (Some("application/json"), Form::Json),
-            (Some("Application/JSON; charset=utf-8"), Form::Json),
-            (Some("application/json, */*"), Form::Json),
+            (Some("text/event-stream"), ResponseFormat::EventStream),
+            (Some("application/json"), ResponseFormat::Json),
+            (
+                Some("Application/JSON; charset=utf-8"),
+                ResponseFormat::Json,
+            ),
+            (Some("application/json, */*"), ResponseFormat::Json),
             (
                 Some("application/json, text/event-stream;q=0.5"),
-                Form::Json,
+                ResponseFormat::Json,
             ),
             (
                 Some("application/json;q=0.5, text/event-stream"),
-                Form::EventStream,
+                ResponseFormat::EventStream,
             ),
-            (Some("application/json, text/event-stream;q=0"), Form::Json),
-            (Some("text/html"), Form::EventStream),
-            (Some("application/json;q=nonsense"), Form::Json),
+            (
+                Some("application/json, text/event-stream;q=0"),
+                ResponseFormat::Json,
+            ),
+            (Some("text/html"), ResponseFormat::EventStream),
+            (Some("application/json;q=nonsense"), ResponseFormat::Json),
         ];
         for (accept, expected) in rows {
             let mut headers = HeaderMap::new();
             if let Some(accept) = accept {
                 headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
             }
-            assert_eq!(Form::of(&headers), expected, "{accept:?}");
+            assert_eq!(ResponseFormat::of(&headers), expected, "{accept:?}");
         }
     }
 }

@@ -15,11 +15,11 @@ use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::answer::{self, Form};
+use super::answer::{self, ResponseFormat};
 use super::budget::{ByteReservation, ConnectionShare, OwnerSlot};
-use super::front::{Done, Front, HttpSender};
+use super::front::{HttpSender, McpEndpoint, MessageOutcome};
 use super::refusal;
-use crate::message::{self, Message};
+use crate::message::{self, RpcMessage};
 use crate::reply::Reply;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -87,12 +87,12 @@ fn too_large() -> RpcError {
 
 fn id_of(item: &RawValue) -> Option<RequestId> {
     match message::parse(item.get()) {
-        Ok(Message::Request(request)) => Some(request.id),
+        Ok(RpcMessage::Request(request)) => Some(request.id),
         _ => None,
     }
 }
 
-impl Front {
+impl McpEndpoint {
     pub(super) async fn batch(
         &self,
         sender: &HttpSender<'_>,
@@ -120,7 +120,7 @@ impl Front {
         if answers.is_empty() {
             return StatusCode::ACCEPTED.into_response();
         }
-        if Form::of(headers) == Form::EventStream && !accepts_json(headers) {
+        if ResponseFormat::of(headers) == ResponseFormat::EventStream && !accepts_json(headers) {
             let events = joined(answers, ["data: ", "\n\ndata: ", "\n\n"]);
             return answer::stream_head(Body::from(events));
         }
@@ -135,10 +135,14 @@ impl Front {
         batch: &Batch<'_>,
     ) -> Option<ItemAnswer> {
         let text = match self.handle_message(sender, item.get(), Some(batch)).await {
-            Ok(Done::Accepted | Done::Forbidden(_)) => return None,
-            Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => return None,
-            Ok(Done::Reply(Reply::Stream(stream), _)) => answer::last_message(stream).await,
-            Ok(Done::Reply(Reply::Whole(text, _), _)) => text,
+            Ok(MessageOutcome::Accepted | MessageOutcome::Forbidden(_)) => return None,
+            Ok(MessageOutcome::Reply(Reply::Stream(stream), _)) if stream.is_listener() => {
+                return None;
+            }
+            Ok(MessageOutcome::Reply(Reply::Stream(stream), _)) => {
+                answer::last_message(stream).await
+            }
+            Ok(MessageOutcome::Reply(Reply::Whole(text, _), _)) => text,
             Err((_, text)) => text,
         };
         Some(batch.count(text, item).await)
@@ -181,12 +185,12 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::auth::Caller;
-    use crate::exchange::Exchange;
+    use crate::exchange::RequestDispatcher;
     use crate::http::budget::ServerBudgets;
-    use crate::http::limits::Limits;
+    use crate::http::limits::HttpLimits;
     use crate::result::Answer;
     use crate::tool::Tool;
-    use crate::{Context, Descriptor, Failure, Hints};
+    use crate::{Context, Failure, ToolAnnotations, ToolDescriptor};
 
     const SIZE: usize = 20_000;
 
@@ -204,8 +208,13 @@ mod tests {
     impl Tool for Long {
         type Input = Nothing;
         type Output = LongText;
-        fn descriptor(&self) -> Descriptor {
-            Descriptor::new("long", "Long", "Use this to get a text.", Hints::READ_ONLY)
+        fn descriptor(&self) -> ToolDescriptor {
+            ToolDescriptor::new(
+                "long",
+                "Long",
+                "Use this to get a text.",
+                ToolAnnotations::READ_ONLY,
+            )
         }
         async fn call(&self, _: Nothing, _: Context) -> Result<Answer<LongText>, Failure> {
             let text = "x".repeat(SIZE);
@@ -216,13 +225,13 @@ mod tests {
     /// How many calls of a batch were answered and refused, and the bytes of all answers.
     async fn answered(unread_bytes: usize, items: u32) -> (usize, usize, usize) {
         let app = App::builder("batches", "1.0.0").tool(Long).build();
-        let limits = Limits {
+        let limits = HttpLimits {
             unread_bytes,
-            ..Limits::default()
+            ..HttpLimits::default()
         };
         let budgets = ServerBudgets::new(&limits);
-        let exchange = Exchange::new(app.unwrap(), Arc::new(limits), None);
-        let front = Front::new(exchange, false);
+        let exchange = RequestDispatcher::new(app.unwrap(), Arc::new(limits), None);
+        let front = McpEndpoint::new(exchange, false);
         let get = |id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "long"}});
         let batch: Vec<Value> = (0..items).map(get).collect();
         let mut request = http::Request::post("/mcp")

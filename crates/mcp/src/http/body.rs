@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
 use super::budget::{ByteBudget, ByteReservation, ConnectionShare};
-use super::limits::Limits;
+use super::limits::HttpLimits;
 use super::refusal::{self, INVALID_REQUEST};
 
 /// Why a request body was not read to its end.
@@ -111,7 +111,7 @@ pub(crate) struct ReceivedBody {
 /// # Errors
 ///
 /// Says which bound was passed; nothing of the body is kept then.
-pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, BodyError> {
+pub async fn read(body: Body, max: usize, limits: &HttpLimits) -> Result<Bytes, BodyError> {
     let received = receive(body, max, limits, None).await?;
     Ok(received.bytes)
 }
@@ -121,7 +121,7 @@ pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, Body
 pub(crate) async fn receive(
     body: Body,
     max: usize,
-    limits: &Limits,
+    limits: &HttpLimits,
     account: Option<BodyAccount<'_>>,
 ) -> Result<ReceivedBody, BodyError> {
     // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
@@ -297,14 +297,14 @@ mod tests {
     fn a_whole_body_needs_no_timer_and_no_copy() {
         // There is no runtime here, so arming a timer would panic.
         let bytes = Bytes::from(vec![b'x'; 1000]);
-        let read = read(Body::from(bytes.clone()), 1000, &Limits::default()).now_or_never();
+        let read = read(Body::from(bytes.clone()), 1000, &HttpLimits::default()).now_or_never();
         let got = read.unwrap().unwrap();
         assert_eq!(got.as_ptr(), bytes.as_ptr());
     }
 
     #[test]
     fn one_byte_too_many_is_refused() {
-        let read = read(Body::from(vec![b'x'; 1001]), 1000, &Limits::default()).now_or_never();
+        let read = read(Body::from(vec![b'x'; 1001]), 1000, &HttpLimits::default()).now_or_never();
         assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
     }
 
@@ -322,11 +322,11 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
                 Bytes::from(vec![b'x'; size])
             });
-            let read = read(Body::from_stream(stream), 1000, &Limits::default()).now_or_never();
+            let read = read(Body::from_stream(stream), 1000, &HttpLimits::default()).now_or_never();
             assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
             assert_eq!(pieces.load(Ordering::Relaxed), expected);
         }
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         let announced = read(Body::from(vec![b'x'; 2001]), 1000, &limits);
         let refused = announced.now_or_never().unwrap();
         assert_eq!(refused, Err(BodyError::TooLarge { max: 1000 }));
@@ -337,7 +337,7 @@ mod tests {
         for (pieces, expect) in [(10, Ok(1000)), (11, Err(BodyError::TooLarge { max: 1000 }))] {
             let piece = || Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; 100]));
             let stream = futures::stream::iter((0..pieces).map(move |_| piece()));
-            let read = read(Body::from_stream(stream), 1000, &Limits::default()).now_or_never();
+            let read = read(Body::from_stream(stream), 1000, &HttpLimits::default()).now_or_never();
             assert_eq!(read.unwrap().map(|bytes| bytes.len()), expect);
         }
     }
@@ -385,7 +385,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_still_coming_is_counted_and_bounded() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         let most = 100_000;
         for (size, expected) in [(90_000, None), (90_001, Some(Err(BodyError::Crowded)))] {
             let sender = sender(UNFINISHED + 90_000 + 10_000);
@@ -406,7 +406,7 @@ mod tests {
     /// One byte of a packed HTTP/2 head can be a field.
     #[tokio::test]
     async fn the_head_counts_while_the_body_is_still_coming() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         let mut sender = sender(64 << 20);
         for number in 0..100 {
             let value = HeaderValue::from_static("12345");
@@ -426,7 +426,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_of_one_connection_share_what_it_may_hold() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         // A 17th of it is four bodies that are still coming.
         let sender = sender(17 * 4 * UNFINISHED);
         let start = || {
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_came_at_once_is_counted_only_if_it_is_large() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         for (size, counted) in [(limits.big_body, false), (limits.big_body + 1, true)] {
             let sender = sender(1 << 20);
             let body = Body::from(vec![b'x'; size]);
@@ -464,7 +464,7 @@ mod tests {
     /// Bodies that have begun and do not go on fill the budget, each on a connection of its own.
     #[tokio::test(start_paused = true)]
     async fn when_room_runs_out_bodies_that_do_not_go_on_make_place_for_the_next() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         let budget = ByteBudget::evicting(16 * UNFINISHED, Duration::from_secs(3600));
         let senders: Vec<_> = (0..17).map(|_| Sender::new(&budget)).collect();
         let start = |sender: &'_ Sender| {

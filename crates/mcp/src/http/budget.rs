@@ -25,7 +25,7 @@ use axum::response::Response;
 use tokio::time::sleep;
 
 pub(crate) use self::pressure::Pressure;
-use super::limits::Limits;
+use super::limits::HttpLimits;
 use crate::auth::Caller;
 
 /// One connection may hold this part of what is free.
@@ -400,7 +400,7 @@ pub(crate) struct ServerBudgets {
 }
 
 impl ServerBudgets {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &HttpLimits) -> Self {
         Self {
             answers: ByteBudget::evicting(limits.unread_bytes, limits.room_wait),
             bodies: ByteBudget::evicting(limits.request_bytes, limits.room_wait),

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::era::{
-    Declared, is_bare_discover, negotiate_revision, shorten_for_message, unsupported_version,
+    DeclaredProtocol, is_bare_discover, negotiate_revision, shorten_for_message,
+    unsupported_version,
 };
-use crate::message::{Params, Request};
+use crate::message::{RpcParams, RpcRequest};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 
@@ -24,12 +25,12 @@ const NAME: &str = "mcp-name";
 /// Decides the revision of a request.
 pub(crate) fn request_revision(
     headers: &HeaderMap,
-    request: &Request<'_>,
+    request: &RpcRequest<'_>,
     app: &App,
     lenient: bool,
 ) -> Result<Revision, RpcError> {
     let header = single_header(headers, VERSION)?;
-    let declared = Declared::of(&request.params);
+    let declared = DeclaredProtocol::of(&request.params);
     let Some(version) = declared.version() else {
         return revision_without_meta(header, request, &declared, lenient);
     };
@@ -65,8 +66,8 @@ pub(crate) fn request_revision(
 /// No version in `_meta`: a legacy request, unless the header claims otherwise.
 fn revision_without_meta(
     header: Option<&str>,
-    request: &Request<'_>,
-    declared: &Declared<'_>,
+    request: &RpcRequest<'_>,
+    declared: &DeclaredProtocol<'_>,
     lenient: bool,
 ) -> Result<Revision, RpcError> {
     match header.map(|text| (text, Revision::parse(text))) {
@@ -89,7 +90,7 @@ fn revision_without_meta(
 
 fn routing_headers(
     headers: &HeaderMap,
-    request: &Request<'_>,
+    request: &RpcRequest<'_>,
     lenient: bool,
 ) -> Result<(), RpcError> {
     match single_header(headers, METHOD)? {
@@ -111,7 +112,7 @@ fn routing_headers(
         _ => return Ok(()),
     };
     // A body without the name is refused for that reason by the method itself.
-    let Some(expected) = Params::string(subject) else {
+    let Some(expected) = RpcParams::string(subject) else {
         return Ok(());
     };
     match single_header(headers, NAME)? {
@@ -128,10 +129,10 @@ fn routing_headers(
 /// `Mcp-Param-*`, for tools whose schema names such headers.
 fn parameter_headers(
     headers: &HeaderMap,
-    request: &Request<'_>,
+    request: &RpcRequest<'_>,
     app: &App,
 ) -> Result<(), RpcError> {
-    let name = Params::string(request.params.name).unwrap_or_default();
+    let name = RpcParams::string(request.params.name).unwrap_or_default();
     let Some(entry) = app.tool(&name).filter(|entry| !entry.headers.is_empty()) else {
         return Ok(());
     };

@@ -12,15 +12,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::answer::{self, Form};
+use super::answer::{self, ResponseFormat};
 use super::batch::Batch;
 use super::budget::{ByteReservation, ConnectionShare, ConnectionShares};
 use super::{body, era, refusal};
 use crate::auth::Caller;
-use crate::call::Asker;
+use crate::call::CallerContext;
 use crate::era::{is_bare_discover, with_protocol_metadata};
-use crate::exchange::{Exchange, TURN_PATIENCE};
-use crate::message::{self, Message, Params, Request};
+use crate::exchange::{RequestDispatcher, TURN_PATIENCE};
+use crate::message::{self, RpcMessage, RpcParams, RpcRequest};
 use crate::reply::{Reply, ReplyStream};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -28,14 +28,14 @@ use crate::trace::{self, TraceParent};
 
 /// What every POST shares.
 #[derive(Clone)]
-pub(crate) struct Front {
-    pub(crate) exchange: Exchange,
+pub(crate) struct McpEndpoint {
+    pub(crate) exchange: RequestDispatcher,
     pub(crate) lenient: bool,
     pub(crate) in_flight: Arc<Semaphore>,
 }
 
-impl Front {
-    pub(crate) fn new(exchange: Exchange, lenient: bool) -> Self {
+impl McpEndpoint {
+    pub(crate) fn new(exchange: RequestDispatcher, lenient: bool) -> Self {
         let limits = &exchange.limits;
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Self {
@@ -83,7 +83,7 @@ pub(super) struct HttpSender<'a> {
 impl HttpSender<'_> {
     /// ChatGPT offers to sign in for one tool when the tool's result says so, and takes a 401 for a broken
     /// server; everybody else needs the 401.
-    fn reads_challenges_in_results(&self, request: &Request<'_>) -> bool {
+    fn reads_challenges_in_results(&self, request: &RpcRequest<'_>) -> bool {
         let agent = self.headers.get(header::USER_AGENT);
         let agent = agent.and_then(|value| value.to_str().ok());
         let named = agent.is_some_and(|agent| agent.to_ascii_lowercase().starts_with("openai-mcp"));
@@ -95,7 +95,7 @@ impl HttpSender<'_> {
 /// Reads the body if its type and size are acceptable. No permit is taken before it is there: who sends slowly takes
 /// nothing from others.
 pub(crate) async fn receive(
-    front: &Front,
+    front: &McpEndpoint,
     request: HttpRequest<Body>,
 ) -> Result<ReceivedRequest, Response> {
     let (mut parts, body) = request.into_parts();
@@ -140,7 +140,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-impl Front {
+impl McpEndpoint {
     async fn answer(&self, sender: &HttpSender<'_>, bytes: &[u8]) -> Response {
         let limits = &self.exchange.limits;
         // First the turn: those who wait for one hold no place that a small call could have.
@@ -153,22 +153,24 @@ impl Front {
         };
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => answer::rpc_error_response(StatusCode::BAD_REQUEST, &error),
-            Ok(message::Body::Batch(items)) => self.batch(sender, &items, permit).await,
-            Ok(message::Body::One(text)) => {
-                let form = Form::of(sender.headers);
+            Ok(message::RpcBody::Batch(items)) => self.batch(sender, &items, permit).await,
+            Ok(message::RpcBody::One(text)) => {
+                let form = ResponseFormat::of(sender.headers);
                 match self.handle_message(sender, text, None).await {
-                    Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
+                    Ok(MessageOutcome::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
-                    Ok(Done::Reply(Reply::Stream(stream), _)) if form == Form::Json => {
+                    Ok(MessageOutcome::Reply(Reply::Stream(stream), _))
+                        if form == ResponseFormat::Json =>
+                    {
                         collect_stream(stream).await
                     }
-                    Ok(Done::Reply(Reply::Stream(mut stream), _)) => {
+                    Ok(MessageOutcome::Reply(Reply::Stream(mut stream), _)) => {
                         stream.keep(permit);
                         answer::stream(stream, limits.sse_keep_alive)
                     }
-                    Ok(Done::Accepted) => StatusCode::ACCEPTED.into_response(),
-                    Ok(Done::Forbidden(refusal)) => *refusal,
+                    Ok(MessageOutcome::Accepted) => StatusCode::ACCEPTED.into_response(),
+                    Ok(MessageOutcome::Forbidden(refusal)) => *refusal,
                     Err((status, text)) => answer::json(status, text),
                 }
             }
@@ -181,20 +183,20 @@ impl Front {
         sender: &HttpSender<'_>,
         text: &str,
         batch: Option<&Batch<'_>>,
-    ) -> Result<Done, (StatusCode, String)> {
+    ) -> Result<MessageOutcome, (StatusCode, String)> {
         let bad = |error: &RpcError, id| (StatusCode::BAD_REQUEST, error.answer(id));
         match message::parse(text) {
             Err(unread) => Err(bad(&unread.error, unread.id.as_ref())),
-            Ok(Message::Response) => Err(bad(
+            Ok(RpcMessage::Response) => Err(bad(
                 &RpcError::invalid_request("this server asks nothing, so nothing can be answered"),
                 None,
             )),
             // Closing the connection is how a client of a stateless server cancels.
-            Ok(Message::Notification(_)) => Ok(Done::Accepted),
-            Ok(Message::Request(request)) => {
+            Ok(RpcMessage::Notification(_)) => Ok(MessageOutcome::Accepted),
+            Ok(RpcMessage::Request(request)) => {
                 let Some(batch) = batch else {
                     if let Some(refusal) = self.forbidden(sender, &request) {
-                        return Ok(Done::Forbidden(Box::new(refusal)));
+                        return Ok(MessageOutcome::Forbidden(Box::new(refusal)));
                     }
                     return self.request(sender, &request).await;
                 };
@@ -202,7 +204,7 @@ impl Front {
                     .admit(&self.in_flight)
                     .map_err(|error| (StatusCode::OK, error.answer(Some(&request.id))))?;
                 let mut done = self.request(sender, &request).await?;
-                if let Done::Reply(Reply::Stream(stream), _) = &mut done {
+                if let MessageOutcome::Reply(Reply::Stream(stream), _) = &mut done {
                     stream.keep(permit);
                 }
                 Ok(done)
@@ -212,12 +214,12 @@ impl Front {
 
     /// The answer to a call that needs signing in, or more than was granted, for clients that act on its
     /// status.
-    fn forbidden(&self, sender: &HttpSender<'_>, request: &Request<'_>) -> Option<Response> {
+    fn forbidden(&self, sender: &HttpSender<'_>, request: &RpcRequest<'_>) -> Option<Response> {
         let auth = self.exchange.auth.as_ref()?;
         if request.method != "tools/call" || sender.reads_challenges_in_results(request) {
             return None;
         }
-        let name = Params::string(request.params.name)?;
+        let name = RpcParams::string(request.params.name)?;
         let lack = self.exchange.missing_scope(sender.caller, &name)?;
         let trace = TraceParent::of(sender.headers);
         let asker = self
@@ -230,8 +232,8 @@ impl Front {
     async fn request(
         &self,
         sender: &HttpSender<'_>,
-        request: &Request<'_>,
-    ) -> Result<Done, (StatusCode, String)> {
+        request: &RpcRequest<'_>,
+    ) -> Result<MessageOutcome, (StatusCode, String)> {
         if let Some(answer) = self.exchange.oversized(request) {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, answer));
         }
@@ -247,14 +249,14 @@ impl Front {
         if let Reply::Whole(_, Some(code)) = &reply {
             span.record("code", code);
         }
-        Ok(Done::Reply(reply, revision))
+        Ok(MessageOutcome::Reply(reply, revision))
     }
 
     /// The answer to a request whose revision is known.
     async fn dispatch(
         &self,
-        request: &Request<'_>,
-        asker: Asker,
+        request: &RpcRequest<'_>,
+        asker: CallerContext,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
         let cancel = CancellationToken::new();
@@ -262,7 +264,7 @@ impl Front {
         let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
         if needs_metadata {
             let text = with_protocol_metadata(request.raw);
-            if let Ok(Message::Request(request)) = message::parse(&text) {
+            if let Ok(RpcMessage::Request(request)) = message::parse(&text) {
                 return self.exchange.answer(&request, asker, cancel, share).await;
             }
         }
@@ -271,7 +273,7 @@ impl Front {
 }
 
 /// What became of one message.
-pub(super) enum Done {
+pub(super) enum MessageOutcome {
     Reply(Reply, Revision),
     Accepted,
     Forbidden(Box<Response>),
@@ -290,7 +292,7 @@ async fn collect_stream(stream: Box<ReplyStream>) -> Response {
 /// A refusal by the headers is worth a log line: it is how a host's change is noticed first.
 fn log_refusal(
     headers: &HeaderMap,
-    request: &Request<'_>,
+    request: &RpcRequest<'_>,
     error: &RpcError,
 ) -> (StatusCode, String) {
     let agent = headers

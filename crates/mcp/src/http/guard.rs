@@ -18,16 +18,16 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
-use self::authority::{Authority, HostRule, Origin, OriginRule};
-pub use self::refusal::Refusal;
-use super::limits::Limits;
+use self::authority::{HostAuthority, HostRule, OriginRule, RequestOrigin};
+pub use self::refusal::GuardRejection;
+use super::limits::HttpLimits;
 
 /// Origins that a public server lists unless told otherwise: the pages of the two hosts.
 pub const HOST_ORIGINS: [&str; 2] = ["https://chatgpt.com", "https://claude.ai"];
 
 /// Who may be addressed, and from whose pages.
 #[derive(Debug, Clone)]
-pub struct Guard {
+pub struct RequestGuard {
     any_host: bool,
     hosts: Vec<HostRule>,
     any_origin: bool,
@@ -38,7 +38,7 @@ pub struct Guard {
 
 /// An entry of the two lists that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadEntry {
+pub enum GuardEntryError {
     /// Not a host with an optional port.
     #[error("not a host name: `{0}`")]
     Host(String),
@@ -47,7 +47,7 @@ pub enum BadEntry {
     Origin(String),
 }
 
-impl BadEntry {
+impl GuardEntryError {
     /// An example of a good entry.
     #[must_use]
     pub fn hint(&self) -> &'static str {
@@ -58,7 +58,7 @@ impl BadEntry {
     }
 }
 
-impl Guard {
+impl RequestGuard {
     /// Allows the listed hosts and origins and nothing else. `*` in a list allows any.
     ///
     /// A host without a port is allowed with every port. An origin without a port means its
@@ -67,8 +67,11 @@ impl Guard {
     /// # Errors
     ///
     /// Names the first entry that is not a host or an origin.
-    pub fn new<H: AsRef<str>, O: AsRef<str>>(hosts: &[H], origins: &[O]) -> Result<Self, BadEntry> {
-        let limits = Limits::default();
+    pub fn new<H: AsRef<str>, O: AsRef<str>>(
+        hosts: &[H],
+        origins: &[O],
+    ) -> Result<Self, GuardEntryError> {
+        let limits = HttpLimits::default();
         let mut guard = Self {
             any_host: false,
             hosts: Vec::new(),
@@ -81,7 +84,8 @@ impl Guard {
             if entry == "*" {
                 guard.any_host = true;
             } else {
-                let rule = HostRule::parse(entry).ok_or_else(|| BadEntry::Host(entry.into()))?;
+                let rule =
+                    HostRule::parse(entry).ok_or_else(|| GuardEntryError::Host(entry.into()))?;
                 guard.hosts.push(rule);
             }
         }
@@ -89,8 +93,8 @@ impl Guard {
             if entry == "*" {
                 guard.any_origin = true;
             } else {
-                let rule =
-                    OriginRule::parse(entry).ok_or_else(|| BadEntry::Origin(entry.into()))?;
+                let rule = OriginRule::parse(entry)
+                    .ok_or_else(|| GuardEntryError::Origin(entry.into()))?;
                 guard.origins.push(rule);
             }
         }
@@ -131,8 +135,8 @@ impl Guard {
     /// # Errors
     ///
     /// Fails when the address names no host.
-    pub fn with_public_url(mut self, url: &Uri) -> Result<Self, BadEntry> {
-        let bad = || BadEntry::Host(url.to_string());
+    pub fn with_public_url(mut self, url: &Uri) -> Result<Self, GuardEntryError> {
+        let bad = || GuardEntryError::Host(url.to_string());
         let host = url.host().ok_or_else(bad)?;
         let scheme = url.scheme_str().ok_or_else(bad)?;
         let authority = url.authority().ok_or_else(bad)?;
@@ -145,7 +149,7 @@ impl Guard {
 
     /// Takes over the bounds on the size of a head.
     #[must_use]
-    pub fn with_limits(mut self, limits: &Limits) -> Self {
+    pub fn with_limits(mut self, limits: &HttpLimits) -> Self {
         self.header_bytes = limits.header_bytes;
         self.uri_bytes = limits.uri_bytes;
         self
@@ -156,49 +160,49 @@ impl Guard {
     /// # Errors
     ///
     /// Says what was wrong first: the message itself, then its host, then its origin.
-    pub fn check(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub fn check(&self, parts: &Parts) -> Result<(), GuardRejection> {
         self.check_message(parts)?;
         self.check_host(parts)?;
         self.check_origin(&parts.headers)
     }
 
-    fn check_message(&self, parts: &Parts) -> Result<(), Refusal> {
+    fn check_message(&self, parts: &Parts) -> Result<(), GuardRejection> {
         let headers = &parts.headers;
         if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-            return Err(Refusal::TwoLengths);
+            return Err(GuardRejection::TwoLengths);
         }
         // hyper lets any list pass that ends in `chunked`, and undoes only that.
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let coding = codings.next().map(HeaderValue::as_bytes);
         let known = coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"chunked"));
         if !known || codings.next().is_some() {
-            return Err(Refusal::CodingUnknown);
+            return Err(GuardRejection::CodingUnknown);
         }
         let target = parts
             .uri
             .path_and_query()
             .map_or(0, |target| target.as_str().len());
         if target > self.uri_bytes {
-            return Err(Refusal::TargetTooLong);
+            return Err(GuardRejection::TargetTooLong);
         }
         // hyper refuses more on HTTP/1. On HTTP/2 one byte of a packed head can be a field, which takes a hundred here.
         if headers.len() > MAX_FIELDS {
-            return Err(Refusal::TooManyFields);
+            return Err(GuardRejection::TooManyFields);
         }
         let size = |(name, value): (&http::HeaderName, &HeaderValue)| {
             name.as_str().len().saturating_add(value.len())
         };
         if headers.iter().map(size).fold(0, usize::saturating_add) > self.header_bytes {
-            return Err(Refusal::HeadersTooLarge);
+            return Err(GuardRejection::HeadersTooLarge);
         }
         Ok(())
     }
 
-    fn check_host(&self, parts: &Parts) -> Result<(), Refusal> {
+    fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
         let mut stated = parts.headers.get_all(HOST).iter();
         let header = stated.next();
         if stated.next().is_some() {
-            return Err(Refusal::HostRepeated);
+            return Err(GuardRejection::HostRepeated);
         }
         let header = match header {
             Some(value) => Some(read_host(value.as_bytes())?),
@@ -210,16 +214,18 @@ impl Guard {
             None => None,
         };
         let host = match (header, target) {
-            (Some(header), Some(target)) if header != target => return Err(Refusal::HostsDiffer),
+            (Some(header), Some(target)) if header != target => {
+                return Err(GuardRejection::HostsDiffer);
+            }
             (Some(header), _) => header,
             (None, Some(target)) if parts.version >= Version::HTTP_2 => target,
-            (None, _) => return Err(Refusal::HostAbsent),
+            (None, _) => return Err(GuardRejection::HostAbsent),
         };
         let listed = self.hosts.iter().any(|rule| rule.allows(&host));
         if listed || (self.any_host && !host.is_disguised()) {
             Ok(())
         } else {
-            Err(Refusal::HostUnknown(host.to_string()))
+            Err(GuardRejection::HostUnknown(host.to_string()))
         }
     }
 
@@ -250,22 +256,24 @@ impl Guard {
         response
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), GuardRejection> {
         let mut stated = headers.get_all(ORIGIN).iter();
         let Some(value) = stated.next() else {
             // Only browsers send it. Whoever does not is not a page in somebody's browser.
             return Ok(());
         };
         if stated.next().is_some() {
-            return Err(Refusal::OriginRepeated);
+            return Err(GuardRejection::OriginRepeated);
         }
         // `null` ends here too: sandboxed and local pages, which anyone can make.
-        let text = value.to_str().map_err(|_| Refusal::OriginUnreadable)?;
-        let origin = Origin::parse(text).ok_or(Refusal::OriginUnreadable)?;
+        let text = value
+            .to_str()
+            .map_err(|_| GuardRejection::OriginUnreadable)?;
+        let origin = RequestOrigin::parse(text).ok_or(GuardRejection::OriginUnreadable)?;
         if self.any_origin || self.origins.iter().any(|rule| rule.allows(&origin)) {
             Ok(())
         } else {
-            Err(Refusal::OriginUnknown(quote_prefix(text)))
+            Err(GuardRejection::OriginUnknown(quote_prefix(text)))
         }
     }
 }
@@ -275,9 +283,9 @@ pub(crate) const MAX_FIELDS: usize = 100;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-fn read_host(bytes: &[u8]) -> Result<Authority<'_>, Refusal> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::HostUnreadable)?;
-    Authority::parse(text).ok_or(Refusal::HostUnreadable)
+fn read_host(bytes: &[u8]) -> Result<HostAuthority<'_>, GuardRejection> {
+    let text = std::str::from_utf8(bytes).map_err(|_| GuardRejection::HostUnreadable)?;
+    HostAuthority::parse(text).ok_or(GuardRejection::HostUnreadable)
 }
 
 /// A refusal quotes what it refuses, but not a page of it.
@@ -288,6 +296,10 @@ fn quote_prefix(text: &str) -> String {
 /// The layer around every route: refuses, answers preflights, and adds what browsers need.
 ///
 /// For `axum::middleware::from_fn_with_state` with an `Arc<Guard>`.
-pub async fn enforce(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub async fn enforce(
+    State(guard): State<Arc<RequestGuard>>,
+    request: Request,
+    next: Next,
+) -> Response {
     guard.apply(request, |request| next.run(request)).await
 }

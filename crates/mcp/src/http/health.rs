@@ -14,7 +14,7 @@ use crate::rpc::RpcError;
 
 /// Whether the app can answer, and the state of each of its parts as a JSON object.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct ReadinessReport {
     /// False while answers would be wrong or missing.
     pub ready: bool,
     /// Members that stand beside `ready`.
@@ -22,12 +22,12 @@ pub struct Ready {
 }
 
 /// Asked at each `/readyz`.
-pub type Readiness = Arc<dyn Fn() -> Ready + Send + Sync>;
+pub type ReadinessProbe = Arc<dyn Fn() -> ReadinessReport + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) struct Health {
+pub(crate) struct HealthState {
     pub(crate) app: App,
-    pub(crate) readiness: Readiness,
+    pub(crate) readiness: ReadinessProbe,
     pub(crate) auth: Option<Auth>,
 }
 
@@ -37,8 +37,8 @@ pub(crate) async fn healthz() -> Response {
 }
 
 /// `GET /readyz`: the app can answer, part by part. Not ready from the moment shutdown begins.
-pub(crate) async fn readyz(State(health): State<Health>) -> Response {
-    let Ready { ready, parts } = (health.readiness)();
+pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
+    let ReadinessReport { ready, parts } = (health.readiness)();
     let closing = health.app.inner().closing.is_cancelled();
     let keys = health.auth.as_ref().map(Auth::is_ready);
     let ready = ready && keys != Some(false) && !closing;
@@ -62,7 +62,7 @@ pub(crate) async fn readyz(State(health): State<Health>) -> Response {
 }
 
 /// `GET /`: health for people and probes; a client that wants a stream learns that there is none.
-pub(crate) async fn root(State(health): State<Health>, headers: HeaderMap) -> Response {
+pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) -> Response {
     if answer::wants_stream(&headers) {
         return no_stream("GET, POST");
     }

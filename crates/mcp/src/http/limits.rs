@@ -10,7 +10,7 @@ const MIB: usize = 1024 * KIB;
 
 /// Every bound of serving. [`Default`] gives the values a public server should run with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct HttpLimits {
     /// How long a fresh connection may stay silent. Whoever connects has something to say; a
     /// silent socket costs a slot that somebody else could use.
     pub first_byte: Duration,
@@ -118,7 +118,7 @@ pub struct Limits {
     pub stdio_line: usize,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             first_byte: Duration::from_secs(5),
@@ -165,7 +165,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl HttpLimits {
     /// The same for a listener beside the server, such as one for metrics: its callers are few, and what they hold
     /// should add little to what the server itself may.
     #[must_use]
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_defaults_do_not_contradict_each_other() {
-        let limits = Limits::default();
+        let limits = HttpLimits::default();
         assert!(
             limits.stall > limits.body + limits.handler,
             "a slow good request would be cut"

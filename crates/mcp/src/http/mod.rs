@@ -30,22 +30,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Auth;
-use crate::auth::gate::{self, Gate};
-use crate::exchange::Exchange;
-use front::Front;
-use guard::Guard;
-pub use health::{Readiness, Ready};
-use limits::Limits;
-use route::Routes;
-pub use route::{Page, Route, Visit};
-use site::Site;
-pub use tls::{BadCertificate, Tls};
+use crate::auth::gate::{self, AuthMiddleware};
+use crate::exchange::RequestDispatcher;
+use front::McpEndpoint;
+use guard::RequestGuard;
+pub use health::{ReadinessProbe, ReadinessReport};
+use limits::HttpLimits;
+use route::RouteTable;
+pub use route::{Route, RouteRequest, RouteResponse};
+use site::HttpService;
+pub use tls::{CertificateError, ServerTls};
 
 /// How an app is served over HTTP.
 #[derive(Clone)]
-pub struct Options {
+pub struct HttpOptions {
     /// Every bound.
-    pub limits: Limits,
+    pub limits: HttpLimits,
     /// Host names that clients may use, beside the loopback ones and the public address.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call, beside the loopback ones and the public address.
@@ -55,24 +55,24 @@ pub struct Options {
     /// Answers 2026-07-28 requests whose headers or metadata are incomplete.
     pub lenient_modern_headers: bool,
     /// Asked at each `/readyz`.
-    pub readiness: Readiness,
+    pub readiness: ReadinessProbe,
     /// Pages beside the MCP endpoint.
     pub routes: Vec<Route>,
     /// What is demanded of those who call; without it everybody is let in, unknown, and no tool may demand sign-in.
     pub auth: Option<Auth>,
     /// Speaks TLS itself. Without it, whatever stands in front does.
-    pub tls: Option<Tls>,
+    pub tls: Option<ServerTls>,
 }
 
-impl Default for Options {
+impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: guard::HOST_ORIGINS.map(str::to_owned).to_vec(),
             public_url: None,
             lenient_modern_headers: false,
-            readiness: Arc::new(|| Ready {
+            readiness: Arc::new(|| ReadinessReport {
                 ready: true,
                 parts: serde_json::json!({}),
             }),
@@ -83,19 +83,20 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl HttpOptions {
     /// The guard for a server that listens at `bound`.
     ///
     /// # Errors
     /// When a host, an origin or the public address cannot be understood; the error says which.
-    pub fn guard(&self, bound: SocketAddr) -> io::Result<Guard> {
-        let bad = |error: guard::BadEntry| {
+    pub fn guard(&self, bound: SocketAddr) -> io::Result<RequestGuard> {
+        let bad = |error: guard::GuardEntryError| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("{error} ({})", error.hint()),
             )
         };
-        let mut guard = Guard::new(&self.allowed_hosts, &self.allowed_origins).map_err(bad)?;
+        let mut guard =
+            RequestGuard::new(&self.allowed_hosts, &self.allowed_origins).map_err(bad)?;
         if let Some(url) = &self.public_url {
             let url = url
                 .parse()
@@ -112,7 +113,7 @@ impl Options {
 /// When the listener fails, or a tool demands sign-in and `options` has no `auth`.
 pub async fn serve(
     app: App,
-    options: Options,
+    options: HttpOptions,
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
@@ -148,13 +149,13 @@ pub async fn serve(
 /// # Errors
 /// When the listener fails.
 pub async fn serve_routes(
-    options: Options,
+    options: HttpOptions,
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let guard = options.guard(listener.local_addr()?)?;
     let limits = Arc::new(options.limits);
-    let routes = Routes::new(options.routes, limits.clone(), Gate(options.auth));
+    let routes = RouteTable::new(options.routes, limits.clone(), AuthMiddleware(options.auth));
     let router = Router::new().fallback(move |request| routes.clone().answer(request));
     let guard = Arc::new(guard);
     let router = router.layer(from_fn_with_state(guard, guard::enforce));
@@ -163,24 +164,24 @@ pub async fn serve_routes(
 
 /// All of it as a router, for embedding in a larger server and for tests. Where a tool demands sign-in and `options` has no
 /// `auth`, calls of it are refused.
-pub fn router(app: App, options: Options, guard: Guard) -> Router {
+pub fn router(app: App, options: HttpOptions, guard: RequestGuard) -> Router {
     Router::new().fallback_service(site(app, options, guard))
 }
 
-fn site(app: App, options: Options, guard: Guard) -> Site {
+fn site(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
     let limits = Arc::new(options.limits);
-    let front = Front::new(
-        Exchange::new(app.clone(), limits.clone(), options.auth.clone()),
+    let front = McpEndpoint::new(
+        RequestDispatcher::new(app.clone(), limits.clone(), options.auth.clone()),
         options.lenient_modern_headers,
     );
-    let health = health::Health {
+    let health = health::HealthState {
         app,
         readiness: options.readiness,
         auth: options.auth.clone(),
     };
-    let gate = Gate(options.auth.clone());
+    let gate = AuthMiddleware(options.auth.clone());
 
-    let routes = Routes::new(options.routes, limits, gate.clone());
+    let routes = RouteTable::new(options.routes, limits, gate.clone());
     let endpoint = get(health::root).with_state(health.clone());
     // Everything that leads to the app stands behind the gate; nothing of a body is read before it.
     let gated = Router::new()
@@ -189,12 +190,12 @@ fn site(app: App, options: Options, guard: Guard) -> Site {
         .route("/mcp/", any(health::no_session))
         .route("/sse", get(sse::open))
         .route("/messages", post(sse::message))
-        .with_state(sse::Streams::new(front.clone()))
+        .with_state(sse::SseStreams::new(front.clone()))
         .route_layer(from_fn_with_state(gate.clone(), gate::enforce));
     let rest = gated
         .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))
         .merge(well_known::resource_metadata(options.auth.as_ref()))
         .fallback(move |request| routes.clone().answer(request));
-    Site::new(guard, gate, front, rest)
+    HttpService::new(guard, gate, front, rest)
 }

@@ -14,21 +14,22 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
-use super::accept::Peer;
+use super::accept::PeerAddress;
 use super::body::{BodyAccount, ReceivedBody};
 use super::budget::ConnectionShares;
-use super::limits::Limits;
+use super::limits::HttpLimits;
 use super::{body, well_known};
 use crate::auth::Caller;
-use crate::auth::gate::Gate;
+use crate::auth::gate::AuthMiddleware;
 use crate::call::run_guarded;
-use crate::error::{Failure, Fault};
-use crate::resource::{Vars, match_pattern};
+use crate::error::{Failure, FailureKind};
+use crate::resource::{TemplateVars, match_pattern};
 use crate::result::internal;
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
 
-type Handler = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<Page, Failure>> + Send + Sync>;
+type RouteHandler =
+    Arc<dyn Fn(RouteRequest) -> BoxFuture<'static, Result<RouteResponse, Failure>> + Send + Sync>;
 
 /// One more address that the server answers, such as `/d/{id}`. The MCP endpoint and its companions
 /// come first: a route cannot take their place.
@@ -37,20 +38,20 @@ pub struct Route {
     method: Method,
     pattern: String,
     open: bool,
-    pool: Pool,
-    handler: Handler,
+    pool: RoutePool,
+    handler: RouteHandler,
 }
 
 /// Which bounds a route works under.
 #[derive(Debug, Clone)]
-enum Pool {
+enum RoutePool {
     /// Those of all pages together.
     Pages,
     /// Those of sign-in; its places are made when it is served.
     SignIn(Option<Arc<Semaphore>>),
 }
 
-impl Pool {
+impl RoutePool {
     /// Does the work of a request, and lets go of what it holds when that is done.
     async fn run<T: Send + 'static>(
         &self,
@@ -75,9 +76,9 @@ impl Pool {
 
 /// A request to a [`Route`].
 #[derive(Debug)]
-pub struct Visit {
+pub struct RouteRequest {
     caller: Caller,
-    vars: Vars,
+    vars: TemplateVars,
     query: String,
     headers: HeaderMap,
     peer: Option<IpAddr>,
@@ -86,7 +87,7 @@ pub struct Visit {
 
 /// The answer to a [`Visit`].
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct RouteResponse {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
@@ -97,8 +98,8 @@ impl Route {
     #[must_use]
     pub fn get<F, R>(pattern: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Visit) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+        F: Fn(RouteRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         Self::new(Method::GET, pattern.into(), handler)
     }
@@ -107,22 +108,22 @@ impl Route {
     #[must_use]
     pub fn post<F, R>(pattern: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Visit) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+        F: Fn(RouteRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         Self::new(Method::POST, pattern.into(), handler)
     }
 
     fn new<F, R>(method: Method, pattern: String, handler: F) -> Self
     where
-        F: Fn(Visit) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+        F: Fn(RouteRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         Self {
             method,
             pattern,
             open: false,
-            pool: Pool::Pages,
+            pool: RoutePool::Pages,
             handler: Arc::new(move |visit| handler(visit).boxed()),
         }
     }
@@ -140,12 +141,12 @@ impl Route {
     /// Works under the bounds of sign-in: small bodies, and places for requests in flight of its own. Each route has
     /// its own, because some of them wait for a processor, a disk or another server, and the rest must not.
     pub(crate) fn sign_in(mut self) -> Self {
-        self.pool = Pool::SignIn(None);
+        self.pool = RoutePool::SignIn(None);
         self
     }
 }
 
-impl Visit {
+impl RouteRequest {
     /// Who is visiting, as verified by the server.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
@@ -197,7 +198,7 @@ impl Visit {
     }
 }
 
-impl Page {
+impl RouteResponse {
     /// An answer of any type.
     #[must_use]
     pub fn new(status: u16, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
@@ -269,17 +270,21 @@ impl Page {
 
 /// Every route, with the bounds they share.
 #[derive(Clone)]
-pub(crate) struct Routes {
+pub(crate) struct RouteTable {
     routes: Arc<[Route]>,
-    limits: Arc<Limits>,
-    gate: Gate,
+    limits: Arc<HttpLimits>,
+    gate: AuthMiddleware,
     in_flight: Arc<Semaphore>,
 }
 
-impl Routes {
-    pub(crate) fn new(mut routes: Vec<Route>, limits: Arc<Limits>, gate: Gate) -> Self {
+impl RouteTable {
+    pub(crate) fn new(
+        mut routes: Vec<Route>,
+        limits: Arc<HttpLimits>,
+        gate: AuthMiddleware,
+    ) -> Self {
         for route in &mut routes {
-            if let Pool::SignIn(places) = &mut route.pool {
+            if let RoutePool::SignIn(places) = &mut route.pool {
                 *places = Some(Arc::new(Semaphore::new(limits.sign_in_in_flight)));
             }
         }
@@ -295,15 +300,15 @@ impl Routes {
     /// The places for requests in flight of a route, and the most bytes of their bodies.
     fn bounds<'a>(&'a self, route: &'a Route) -> (&'a Arc<Semaphore>, usize) {
         match &route.pool {
-            Pool::Pages => (&self.in_flight, self.limits.body_bytes),
-            Pool::SignIn(places) => {
+            RoutePool::Pages => (&self.in_flight, self.limits.body_bytes),
+            RoutePool::SignIn(places) => {
                 let places = places.as_ref().unwrap_or(&self.in_flight);
                 (places, self.limits.sign_in_bytes)
             }
         }
     }
 
-    fn find(&self, path: &str) -> impl Iterator<Item = (&Route, Vars)> {
+    fn find(&self, path: &str) -> impl Iterator<Item = (&Route, TemplateVars)> {
         let path = path.to_owned();
         self.routes.iter().filter_map(move |route| {
             let mut vars = match_pattern(&route.pattern, &path)?;
@@ -366,11 +371,14 @@ impl Routes {
         } = received;
         let shares = shares.cloned();
         let visitor = caller.clone();
-        let visit = Visit {
+        let visit = RouteRequest {
             caller,
             vars,
             query: parts.uri.query().unwrap_or_default().to_owned(),
-            peer: parts.extensions.get::<Peer>().map(|peer| peer.0.ip()),
+            peer: parts
+                .extensions
+                .get::<PeerAddress>()
+                .map(|peer| peer.0.ip()),
             headers: parts.headers,
             body,
         };
@@ -382,7 +390,7 @@ impl Routes {
             }
         };
         let answer = answered
-            .and_then(Page::into_response)
+            .and_then(RouteResponse::into_response)
             .unwrap_or_else(failed);
         ConnectionShares::charge_to_caller(shares.as_ref(), &visitor, answer)
     }
@@ -391,13 +399,13 @@ impl Routes {
 /// The caller's mistakes are said in words, ours stay opaque.
 fn failed(failure: Failure) -> Response {
     match failure.0 {
-        Fault::NotFound(_) => (StatusCode::NOT_FOUND, "nothing is here").into_response(),
-        Fault::Internal(error) => (
+        FailureKind::NotFound(_) => (StatusCode::NOT_FOUND, "nothing is here").into_response(),
+        FailureKind::Internal(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             internal(error.as_ref()).message,
         )
             .into_response(),
-        Fault::Refused(message) => (StatusCode::FORBIDDEN, message).into_response(),
+        FailureKind::Refused(message) => (StatusCode::FORBIDDEN, message).into_response(),
         other => (StatusCode::BAD_REQUEST, Failure(other).to_string()).into_response(),
     }
 }

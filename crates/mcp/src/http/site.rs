@@ -15,28 +15,33 @@ use futures::future::BoxFuture;
 use http::Method;
 use tower::Service;
 
-use super::front::Front;
-use super::guard::Guard;
-use crate::auth::gate::Gate;
+use super::front::McpEndpoint;
+use super::guard::RequestGuard;
+use crate::auth::gate::AuthMiddleware;
 
 /// The paths of the MCP endpoint.
 const ENDPOINT: [&str; 3] = ["/", "/mcp", "/mcp/"];
 
 /// Everything that is served.
 #[derive(Clone)]
-pub(crate) struct Site(Arc<Parts>);
+pub(crate) struct HttpService(Arc<HttpServiceInner>);
 
-struct Parts {
-    guard: Guard,
-    gate: Gate,
-    front: Front,
+struct HttpServiceInner {
+    guard: RequestGuard,
+    gate: AuthMiddleware,
+    front: McpEndpoint,
     rest: Router,
 }
 
-impl Site {
+impl HttpService {
     /// `rest` answers whatever is not a message, and has its own gate.
-    pub(crate) fn new(guard: Guard, gate: Gate, front: Front, rest: Router) -> Self {
-        Self(Arc::new(Parts {
+    pub(crate) fn new(
+        guard: RequestGuard,
+        gate: AuthMiddleware,
+        front: McpEndpoint,
+        rest: Router,
+    ) -> Self {
+        Self(Arc::new(HttpServiceInner {
             guard,
             gate,
             front,
@@ -46,7 +51,7 @@ impl Site {
     }
 }
 
-impl Parts {
+impl HttpServiceInner {
     async fn answer(&self, request: Request) -> Response {
         if request.method() != Method::POST || !ENDPOINT.contains(&request.uri().path()) {
             return match self.rest.clone().call(request).await {
@@ -65,7 +70,7 @@ impl Parts {
     }
 }
 
-impl Service<Request> for Site {
+impl Service<Request> for HttpService {
     type Response = Response;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Response, Infallible>>;

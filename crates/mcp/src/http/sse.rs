@@ -12,32 +12,32 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::budget::{ConnectionShares, ServerBudgets};
-use super::front::{Front, receive};
+use super::front::{McpEndpoint, receive};
 use super::queue::AnswerQueue;
 use super::{answer, refusal};
 use crate::auth::Caller;
-use crate::conversation::{AnswerSink, Conversation, Receipt, Sender};
+use crate::conversation::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
 
 /// The open streams, by the random id in their address.
 #[derive(Clone)]
-pub(crate) struct Streams {
-    front: Front,
-    open: Arc<Mutex<HashMap<String, OpenStream>>>,
+pub(crate) struct SseStreams {
+    front: McpEndpoint,
+    open: Arc<Mutex<HashMap<String, OpenSseStream>>>,
     /// For requests that no connection of ours brought, as in a larger server.
     budgets: ServerBudgets,
 }
 
 #[derive(Clone)]
-struct OpenStream {
+struct OpenSseStream {
     caller: Caller,
-    conversation: Conversation,
+    conversation: McpConnection,
     queue: Arc<AnswerQueue>,
 }
 
-impl Streams {
-    pub(crate) fn new(front: Front) -> Self {
+impl SseStreams {
+    pub(crate) fn new(front: McpEndpoint) -> Self {
         let budgets = ServerBudgets::new(&front.exchange.limits);
         Self {
             front,
@@ -46,16 +46,16 @@ impl Streams {
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, OpenStream>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, OpenSseStream>) -> T) -> T {
         work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Opens a stream, unless there are too many in all, of its caller or on its connection. Callers without a name
     /// are not told apart, so for them the connection counts alone.
-    fn admit(&self, id: &str, stream: OpenStream) -> bool {
+    fn admit(&self, id: &str, stream: OpenSseStream) -> bool {
         let limits = &self.front.exchange.limits;
         self.with(|open| {
-            let same = |other: &&OpenStream| match stream.caller.key() {
+            let same = |other: &&OpenSseStream| match stream.caller.key() {
                 Some(key) => other.caller.key() == Some(key),
                 None => Arc::ptr_eq(other.queue.share(), stream.queue.share()),
             };
@@ -70,12 +70,12 @@ impl Streams {
 }
 
 /// Forgets the stream when its response is dropped.
-struct Open {
-    streams: Streams,
+struct SseStreamGuard {
+    streams: SseStreams,
     id: String,
 }
 
-impl Drop for Open {
+impl Drop for SseStreamGuard {
     fn drop(&mut self) {
         if let Some(stream) = self.streams.with(|open| open.remove(&self.id)) {
             stream.conversation.cancel_all();
@@ -86,7 +86,7 @@ impl Drop for Open {
 
 /// `GET /sse`.
 pub(crate) async fn open(
-    State(streams): State<Streams>,
+    State(streams): State<SseStreams>,
     Extension(caller): Extension<Caller>,
     shares: Option<Extension<ConnectionShares>>,
 ) -> Response {
@@ -101,9 +101,9 @@ pub(crate) async fn open(
     // Its own places, so that one stream cannot take all that the server has.
     let own = Arc::new(Semaphore::new(limits.stream_in_flight));
     let in_flight = vec![own, Arc::clone(&streams.front.in_flight)];
-    let stream = OpenStream {
+    let stream = OpenSseStream {
         caller: caller.clone(),
-        conversation: Conversation::new(exchange, sink, in_flight),
+        conversation: McpConnection::new(exchange, sink, in_flight),
         queue: Arc::clone(&queue),
     };
     if !streams.admit(&id, stream) {
@@ -115,7 +115,7 @@ pub(crate) async fn open(
         return refusal::retry_later(answer);
     }
     let first = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
-    let state = (Some(first), queue, Open { streams, id });
+    let state = (Some(first), queue, SseStreamGuard { streams, id });
     let keep_alive = limits.sse_keep_alive;
     let events = futures::stream::unfold(state, move |(first, queue, open)| {
         let closing = closing.clone();
@@ -140,7 +140,7 @@ pub(crate) async fn open(
 
 /// `POST /messages?sessionId=…`.
 pub(crate) async fn message(
-    State(streams): State<Streams>,
+    State(streams): State<SseStreams>,
     Extension(caller): Extension<Caller>,
     Query(query): Query<HashMap<String, String>>,
     request: HttpRequest<Body>,
@@ -164,13 +164,13 @@ pub(crate) async fn message(
         return refusal::too_many_unread();
     }
     let trace = TraceParent::of(&body.headers);
-    let sender = Sender { caller, trace };
+    let sender = MessageSender { caller, trace };
     let conversation = &stream.conversation;
     let receiving = conversation.receive(&body.bytes, &sender, body.counted);
     match receiving.await {
-        Receipt::Busy(answer) => refusal::retry_later(answer),
-        Receipt::Taken => StatusCode::ACCEPTED.into_response(),
-        Receipt::TooLarge(answer) => answer::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
+        MessageReceipt::Busy(answer) => refusal::retry_later(answer),
+        MessageReceipt::Taken => StatusCode::ACCEPTED.into_response(),
+        MessageReceipt::TooLarge(answer) => answer::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
     }
 }
 
@@ -178,21 +178,21 @@ pub(crate) async fn message(
 mod tests {
     use super::*;
     use crate::app::App;
-    use crate::exchange::Exchange;
-    use crate::http::limits::Limits;
+    use crate::exchange::RequestDispatcher;
+    use crate::http::limits::HttpLimits;
 
     const EACH: usize = 2;
     const ALL: usize = 7;
 
-    fn streams() -> Streams {
+    fn streams() -> SseStreams {
         let app = App::builder("streams", "1.0.0").build().unwrap();
-        let limits = Limits {
+        let limits = HttpLimits {
             streams_per_caller: EACH,
             listen_streams: ALL,
-            ..Limits::default()
+            ..HttpLimits::default()
         };
-        Streams::new(Front::new(
-            Exchange::new(app, Arc::new(limits), None),
+        SseStreams::new(McpEndpoint::new(
+            RequestDispatcher::new(app, Arc::new(limits), None),
             false,
         ))
     }
@@ -201,7 +201,7 @@ mod tests {
         Caller::verified("i", subject, None, Default::default(), Default::default())
     }
 
-    async fn opened(streams: &Streams, caller: &Caller, shares: &ConnectionShares) -> Response {
+    async fn opened(streams: &SseStreams, caller: &Caller, shares: &ConnectionShares) -> Response {
         let shares = Some(Extension(shares.clone()));
         open(State(streams.clone()), Extension(caller.clone()), shares).await
     }

@@ -24,7 +24,7 @@ const MAX_CHAIN: usize = 16;
 
 /// Why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadCertificate {
+pub enum CertificateError {
     /// A file that cannot be read.
     #[error("`{}` cannot be read", path.display())]
     File {
@@ -46,7 +46,7 @@ pub enum BadCertificate {
     Pair(#[from] rustls::Error),
 }
 
-impl BadCertificate {
+impl CertificateError {
     /// What would help.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
@@ -64,26 +64,26 @@ impl BadCertificate {
 
 /// TLS with the certificate of two files, for [`Options`](super::Options).
 #[derive(Clone, Debug)]
-pub struct Tls(Arc<Inner>);
+pub struct ServerTls(Arc<ServerTlsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ServerTlsInner {
     certificate: PathBuf,
     key: PathBuf,
-    now: RwLock<Current>,
+    now: RwLock<LoadedCertificate>,
 }
 
 #[derive(Clone, Debug)]
-struct Current {
+struct LoadedCertificate {
     config: Arc<ServerConfig>,
     /// How the files looked when they were read.
-    seen: Seen,
+    seen: CertificateStamps,
 }
 
 /// When each file was last written, and its size.
-type Seen = [Option<(SystemTime, u64)>; 2];
+type CertificateStamps = [Option<(SystemTime, u64)>; 2];
 
-impl Tls {
+impl ServerTls {
     /// Reads a chain of certificates and the private key of the first.
     ///
     /// # Errors
@@ -91,14 +91,14 @@ impl Tls {
     pub fn load(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
-    ) -> Result<Self, BadCertificate> {
+    ) -> Result<Self, CertificateError> {
         let (certificate, key) = (certificate.into(), key.into());
         let seen = file_stamps(&certificate, &key);
         let config = config(&certificate, &key)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ServerTlsInner {
             certificate,
             key,
-            now: RwLock::new(Current { config, seen }),
+            now: RwLock::new(LoadedCertificate { config, seen }),
         })))
     }
 
@@ -131,12 +131,12 @@ impl Tls {
     ///
     /// # Errors
     /// When they cannot be used; they are then not read again before they change.
-    fn renew(&self) -> Result<bool, BadCertificate> {
-        let Inner {
+    fn renew(&self) -> Result<bool, CertificateError> {
+        let ServerTlsInner {
             certificate, key, ..
         } = &*self.0;
         let seen = file_stamps(certificate, key);
-        let Current {
+        let LoadedCertificate {
             config: old,
             seen: before,
         } = self.current();
@@ -146,37 +146,37 @@ impl Tls {
         let read = config(certificate, key);
         let config = read.as_ref().map_or(old, Arc::clone);
         let mut now = self.0.now.write().unwrap_or_else(PoisonError::into_inner);
-        *now = Current { config, seen };
+        *now = LoadedCertificate { config, seen };
         read.map(|_| true)
     }
 
-    fn current(&self) -> Current {
+    fn current(&self) -> LoadedCertificate {
         let now = self.0.now.read().unwrap_or_else(PoisonError::into_inner);
         now.clone()
     }
 }
 
-fn file_stamps(certificate: &Path, key: &Path) -> Seen {
+fn file_stamps(certificate: &Path, key: &Path) -> CertificateStamps {
     [certificate, key].map(|path| {
         let found = std::fs::metadata(path).ok()?;
         Some((found.modified().ok()?, found.len()))
     })
 }
 
-fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertificate> {
+fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&read(certificate)?)
         .take(MAX_CHAIN)
         .collect::<Result<_, _>>()
         .map_err(|error| unreadable(certificate, error))?;
     if chain.is_empty() {
         let (path, what) = (certificate.to_owned(), "certificate");
-        return Err(BadCertificate::Empty { path, what });
+        return Err(CertificateError::Empty { path, what });
     }
     let key = match PrivateKeyDer::from_pem_slice(&read(key)?) {
         Ok(key) => key,
         Err(rustls_pki_types::pem::Error::NoItemsFound) => {
             let (path, what) = (key.to_owned(), "private key");
-            return Err(BadCertificate::Empty { path, what });
+            return Err(CertificateError::Empty { path, what });
         }
         Err(error) => return Err(unreadable(key, error)),
     };
@@ -189,7 +189,7 @@ fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertif
     Ok(Arc::new(config))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, BadCertificate> {
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     use std::io::Read as _;
     let failed = |error: io::Error| unreadable(path, error);
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -209,8 +209,8 @@ fn read(path: &Path) -> Result<Vec<u8>, BadCertificate> {
 fn unreadable(
     path: &Path,
     source: impl std::error::Error + Send + Sync + 'static,
-) -> BadCertificate {
-    BadCertificate::File {
+) -> CertificateError {
+    CertificateError::File {
         path: path.to_owned(),
         source: Box::new(source),
     }
@@ -220,9 +220,9 @@ fn unreadable(
 mod tests {
     use super::*;
 
-    struct Files(tempfile::TempDir);
+    struct CertificateFiles(tempfile::TempDir);
 
-    impl Files {
+    impl CertificateFiles {
         fn new() -> Self {
             let files = Self(tempfile::tempdir().unwrap());
             files.issue();
@@ -240,22 +240,25 @@ mod tests {
             std::fs::write(self.path("key"), made.signing_key.serialize_pem()).unwrap();
         }
 
-        fn load(&self) -> Result<Tls, BadCertificate> {
-            Tls::load(self.path("cert"), self.path("key"))
+        fn load(&self) -> Result<ServerTls, CertificateError> {
+            ServerTls::load(self.path("cert"), self.path("key"))
         }
     }
 
     #[test]
     fn what_cannot_be_used_is_told_apart() {
-        let files = Files::new();
+        let files = CertificateFiles::new();
         files.load().unwrap();
-        let other = Files::new();
-        let mixed = Tls::load(files.path("cert"), other.path("key")).unwrap_err();
-        assert!(matches!(mixed, BadCertificate::Pair(_)), "{mixed}");
-        let absent = Tls::load(files.path("cert"), files.path("none")).unwrap_err();
-        assert!(matches!(absent, BadCertificate::File { .. }), "{absent}");
-        let swapped = Tls::load(files.path("key"), files.path("cert")).unwrap_err();
-        assert!(matches!(swapped, BadCertificate::Empty { .. }), "{swapped}");
+        let other = CertificateFiles::new();
+        let mixed = ServerTls::load(files.path("cert"), other.path("key")).unwrap_err();
+        assert!(matches!(mixed, CertificateError::Pair(_)), "{mixed}");
+        let absent = ServerTls::load(files.path("cert"), files.path("none")).unwrap_err();
+        assert!(matches!(absent, CertificateError::File { .. }), "{absent}");
+        let swapped = ServerTls::load(files.path("key"), files.path("cert")).unwrap_err();
+        assert!(
+            matches!(swapped, CertificateError::Empty { .. }),
+            "{swapped}"
+        );
         std::fs::write(files.path("key"), "no key").unwrap();
         let empty = files.load().unwrap_err();
         assert!(empty.to_string().contains("no private key"), "{empty}");
@@ -263,17 +266,17 @@ mod tests {
 
     #[test]
     fn a_file_ends_at_its_bound() {
-        let files = Files::new();
+        let files = CertificateFiles::new();
         let long = |bytes: u64| vec![b' '; usize::try_from(bytes).unwrap()];
         std::fs::write(files.path("key"), long(MAX_FILE_BYTES)).unwrap();
-        assert!(matches!(files.load(), Err(BadCertificate::Empty { .. })));
+        assert!(matches!(files.load(), Err(CertificateError::Empty { .. })));
         std::fs::write(files.path("key"), long(MAX_FILE_BYTES + 1)).unwrap();
-        assert!(matches!(files.load(), Err(BadCertificate::File { .. })));
+        assert!(matches!(files.load(), Err(CertificateError::File { .. })));
     }
 
     #[test]
     fn a_new_certificate_is_taken_and_a_bad_one_changes_nothing() {
-        let files = Files::new();
+        let files = CertificateFiles::new();
         let tls = files.load().unwrap();
         let first = tls.current().config;
         assert!(!tls.renew().unwrap());

@@ -2,9 +2,9 @@
 
 use futures::FutureExt;
 
-use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Source, Widget, fingerprint};
+use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Widget, WidgetSource, fingerprint};
 use crate::error::{BuildError, Failure};
-use crate::resource::{Body, Resource};
+use crate::resource::{Resource, ResourceBody};
 
 /// How many letters of a fingerprint tell two versions apart; hosts keep a page for an hour, not for ever.
 const VERSION_BYTES: usize = 4;
@@ -13,7 +13,7 @@ const MAX_VERSION: usize = 16;
 
 /// A widget with its addresses.
 #[derive(Clone)]
-pub(crate) struct Placed {
+pub(crate) struct ServedWidget {
     pub(crate) name: String,
     /// The page as the standard has it.
     pub(crate) standard: Resource,
@@ -24,7 +24,7 @@ pub(crate) struct Placed {
     former: Vec<String>,
 }
 
-impl Placed {
+impl ServedWidget {
     /// Checks a widget and gives it its addresses under the app's name.
     pub(crate) fn new(widget: &Widget, app: &str) -> Result<Self, BuildError> {
         let html = widget
@@ -99,7 +99,7 @@ fn uri_host(app: &str) -> String {
     app.chars().map(plain).collect()
 }
 
-impl Source {
+impl WidgetSource {
     /// Once, while the app is built.
     fn read_blocking(&self) -> Result<String, String> {
         match self {
@@ -113,7 +113,7 @@ impl Source {
         }
     }
 
-    async fn read(&self) -> Result<Body, Failure> {
+    async fn read(&self) -> Result<ResourceBody, Failure> {
         let text = match self {
             Self::Text(text) => text.clone().into_owned(),
             Self::File(path) => {
@@ -125,7 +125,7 @@ impl Source {
                 tokio::fs::read_to_string(path).await?
             }
         };
-        Ok(Body::Text(text))
+        Ok(ResourceBody::Text(text))
     }
 }
 
@@ -133,10 +133,10 @@ impl Source {
 mod tests {
     use super::*;
 
-    fn placed(html: &'static str) -> Placed {
+    fn placed(html: &'static str) -> ServedWidget {
         let widget =
             Widget::new("board", "Board", "Tasks.", html).formerly("ui://widget/kanban.html");
-        Placed::new(&widget, "Task App").unwrap()
+        ServedWidget::new(&widget, "Task App").unwrap()
     }
 
     #[test]
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn changed_metadata_is_a_new_version_too() {
         let widget = Widget::new("board", "Board", "Tasks.", "<!doctype html>1");
-        let uri = |widget: &Widget| Placed::new(widget, "a").unwrap().standard.uri;
+        let uri = |widget: &Widget| ServedWidget::new(widget, "a").unwrap().standard.uri;
         assert_ne!(uri(&widget), uri(&widget.clone().border(true)));
     }
 
     #[test]
     fn a_missing_file_does_not_build() {
         let widget = Widget::from_file("board", "Board", "Tasks.", "/nowhere/board.html");
-        let problem = Placed::new(&widget, "a").err().unwrap().to_string();
+        let problem = ServedWidget::new(&widget, "a").err().unwrap().to_string();
         assert!(problem.contains("/nowhere/board.html"), "{problem}");
     }
 }

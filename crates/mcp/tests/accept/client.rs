@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Tls, accept};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{ServerTls, accept};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -22,8 +22,8 @@ pub(crate) const SHORT: Duration = Duration::from_millis(150);
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// Limits that never end anything, to set single ones in.
-pub(crate) fn patient() -> Limits {
-    Limits {
+pub(crate) fn patient() -> HttpLimits {
+    HttpLimits {
         first_byte: NEVER,
         headers: NEVER,
         body: NEVER,
@@ -32,7 +32,7 @@ pub(crate) fn patient() -> Limits {
         age: NEVER,
         shutdown: NEVER,
         linger: Duration::from_millis(100),
-        ..Limits::default()
+        ..HttpLimits::default()
     }
 }
 
@@ -44,27 +44,27 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-pub(crate) struct Server {
+pub(crate) struct AcceptServer {
     pub(crate) address: SocketAddr,
     pub(crate) stop: CancellationToken,
     pub(crate) served: JoinHandle<std::io::Result<()>>,
 }
 
-impl Server {
-    pub(crate) async fn start(limits: Limits, router: Router) -> Self {
+impl AcceptServer {
+    pub(crate) async fn start(limits: HttpLimits, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, limits, router)
     }
 
-    pub(crate) fn on(listener: TcpListener, limits: Limits, router: Router) -> Self {
+    pub(crate) fn on(listener: TcpListener, limits: HttpLimits, router: Router) -> Self {
         Self::with_tls(listener, limits, router, None)
     }
 
     pub(crate) fn with_tls(
         listener: TcpListener,
-        limits: Limits,
+        limits: HttpLimits,
         router: Router,
-        tls: Option<Tls>,
+        tls: Option<ServerTls>,
     ) -> Self {
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
@@ -76,8 +76,8 @@ impl Server {
         }
     }
 
-    pub(crate) async fn client(&self) -> Client {
-        Client::new(TcpStream::connect(self.address).await.unwrap())
+    pub(crate) async fn client(&self) -> RawClient {
+        RawClient::new(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// Waits until the server has returned, which must be without an error.
@@ -91,13 +91,13 @@ impl Server {
 
 /// One answer as it came over the wire.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl RawResponse {
     pub(crate) fn closes(&self) -> bool {
         self.head
             .to_ascii_lowercase()
@@ -105,12 +105,12 @@ impl Answer {
     }
 }
 
-pub(crate) struct Client {
+pub(crate) struct RawClient {
     pub(crate) stream: TcpStream,
     unread: Vec<u8>,
 }
 
-impl Client {
+impl RawClient {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -122,7 +122,7 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+    pub(crate) async fn get(&mut self, path: &str) -> RawResponse {
         self.send(get(path)).await;
         self.answer().await.expect("an answer")
     }
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// The next answer with its body, or nothing when the connection ended first.
-    pub(crate) async fn answer(&mut self) -> Option<Answer> {
+    pub(crate) async fn answer(&mut self) -> Option<RawResponse> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
@@ -158,7 +158,7 @@ impl Client {
         }
         let body = self.unread.drain(..length.unwrap_or(0)).collect();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Some(Answer {
+        Some(RawResponse {
             status,
             head,
             body: String::from_utf8(body).unwrap(),
@@ -208,7 +208,7 @@ pub(crate) fn post(path: &str, body: &str) -> String {
 
 /// HTTP/2 spelled out in frames.
 pub(crate) mod h2 {
-    use super::{AsyncReadExt, AsyncWriteExt, Client, soon};
+    use super::{AsyncReadExt, AsyncWriteExt, RawClient, soon};
 
     pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     pub(crate) const HEADERS: u8 = 1;
@@ -218,7 +218,7 @@ pub(crate) mod h2 {
     pub(crate) const GOAWAY: u8 = 7;
 
     #[derive(Debug, PartialEq, Eq)]
-    pub(crate) struct Frame {
+    pub(crate) struct H2Frame {
         pub(crate) kind: u8,
         pub(crate) flags: u8,
         pub(crate) stream: u32,
@@ -274,14 +274,14 @@ pub(crate) mod h2 {
         frame(HEADERS, 0b100, stream, &block)
     }
 
-    impl Client {
+    impl RawClient {
         pub(crate) async fn greet(&mut self) {
             self.send(PREFACE).await;
             self.send(frame(SETTINGS, 0, 0, &[])).await;
         }
 
         /// The next frame, or nothing when the connection ended.
-        pub(crate) async fn frame(&mut self) -> Option<Frame> {
+        pub(crate) async fn frame(&mut self) -> Option<H2Frame> {
             let mut head = [0; 9];
             soon("a frame", self.stream.read_exact(&mut head))
                 .await
@@ -292,7 +292,7 @@ pub(crate) mod h2 {
             soon("a payload", self.stream.read_exact(&mut payload))
                 .await
                 .ok()?;
-            Some(Frame {
+            Some(H2Frame {
                 kind: head[3],
                 flags: head[4],
                 stream,
@@ -301,7 +301,7 @@ pub(crate) mod h2 {
         }
 
         /// The next frame of this kind, playing a good peer for all others.
-        pub(crate) async fn frame_of(&mut self, kind: u8) -> Option<Frame> {
+        pub(crate) async fn frame_of(&mut self, kind: u8) -> Option<H2Frame> {
             loop {
                 let next = self.frame().await?;
                 if matches!(next.kind, SETTINGS | PING) && next.flags & 1 == 0 {
@@ -330,9 +330,9 @@ pub(crate) mod h2 {
 }
 
 /// Says so when it is dropped.
-pub(crate) struct Bell(pub(crate) tokio::sync::mpsc::UnboundedSender<()>);
+pub(crate) struct DropSignal(pub(crate) tokio::sync::mpsc::UnboundedSender<()>);
 
-impl Drop for Bell {
+impl Drop for DropSignal {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }

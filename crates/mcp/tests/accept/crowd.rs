@@ -8,14 +8,14 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use bytes::Bytes;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use futures::StreamExt as _;
 
-use crate::client::{self, SHORT, Server, h2, patient, soon};
+use crate::client::{self, AcceptServer, SHORT, h2, patient, soon};
 use crate::serving;
 
 /// Waits for a slot, which is free as soon as the server has noticed.
-async fn admitted(server: &Server) {
+async fn admitted(server: &AcceptServer) {
     let trying = async {
         loop {
             let mut next = server.client().await;
@@ -34,7 +34,7 @@ async fn admitted(server: &Server) {
 
 #[tokio::test]
 async fn one_connection_too_many_is_turned_away() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         connections: 2,
         ..patient()
     })
@@ -58,7 +58,7 @@ async fn one_connection_too_many_is_turned_away() {
 
 #[tokio::test]
 async fn in_a_crowd_idle_connections_give_way() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         connections: 8,
         first_byte: SHORT,
         ..patient()
@@ -76,7 +76,7 @@ async fn in_a_crowd_idle_connections_give_way() {
 
 #[tokio::test]
 async fn connections_without_a_whole_head_lose_their_slots_to_newcomers() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         connections: 8,
         ..patient()
     })
@@ -97,7 +97,7 @@ async fn connections_without_a_whole_head_lose_their_slots_to_newcomers() {
 
 #[tokio::test]
 async fn heads_that_do_not_end_share_a_budget() {
-    let limits = Limits {
+    let limits = HttpLimits {
         request_bytes: 100 * 1024,
         ..patient()
     };
@@ -126,7 +126,7 @@ async fn heads_that_do_not_end_share_a_budget() {
 
 #[tokio::test]
 async fn stuck_connections_of_every_kind_do_not_hold_up_good_ones() {
-    let limits = Limits {
+    let limits = HttpLimits {
         first_byte: SHORT,
         headers: SHORT,
         body: SHORT,
@@ -163,7 +163,7 @@ async fn a_panic_is_a_500_and_nothing_else() {
     let router = Router::new()
         .route("/fall", get(fall))
         .route("/", get(|| async { "hello" }));
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let (mut client, mut other) = (server.client().await, server.client().await);
     assert_eq!(other.get("/").await.status, 200);
     let answer = client.get("/fall").await;
@@ -189,7 +189,7 @@ async fn a_panic_in_an_answers_body_ends_only_its_connection() {
     let router = Router::new()
         .route("/fall", get(fall))
         .route("/", get(|| async { "hello" }));
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let (mut client, mut other) = (server.client().await, server.client().await);
     assert_eq!(other.get("/").await.status, 200);
     client.send(client::get("/fall")).await;

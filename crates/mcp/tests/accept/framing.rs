@@ -10,22 +10,22 @@ use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use docent_mcp::http::body;
-use docent_mcp::http::guard::{self, Guard};
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::guard::{self, RequestGuard};
+use docent_mcp::http::limits::HttpLimits;
 
-use crate::client::{Server, h2, patient};
+use crate::client::{AcceptServer, h2, patient};
 
 fn guarded() -> Router {
     let serve = |request: Request| async move {
         let is_smuggled = request.uri().path() == "/smuggled";
-        match body::read(request.into_body(), 100_000, &Limits::default()).await {
+        match body::read(request.into_body(), 100_000, &HttpLimits::default()).await {
             Ok(_) if is_smuggled => "smuggled".into_response(),
             Ok(_) => "served".into_response(),
             Err(error) => error.into_response(),
         }
     };
     let nothing: [&str; 0] = [];
-    let guard = Guard::new(&["localhost"], &nothing).unwrap();
+    let guard = RequestGuard::new(&["localhost"], &nothing).unwrap();
     Router::new()
         .fallback(serve)
         .layer(from_fn_with_state(Arc::new(guard), guard::enforce))
@@ -103,7 +103,7 @@ fn refused() -> Vec<(&'static str, String, u16)> {
 }
 
 /// Sends all bytes while reading, because the server may answer and close before they are in.
-async fn exchange(server: &Server, bytes: String) -> String {
+async fn exchange(server: &AcceptServer, bytes: String) -> String {
     let client = server.client().await;
     let (mut from, mut to) = client.stream.into_split();
     let sending = tokio::spawn(async move {
@@ -125,7 +125,7 @@ async fn exchange(server: &Server, bytes: String) -> String {
 
 #[tokio::test]
 async fn improper_requests_are_refused_once_and_closed() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     let rows = refused();
     assert!(rows.len() >= 30);
     for (name, bytes, status) in rows {
@@ -149,7 +149,7 @@ async fn improper_requests_are_refused_once_and_closed() {
 
 #[tokio::test]
 async fn a_refusal_cut_anywhere_stays_a_refusal() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     let whole = sized("5", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
     for cut in (1..whole.len() - 8).step_by(7) {
         let mut client = server.client().await;
@@ -168,7 +168,7 @@ async fn a_refusal_cut_anywhere_stays_a_refusal() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_turn_until_one_is_ambiguous() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     let mut client = server.client().await;
     let good = sized("5", "\r\nhello");
     let bad = chunked("Content-Length: 5\r\n\r\n0\r\n\r\n");
@@ -182,7 +182,7 @@ async fn pipelined_requests_are_answered_in_turn_until_one_is_ambiguous() {
 
 #[tokio::test]
 async fn nothing_follows_chunks_because_their_end_is_not_checked_twice() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     let said = exchange(&server, chunked("\r\n5\r\nhello\r\n0\r\n\r\n") + SMUGGLED).await;
     assert!(
         said.starts_with("HTTP/1.1 200 ") && said.ends_with("served"),
@@ -193,7 +193,7 @@ async fn nothing_follows_chunks_because_their_end_is_not_checked_twice() {
 
 #[tokio::test]
 async fn a_body_that_looks_like_a_request_is_a_body() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     let mut client = server.client().await;
     let body = "GET /smuggled HTTP/1.1\nContent-Length: 1\nTransfer-Encoding: chunked\n\n";
     for _ in 0..2 {
@@ -210,7 +210,7 @@ async fn a_body_that_looks_like_a_request_is_a_body() {
 
 #[tokio::test]
 async fn http2_names_one_host() {
-    let server = Server::start(patient(), guarded()).await;
+    let server = AcceptServer::start(patient(), guarded()).await;
     // (authority, host, the first byte of the answer's header block)
     let rows = [
         ("localhost", None, 0x88),

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
 
-use crate::client::{Bell, Client, SHORT, Server, h2, patient, soon};
+use crate::client::{AcceptServer, DropSignal, RawClient, SHORT, h2, patient, soon};
 use crate::serving;
 
-async fn h2_client(server: &Server) -> Client {
+async fn h2_client(server: &AcceptServer) -> RawClient {
     let mut client = server.client().await;
     client.greet().await;
     client
 }
 
-async fn h2_get(client: &mut Client, stream: u32) {
+async fn h2_get(client: &mut RawClient, stream: u32) {
     client.send(h2::get(stream, "/", "localhost", None)).await;
     let frame = client.frame_of(h2::HEADERS).await.unwrap();
     // 0x88 is status 200 in the static table.
@@ -34,7 +34,7 @@ async fn http2_is_answered_on_the_same_port() {
 
 #[tokio::test]
 async fn an_http2_preface_alone_is_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         headers: SHORT,
         ..patient()
     })
@@ -50,7 +50,7 @@ async fn an_http2_preface_alone_is_closed() {
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed_even_when_it_does_not_say_goodbye() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         idle: SHORT,
         headers: SHORT,
         ..patient()
@@ -70,15 +70,15 @@ async fn an_idle_http2_connection_is_closed_even_when_it_does_not_say_goodbye() 
 async fn an_http2_peer_that_vanished_is_noticed() {
     let (ring, mut rung) = mpsc::unbounded_channel();
     let stuck = move || async move {
-        let _bell = Bell(ring);
+        let _bell = DropSignal(ring);
         std::future::pending::<()>().await;
     };
-    let limits = Limits {
+    let limits = HttpLimits {
         h2_ping_every: SHORT,
         h2_ping_timeout: SHORT,
         ..patient()
     };
-    let server = Server::start(limits, Router::new().route("/", get(stuck))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(stuck))).await;
     let mut client = h2_client(&server).await;
     client.send(h2::get(1, "/", "localhost", None)).await;
     soon("the end of the handler", rung.recv()).await.unwrap();
@@ -91,11 +91,11 @@ async fn one_http2_stream_too_many_is_refused() {
         let gate = gate.clone();
         move || async move { gate.notified().await }
     };
-    let limits = Limits {
+    let limits = HttpLimits {
         h2_streams: 3,
         ..patient()
     };
-    let server = Server::start(limits, Router::new().route("/", get(wait))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(wait))).await;
     let mut client = h2_client(&server).await;
     for stream in [1, 3, 5, 7] {
         client.send(h2::get(stream, "/", "localhost", None)).await;
@@ -114,7 +114,7 @@ async fn one_http2_stream_too_many_is_refused() {
 
 #[tokio::test]
 async fn a_large_http2_header_list_is_refused() {
-    let limits = Limits {
+    let limits = HttpLimits {
         h2_header_list: 200,
         ..patient()
     };

@@ -26,12 +26,12 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use docent_mcp::http::body;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 
-use client::Server;
+use client::AcceptServer;
 
 /// A router that reads bodies as ours do.
-fn reading(limits: Limits) -> Router {
+fn reading(limits: HttpLimits) -> Router {
     let limits = Arc::new(limits);
     let read = move |request: Request| async move {
         match body::read(request.into_body(), 1000, &limits).await {
@@ -44,6 +44,6 @@ fn reading(limits: Limits) -> Router {
         .route("/", get(|| async { "hello" }))
 }
 
-async fn serving(limits: Limits) -> Server {
-    Server::start(limits.clone(), reading(limits)).await
+async fn serving(limits: HttpLimits) -> AcceptServer {
+    AcceptServer::start(limits.clone(), reading(limits)).await
 }

@@ -8,11 +8,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use bytes::Bytes;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::client::{self, NEVER, SHORT, Server, h2, patient, soon};
+use crate::client::{self, AcceptServer, NEVER, SHORT, h2, patient, soon};
 
 /// A router whose `/wait` answers once the gate has a permit for it.
 fn gated() -> (Router, Arc<Semaphore>, Arc<AtomicUsize>) {
@@ -41,7 +41,7 @@ async fn until(waiting: &AtomicUsize, count: usize) {
 
 #[tokio::test]
 async fn an_unused_server_stops() {
-    let server = Server::start(patient(), Router::new()).await;
+    let server = AcceptServer::start(patient(), Router::new()).await;
     server.stop.cancel();
     server.stopped().await;
 }
@@ -49,7 +49,7 @@ async fn an_unused_server_stops() {
 #[tokio::test]
 async fn a_hundred_requests_in_flight_are_answered() {
     let (router, gate, waiting) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let mut clients = Vec::new();
     for _ in 0..100 {
         let mut client = server.client().await;
@@ -71,7 +71,7 @@ async fn a_hundred_requests_in_flight_are_answered() {
 #[tokio::test]
 async fn nobody_is_admitted_after_the_end_began() {
     let (router, gate, waiting) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let mut client = server.client().await;
     client.send(client::get("/wait")).await;
     until(&waiting, 1).await;
@@ -90,8 +90,8 @@ async fn nobody_is_admitted_after_the_end_began() {
 #[tokio::test]
 async fn a_stuck_request_is_dropped_at_the_deadline() {
     let (router, _gate, waiting) = gated();
-    let server = Server::start(
-        Limits {
+    let server = AcceptServer::start(
+        HttpLimits {
             shutdown: SHORT,
             ..patient()
         },
@@ -109,7 +109,7 @@ async fn a_stuck_request_is_dropped_at_the_deadline() {
 #[tokio::test]
 async fn an_idle_connection_does_not_hold_up_the_end() {
     let (router, ..) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let mut idle = server.client().await;
     assert_eq!(idle.get("/").await.status, 200);
     let silent = server.client().await;
@@ -123,8 +123,8 @@ async fn an_idle_connection_does_not_hold_up_the_end() {
 async fn requests_on_their_way_are_answered() {
     let (router, ..) = gated();
     // Enough time for bytes that are on their way, however slow the machine.
-    let server = Server::start(
-        Limits {
+    let server = AcceptServer::start(
+        HttpLimits {
             linger: NEVER,
             ..patient()
         },
@@ -165,7 +165,7 @@ async fn requests_on_their_way_are_answered() {
 #[tokio::test]
 async fn a_head_that_had_begun_is_waited_for_beyond_the_linger() {
     let (router, ..) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let mut half = server.client().await;
     half.send("GET / HTTP/1.1\r\nHo").await;
     let mut half_used = server.client().await;
@@ -203,11 +203,11 @@ async fn a_request_after_an_answer_that_did_not_say_it_is_the_last_is_answered()
     let router = Router::new()
         .route("/slow", get(slow))
         .route("/", get(|| async { "hello" }));
-    let limits = Limits {
+    let limits = HttpLimits {
         linger: NEVER,
         ..patient()
     };
-    let server = Server::start(limits, router).await;
+    let server = AcceptServer::start(limits, router).await;
     let mut client = server.client().await;
     client.send(client::get("/slow")).await;
     client.more().await;
@@ -231,11 +231,11 @@ async fn connections_the_kernel_had_accepted_are_answered() {
     for _ in 0..50 {
         streams.push(TcpStream::connect(address).await.unwrap());
     }
-    let server = Server::on(listener, patient(), router);
+    let server = AcceptServer::on(listener, patient(), router);
     // Told to stop before it could accept anyone.
     server.stop.cancel();
     for stream in streams {
-        let mut client = client::Client::new(stream);
+        let mut client = client::RawClient::new(stream);
         client.send(client::get("/")).await;
         assert_eq!(client.answer().await.expect("an answer").status, 200);
     }
@@ -245,7 +245,7 @@ async fn connections_the_kernel_had_accepted_are_answered() {
 #[tokio::test]
 async fn http2_streams_in_flight_are_answered() {
     let (router, gate, waiting) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let mut client = server.client().await;
     client.greet().await;
     for stream in [1, 3, 5] {
@@ -270,8 +270,8 @@ async fn http2_streams_in_flight_are_answered() {
 #[tokio::test]
 async fn a_mute_http2_peer_does_not_hold_up_the_end() {
     let (router, ..) = gated();
-    let server = Server::start(
-        Limits {
+    let server = AcceptServer::start(
+        HttpLimits {
             headers: SHORT,
             ..patient()
         },
@@ -290,7 +290,7 @@ async fn a_mute_http2_peer_does_not_hold_up_the_end() {
 #[tokio::test]
 async fn a_load_of_keep_alive_clients_loses_no_accepted_request() {
     let (router, ..) = gated();
-    let server = Server::start(patient(), router).await;
+    let server = AcceptServer::start(patient(), router).await;
     let (tell, mut told) = mpsc::unbounded_channel();
     for _ in 0..20 {
         let (mut client, tell) = (server.client().await, tell.clone());

@@ -10,14 +10,14 @@ use axum::extract::{Extension, Request};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use docent_mcp::http::accept::Peer;
+use docent_mcp::http::accept::PeerAddress;
 use docent_mcp::http::body;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
 
-use crate::client::{self, Bell, SHORT, Server, patient, soon};
+use crate::client::{self, AcceptServer, DropSignal, SHORT, patient, soon};
 use crate::serving;
 
 #[tokio::test]
@@ -33,8 +33,9 @@ async fn answers_over_one_connection() {
 
 #[tokio::test]
 async fn the_peer_is_known_to_handlers() {
-    let say = |Extension(Peer(peer)): Extension<Peer>| async move { peer.to_string() };
-    let server = Server::start(patient(), Router::new().route("/", get(say))).await;
+    let say =
+        |Extension(PeerAddress(peer)): Extension<PeerAddress>| async move { peer.to_string() };
+    let server = AcceptServer::start(patient(), Router::new().route("/", get(say))).await;
     let mut client = server.client().await;
     let mine = client.stream.local_addr().unwrap().to_string();
     assert_eq!(client.get("/").await.body, mine);
@@ -42,7 +43,7 @@ async fn the_peer_is_known_to_handlers() {
 
 #[tokio::test]
 async fn a_silent_connection_is_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         first_byte: SHORT,
         ..patient()
     })
@@ -52,7 +53,7 @@ async fn a_silent_connection_is_closed() {
 
 #[tokio::test]
 async fn half_a_head_is_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         headers: SHORT,
         ..patient()
     })
@@ -64,7 +65,7 @@ async fn half_a_head_is_closed() {
 
 #[tokio::test]
 async fn half_a_head_is_closed_on_a_used_connection_too() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         headers: SHORT,
         ..patient()
     })
@@ -77,7 +78,7 @@ async fn half_a_head_is_closed_on_a_used_connection_too() {
 
 #[tokio::test]
 async fn a_trickled_head_is_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         headers: SHORT,
         ..patient()
     })
@@ -89,7 +90,7 @@ async fn a_trickled_head_is_closed() {
 
 #[tokio::test]
 async fn a_stalled_body_is_answered_and_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         body: SHORT,
         body_rate: 0,
         ..patient()
@@ -107,7 +108,7 @@ async fn a_stalled_body_is_answered_and_closed() {
 #[tokio::test]
 async fn a_trickled_body_is_too_slow_before_its_time_is_up() {
     // The whole body may take an hour, but not at this rate.
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         body_grace: SHORT,
         ..patient()
     })
@@ -121,7 +122,7 @@ async fn a_trickled_body_is_too_slow_before_its_time_is_up() {
 
 #[tokio::test]
 async fn a_body_in_pieces_above_the_rate_is_read() {
-    let limits = Limits {
+    let limits = HttpLimits {
         body_grace: SHORT,
         body_rate: 0,
         ..patient()
@@ -184,10 +185,10 @@ async fn an_announced_body_is_refused_before_it_comes() {
 async fn a_body_that_ends_early_ends_its_request() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let read = move |request: Request| async move {
-        let result = body::read(request.into_body(), 1000, &Limits::default()).await;
+        let result = body::read(request.into_body(), 1000, &HttpLimits::default()).await;
         tell.send(result.map(|bytes| bytes.len())).unwrap();
     };
-    let server = Server::start(patient(), Router::new().route("/", post(read))).await;
+    let server = AcceptServer::start(patient(), Router::new().route("/", post(read))).await;
     let mut client = server.client().await;
     client
         .send(&client::post("/", &"x".repeat(900))[..200])
@@ -203,7 +204,7 @@ async fn a_body_that_ends_early_ends_its_request() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         idle: SHORT,
         ..patient()
     })
@@ -215,7 +216,7 @@ async fn an_idle_connection_is_closed() {
 
 #[tokio::test]
 async fn waiting_between_requests_is_not_a_slow_head() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         first_byte: SHORT,
         headers: SHORT,
         ..patient()
@@ -229,7 +230,7 @@ async fn waiting_between_requests_is_not_a_slow_head() {
 
 #[tokio::test]
 async fn an_old_connection_is_closed_between_answers() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         age: SHORT,
         ..patient()
     })
@@ -260,11 +261,11 @@ async fn an_old_connection_finishes_its_answer() {
             "done"
         }
     };
-    let limits = Limits {
+    let limits = HttpLimits {
         age: SHORT,
         ..patient()
     };
-    let server = Server::start(limits, Router::new().route("/", get(wait))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(wait))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
     tokio::time::sleep(SHORT * 3).await;
@@ -275,9 +276,9 @@ async fn an_old_connection_finishes_its_answer() {
 }
 
 /// Limits under which a request that moves nothing ends soon.
-fn stalling(stall: Duration) -> Limits {
+fn stalling(stall: Duration) -> HttpLimits {
     let none = Duration::ZERO;
-    Limits {
+    HttpLimits {
         stall,
         body: none,
         handler: none,
@@ -290,18 +291,18 @@ fn stalling(stall: Duration) -> Limits {
 async fn a_stuck_handler_loses_its_connection() {
     let (ring, mut rung) = mpsc::unbounded_channel();
     let stuck = move || async move {
-        let _bell = Bell(ring);
+        let _bell = DropSignal(ring);
         std::future::pending::<()>().await;
     };
     let limits = stalling(SHORT);
-    let server = Server::start(limits, Router::new().route("/", get(stuck))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(stuck))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
     client.closed_silently().await;
     soon("the end of the handler", rung.recv()).await.unwrap();
 }
 
-fn endless(bell: Bell) -> Response {
+fn endless(bell: DropSignal) -> Response {
     let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
     let stream = futures::stream::unfold(bell, move |bell| {
         let chunk = chunk.clone();
@@ -314,8 +315,8 @@ fn endless(bell: Bell) -> Response {
 async fn a_reader_that_stops_reading_loses_its_connection() {
     let (ring, mut rung) = mpsc::unbounded_channel();
     let limits = stalling(SHORT);
-    let answer = move || async move { endless(Bell(ring)) };
-    let server = Server::start(limits, Router::new().route("/", get(answer))).await;
+    let answer = move || async move { endless(DropSignal(ring)) };
+    let server = AcceptServer::start(limits, Router::new().route("/", get(answer))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
     soon("the end of the answer", rung.recv()).await.unwrap();
@@ -336,12 +337,12 @@ async fn a_stream_that_moves_is_kept() {
         Response::new(Body::from_stream(stream))
     };
     // The stream lasts longer than these, but its parts come sooner.
-    let limits = Limits {
+    let limits = HttpLimits {
         idle: SHORT,
         headers: SHORT,
         ..stalling(SHORT * 3)
     };
-    let server = Server::start(limits, Router::new().route("/", get(comments))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(comments))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
     assert_eq!(client.rest().await.matches(": x").count(), 40);
@@ -349,7 +350,7 @@ async fn a_stream_that_moves_is_kept() {
 
 #[tokio::test]
 async fn the_size_of_a_head_is_bounded() {
-    let server = serving(Limits {
+    let server = serving(HttpLimits {
         header_bytes: 4 * 1024,
         ..patient()
     })

@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use docent_mcp::http::Tls;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::ServerTls;
+use docent_mcp::http::limits::HttpLimits;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tokio_rustls::{TlsConnector, client};
 
-use crate::client::{Server, soon};
+use crate::client::{AcceptServer, soon};
 
 /// A server with a certificate of its own, and the certificate.
-async fn server(limits: Limits) -> (Server, CertificateDer<'static>) {
+async fn server(limits: HttpLimits) -> (AcceptServer, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (cert, key) = (dir.path().join("cert"), dir.path().join("key"));
     std::fs::write(&cert, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let tls = Tls::load(cert, key).unwrap();
+    let tls = ServerTls::load(cert, key).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let router = Router::new().route("/", get(|| async { "hello" }));
-    let server = Server::with_tls(listener, limits, router, Some(tls));
+    let server = AcceptServer::with_tls(listener, limits, router, Some(tls));
     (server, made.cert.der().clone())
 }
 
 async fn connect(
-    server: &Server,
+    server: &AcceptServer,
     trusted: CertificateDer<'static>,
     protocols: &[&[u8]],
 ) -> std::io::Result<client::TlsStream<TcpStream>> {
@@ -52,7 +52,7 @@ async fn connect(
 
 #[tokio::test]
 async fn answers_come_over_tls() {
-    let (server, trusted) = server(Limits::default()).await;
+    let (server, trusted) = server(HttpLimits::default()).await;
     let mut client = soon("greeting", connect(&server, trusted, &[b"http/1.1"]))
         .await
         .unwrap();
@@ -72,7 +72,7 @@ async fn answers_come_over_tls() {
 
 #[tokio::test]
 async fn the_newest_protocol_that_both_know_is_spoken() {
-    let (server, trusted) = server(Limits::default()).await;
+    let (server, trusted) = server(HttpLimits::default()).await;
     for (offered, chosen) in [
         (&[b"h2".as_slice(), b"http/1.1"][..], Some(b"h2".as_slice())),
         (&[b"http/1.1".as_slice()][..], Some(b"http/1.1".as_slice())),
@@ -86,9 +86,9 @@ async fn the_newest_protocol_that_both_know_is_spoken() {
 
 #[tokio::test]
 async fn who_does_not_greet_is_let_go() {
-    let limits = Limits {
+    let limits = HttpLimits {
         headers: Duration::from_millis(200),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let (server, _) = server(limits).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
@@ -107,7 +107,7 @@ async fn who_does_not_greet_is_let_go() {
 
 #[tokio::test]
 async fn a_stranger_is_not_trusted() {
-    let (server, _) = server(Limits::default()).await;
+    let (server, _) = server(HttpLimits::default()).await;
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let greeting = connect(&server, other.cert.der().clone(), &[]);
     assert!(soon("greeting", greeting).await.is_err());

@@ -9,22 +9,22 @@ use axum::body::Body;
 use axum::response::Response;
 use axum::routing::get;
 use bytes::Bytes;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-use crate::client::{Bell, Client, SHORT, Server, h2, patient, soon};
+use crate::client::{AcceptServer, DropSignal, RawClient, SHORT, h2, patient, soon};
 
 const KIB: usize = 1024;
 /// More than the kernel keeps for two sockets.
 const HUGE: usize = 32 * KIB * KIB;
 
 /// Bytes of an answer that say when they are let go of.
-struct Rung(
+struct SignallingBytes(
     Vec<u8>,
-    #[allow(dead_code, reason = "rings when dropped")] Bell,
+    #[allow(dead_code, reason = "rings when dropped")] DropSignal,
 );
 
-impl AsRef<[u8]> for Rung {
+impl AsRef<[u8]> for SignallingBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -33,7 +33,7 @@ impl AsRef<[u8]> for Rung {
 /// Answers of `size` bytes at `/`, small ones at `/small`.
 fn answering(size: usize, ring: UnboundedSender<()>) -> Router {
     let answer = move || async move {
-        let bytes = Bytes::from_owner(Rung(vec![b'x'; size], Bell(ring)));
+        let bytes = Bytes::from_owner(SignallingBytes(vec![b'x'; size], DropSignal(ring)));
         Response::new(Body::from(bytes))
     };
     Router::new()
@@ -41,14 +41,17 @@ fn answering(size: usize, ring: UnboundedSender<()>) -> Router {
         .route("/small", get(|| async { "hello" }))
 }
 
-async fn serving(limits: Limits, size: usize) -> (Server, UnboundedReceiver<()>) {
+async fn serving(limits: HttpLimits, size: usize) -> (AcceptServer, UnboundedReceiver<()>) {
     let (ring, rung) = mpsc::unbounded_channel();
-    (Server::start(limits, answering(size, ring)).await, rung)
+    (
+        AcceptServer::start(limits, answering(size, ring)).await,
+        rung,
+    )
 }
 
 /// Limits under which nothing unread is cut.
-fn lenient() -> Limits {
-    Limits {
+fn lenient() -> HttpLimits {
+    HttpLimits {
         unread: crate::client::NEVER,
         unread_strained: crate::client::NEVER,
         unread_full: crate::client::NEVER,
@@ -58,7 +61,7 @@ fn lenient() -> Limits {
 }
 
 /// An HTTP/2 client that takes nothing of any answer.
-async fn mute(server: &Server) -> Client {
+async fn mute(server: &AcceptServer) -> RawClient {
     let mut client = server.client().await;
     client.send(h2::PREFACE).await;
     // SETTINGS_INITIAL_WINDOW_SIZE is 4.
@@ -68,7 +71,7 @@ async fn mute(server: &Server) -> Client {
 }
 
 /// Whether the answer on this stream is a 200.
-async fn is_answered(client: &mut Client, stream: u32) -> bool {
+async fn is_answered(client: &mut RawClient, stream: u32) -> bool {
     client.send(h2::get(stream, "/", "localhost", None)).await;
     let frame = client.frame_of(h2::HEADERS).await.unwrap();
     assert_eq!(frame.stream, stream);
@@ -76,7 +79,7 @@ async fn is_answered(client: &mut Client, stream: u32) -> bool {
 }
 
 /// How many answers may wait on a connection before the next is refused.
-async fn room(server: &Server) -> (Client, usize) {
+async fn room(server: &AcceptServer) -> (RawClient, usize) {
     let mut client = mute(server).await;
     for count in 0..32 {
         let stream = u32::try_from(count).unwrap() * 2 + 1;
@@ -89,7 +92,7 @@ async fn room(server: &Server) -> (Client, usize) {
 
 #[tokio::test]
 async fn a_connection_has_its_share_of_unread_answers_and_gives_it_back() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread_bytes: 17 * KIB * KIB,
         ..lenient()
     };
@@ -115,7 +118,7 @@ async fn a_connection_has_its_share_of_unread_answers_and_gives_it_back() {
 
 #[tokio::test]
 async fn when_the_budget_is_spent_large_answers_come_later_and_small_ones_now() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread_bytes: 512 * KIB,
         ..lenient()
     };
@@ -167,7 +170,7 @@ impl Drop for Living {
 async fn four_hundred_connections_with_one_unread_answer_each_starve_nobody() {
     const SIZE: usize = 63 * KIB;
     const ROOM: usize = 40;
-    let limits = Limits {
+    let limits = HttpLimits {
         unread_bytes: ROOM * 64 * KIB,
         // Nobody is too young, and whoever waits gets room in the end: no time decides anything here.
         unread_full: Duration::ZERO,
@@ -182,7 +185,7 @@ async fn four_hundred_connections_with_one_unread_answer_each_starve_nobody() {
             Response::new(Body::from(bytes))
         }
     };
-    let server = Server::start(limits, Router::new().route("/", get(answer))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(answer))).await;
     let mut hoard = Vec::new();
     for count in 0..400 {
         let mut client = mute(&server).await;
@@ -200,7 +203,7 @@ async fn four_hundred_connections_with_one_unread_answer_each_starve_nobody() {
 
 #[tokio::test]
 async fn an_answer_larger_than_the_budget_is_still_given() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread_bytes: 64 * KIB,
         ..lenient()
     };
@@ -212,7 +215,7 @@ async fn an_answer_larger_than_the_budget_is_still_given() {
 
 #[tokio::test]
 async fn an_answer_of_which_nothing_is_taken_ends_its_connection() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread: SHORT,
         ..patient()
     };
@@ -232,7 +235,7 @@ async fn an_answer_of_which_nothing_is_taken_ends_its_connection() {
 
 #[tokio::test]
 async fn a_strained_budget_ends_unread_answers_sooner() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread_bytes: 512 * KIB,
         unread_strained: SHORT,
         ..lenient()
@@ -247,7 +250,7 @@ async fn a_strained_budget_ends_unread_answers_sooner() {
 
 #[tokio::test]
 async fn a_poor_line_gets_its_answer() {
-    let limits = Limits {
+    let limits = HttpLimits {
         unread: SHORT * 10,
         idle: SHORT * 2,
         ..patient()
@@ -269,7 +272,7 @@ async fn a_poor_line_gets_its_answer() {
 async fn an_event_stream_that_nobody_reads_ends() {
     let (ring, mut rung) = mpsc::unbounded_channel();
     let stream = move || async move {
-        let quiet = futures::stream::unfold(Bell(ring), |bell| async move {
+        let quiet = futures::stream::unfold(DropSignal(ring), |bell| async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Some((
                 Ok::<_, std::convert::Infallible>(Bytes::from_static(b":\n\n")),
@@ -278,11 +281,11 @@ async fn an_event_stream_that_nobody_reads_ends() {
         });
         Response::new(Body::from_stream(quiet))
     };
-    let limits = Limits {
+    let limits = HttpLimits {
         unread: SHORT,
         ..patient()
     };
-    let server = Server::start(limits, Router::new().route("/", get(stream))).await;
+    let server = AcceptServer::start(limits, Router::new().route("/", get(stream))).await;
     let mut client = mute(&server).await;
     assert!(is_answered(&mut client, 1).await);
     soon("the end of the stream", rung.recv()).await.unwrap();

@@ -1,15 +1,15 @@
 //! An authority of somebody's own, whose certificates only those trust who were told to.
 
-use docent_mcp::http::Tls;
+use docent_mcp::http::ServerTls;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
-pub(crate) struct Authority {
+pub(crate) struct TestAuthority {
     issuer: rcgen::Issuer<'static, KeyPair>,
     /// Its own certificate, in PEM.
     pub(crate) pem: String,
 }
 
-impl Authority {
+impl TestAuthority {
     pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
@@ -20,7 +20,7 @@ impl Authority {
     }
 
     /// A certificate for a server of this name.
-    pub(crate) fn vouch(&self, name: &str) -> Tls {
+    pub(crate) fn vouch(&self, name: &str) -> ServerTls {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -28,6 +28,6 @@ impl Authority {
         let (cert, private) = (dir.path().join("cert"), dir.path().join("key"));
         std::fs::write(&cert, certificate.pem()).unwrap();
         std::fs::write(&private, key.serialize_pem()).unwrap();
-        Tls::load(cert, private).unwrap()
+        ServerTls::load(cert, private).unwrap()
     }
 }

@@ -5,20 +5,20 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docent_mcp::{ApiKeys, Grant, Issuer, Network};
+use docent_mcp::{ApiKeyGrant, ApiKeyStore, Issuer, IssuerNetwork};
 use serde_json::json;
 
 use crate::mint::Signer;
 use crate::needles::found;
-use crate::world::{Provider, Sent, Server, builder, claims};
+use crate::world::{AuthTestServer, LoopbackIssuer, RawRequest, builder, claims};
 
 /// How often everything is sent: with what follows, ten thousand requests.
 const ROUNDS: usize = 200;
 
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -31,7 +31,7 @@ impl Write for Log {
 
 #[tokio::test(flavor = "current_thread")]
 async fn no_part_of_a_token_is_seen_again() {
-    let log = Log::default();
+    let log = LogBuffer::default();
     let writer = log.clone();
     // For the whole process: what other tests write beside it is looked through as well.
     let subscriber = tracing_subscriber::fmt()
@@ -40,29 +40,31 @@ async fn no_part_of_a_token_is_seen_again() {
         .finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let signer = Signer::ed25519("canary");
-    let provider = Provider::start(&[&signer]).await;
-    let asked = Provider::start(&[]).await;
+    let provider = LoopbackIssuer::start(&[&signer]).await;
+    let asked = LoopbackIssuer::start(&[]).await;
     let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeys::open(dir.path().join("keys.json")).unwrap();
-    let grant = Grant {
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
+    let grant = ApiKeyGrant {
         name: "nightly".to_owned(),
         scopes: vec!["docs.read".to_owned()],
-        ..Grant::default()
+        ..ApiKeyGrant::default()
     };
     let key = keys.add(grant, 1).unwrap();
     let secret = "CANARY-secret-of-our-own".to_owned();
     let endpoint = format!("{}/introspect", asked.name);
     let client = ("docent", secret.as_str());
     let auth = builder()
-        .issuer(Issuer::remote(&provider.name, None, Network::Private).cooldown(Duration::ZERO))
+        .issuer(
+            Issuer::remote(&provider.name, None, IssuerNetwork::Private).cooldown(Duration::ZERO),
+        )
         .issuer(Issuer::introspected(
             &asked.name,
             &endpoint,
             client,
-            Network::Private,
+            IssuerNetwork::Private,
         ))
         .keys(keys);
-    let server = Server::start(auth.build().unwrap()).await;
+    let server = AuthTestServer::start(auth.build().unwrap()).await;
 
     let mut claimed = claims(&provider.name);
     claimed["canary"] = "CANARY-of-a-claim-0123456789".into();
@@ -98,11 +100,17 @@ async fn no_part_of_a_token_is_seen_again() {
         for (token, status) in &tokens {
             let query = format!("/mcp?access_token={token}");
             for (sent, expected) in [
-                (Sent::call("whoami").bearer(token), Some(*status)),
-                (Sent::call("nothing").bearer(token), None),
-                (Sent::call("whoami").with("x-api-key", token.as_str()), None),
-                (Sent::call("whoami").bearer(token).at("/other"), Some(404)),
-                (Sent::call("whoami").at(&query), Some(401)),
+                (RawRequest::call("whoami").bearer(token), Some(*status)),
+                (RawRequest::call("nothing").bearer(token), None),
+                (
+                    RawRequest::call("whoami").with("x-api-key", token.as_str()),
+                    None,
+                ),
+                (
+                    RawRequest::call("whoami").bearer(token).at("/other"),
+                    Some(404),
+                ),
+                (RawRequest::call("whoami").at(&query), Some(401)),
             ] {
                 let answered = server.send(&sent).await;
                 if let Some(expected) = expected {

@@ -1,14 +1,14 @@
 //! What a client is told before it has a token.
 
-use docent_mcp::{Auth, Demand, Issuer, LocalKeys};
+use docent_mcp::{Auth, AuthRequirement, Issuer, LocalKeys};
 use serde_json::json;
 
 use crate::mint::{Signer, jwks};
-use crate::world::{Answered, BASE, Sent, Server, World};
+use crate::world::{AuthReply, AuthTestServer, AuthWorld, BASE, RawRequest};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_endpoint_has_metadata_of_its_own() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     for (place, resource) in [("", "/"), ("/mcp", "/mcp"), ("/sse", "/sse")] {
         let path = format!("/.well-known/oauth-protected-resource{place}");
         let answered = world.server.get(&path).await;
@@ -36,7 +36,7 @@ async fn each_endpoint_has_metadata_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_to_the_app_is_challenged() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let routes = [
         ("POST", "/mcp", "/mcp"),
         ("POST", "/mcp/", "/mcp"),
@@ -49,7 +49,10 @@ async fn every_route_to_the_app_is_challenged() {
         ("GET", "/closed", "/mcp"),
     ];
     for (method, path, place) in routes {
-        let answered = world.server.raw(method, &Sent::call("open").at(path)).await;
+        let answered = world
+            .server
+            .raw(method, &RawRequest::call("open").at(path))
+            .await;
         assert_eq!(answered.status, 401, "{method} {path}");
         let expected = format!(
             r#"Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource{place}", scope="docs.read""#
@@ -61,7 +64,7 @@ async fn every_route_to_the_app_is_challenged() {
         );
     }
     // The first token brings the keys, if they are not here yet.
-    let good = Sent::call("open").bearer(&world.ed.token(&world.claims()));
+    let good = RawRequest::call("open").bearer(&world.ed.token(&world.claims()));
     assert_eq!(world.server.send(&good).await.status, 200);
     let open = ["/healthz", "/readyz", "/public"];
     for path in open {
@@ -73,7 +76,7 @@ async fn every_route_to_the_app_is_challenged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_has_to_send_a_body_to_be_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let mut stream = tokio::net::TcpStream::connect(&world.server.address)
         .await
         .unwrap();
@@ -101,19 +104,21 @@ async fn the_address_that_was_used_is_the_one_in_the_metadata() {
         .issuer(Issuer::local("https://a.example", keys))
         .build()
         .unwrap();
-    let server = Server::start(auth).await;
+    let server = AuthTestServer::start(auth).await;
     for (host, base) in [
         ("localhost:8787", "http://localhost:8787"),
         ("LOCALHOST:8787", "http://localhost:8787"),
         ("127.0.0.1:8787", "http://127.0.0.1:8787"),
         ("localhost:9", "http://127.0.0.1:1"),
     ] {
-        let sent = Sent::call("open")
+        let sent = RawRequest::call("open")
             .with("host", host)
             .at("/.well-known/oauth-protected-resource/mcp");
-        let answered: Answered = server.raw("GET", &sent).await;
+        let answered: AuthReply = server.raw("GET", &sent).await;
         assert_eq!(answered.json()["resource"], format!("{base}/mcp"), "{host}");
-        let refused = server.send(&Sent::call("open").with("host", host)).await;
+        let refused = server
+            .send(&RawRequest::call("open").with("host", host))
+            .await;
         let challenge = refused.header("www-authenticate").unwrap().to_owned();
         assert!(
             challenge.contains(&format!("\"{base}/.well-known/")),
@@ -137,8 +142,8 @@ async fn a_public_address_is_told_whatever_a_proxy_writes() {
         .issuer(Issuer::local("https://a.example", keys))
         .build()
         .unwrap();
-    let server = Server::start(auth).await;
-    let sent = Sent::call("open").with("host", "localhost:8787");
+    let server = AuthTestServer::start(auth).await;
+    let sent = RawRequest::call("open").with("host", "localhost:8787");
     let answered = server
         .raw("GET", &sent.at("/.well-known/oauth-protected-resource"))
         .await;
@@ -147,9 +152,9 @@ async fn a_public_address_is_told_whatever_a_proxy_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_knows_its_visitor_unless_it_is_open() {
-    let world = World::with(Demand::Always).await;
+    let world = AuthWorld::with(AuthRequirement::Always).await;
     let token = world.ed.token(&world.claims());
-    let page = |path: &str| Sent::call("x").bearer(&token).at(path);
+    let page = |path: &str| RawRequest::call("x").bearer(&token).at(path);
     let closed = world.server.raw("GET", &page("/closed")).await;
     assert_eq!(closed.body, "Some(\"user-1\")");
     let open = world.server.raw("GET", &page("/public")).await;

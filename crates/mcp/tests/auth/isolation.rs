@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::world::{Sent, World};
+use crate::world::{AuthWorld, RawRequest};
 
 const CALLS: usize = 10_000;
 const AT_ONCE: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
-    let world = Arc::new(World::start().await);
+    let world = Arc::new(AuthWorld::start().await);
     let of = |name: &str| {
         let mut claims = world.claims();
         claims["sub"] = format!("subject-of-{name}").into();
@@ -32,7 +32,10 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
                 let echo = format!("echo-of-{name}-{n}");
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                     "params": {"name": "whoami", "arguments": {"echo": echo}}});
-                let answered = world.server.send(&Sent::rpc(&body).bearer(token)).await;
+                let answered = world
+                    .server
+                    .send(&RawRequest::rpc(&body).bearer(token))
+                    .await;
                 assert_eq!(answered.status, 200, "{}", answered.body);
                 let who = &answered.json()["result"]["structuredContent"];
                 assert_eq!(who["subject"], format!("subject-of-{name}"));
@@ -52,7 +55,7 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_takes_messages_of_its_own_caller_alone() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let of = |name: &str| {
         let mut claims = world.claims();
         claims["sub"] = name.into();
@@ -78,7 +81,7 @@ async fn a_stream_takes_messages_of_its_own_caller_alone() {
             break path.trim().to_owned();
         }
     };
-    let sent = || Sent::call("whoami").at(&path);
+    let sent = || RawRequest::call("whoami").at(&path);
     assert_eq!(
         world.server.send(&sent().bearer(&foreign)).await.status,
         404

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::world::{STRICT, Sent, World, claims};
+use crate::world::{AuthWorld, RawRequest, STRICT, claims};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_of_one_issuer_signs_nothing_in_the_name_of_the_other() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let (remote, local) = (world.claims(), claims(STRICT));
     let named = |kid: &str| json!({"kid": kid});
     let nameless = json!({"kid": null});
@@ -39,7 +39,7 @@ async fn a_key_of_one_issuer_signs_nothing_in_the_name_of_the_other() {
     ] {
         let answered = world
             .server
-            .send(&Sent::call("whoami").bearer(&token))
+            .send(&RawRequest::call("whoami").bearer(&token))
             .await;
         assert_eq!(answered.status, status, "{what}: {}", answered.body);
     }
@@ -48,19 +48,19 @@ async fn a_key_of_one_issuer_signs_nothing_in_the_name_of_the_other() {
     both["iss"] = json!([world.provider.name, STRICT]);
     let answered = world
         .server
-        .send(&Sent::call("whoami").bearer(&world.ed.token(&both)))
+        .send(&RawRequest::call("whoami").bearer(&world.ed.token(&both)))
         .await;
     assert_eq!(answered.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_unknown_keys_holds_up_nobody_with_a_known_one() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let good = world.ed.token(&world.claims());
     let server = &world.server;
     assert_eq!(
         server
-            .send(&Sent::call("whoami").bearer(&good))
+            .send(&RawRequest::call("whoami").bearer(&good))
             .await
             .status,
         200
@@ -70,14 +70,14 @@ async fn a_flood_of_unknown_keys_holds_up_nobody_with_a_known_one() {
         let token = world.ed.token_with(&kid, &world.claims());
         async move {
             server
-                .send(&Sent::call("whoami").bearer(&token))
+                .send(&RawRequest::call("whoami").bearer(&token))
                 .await
                 .status
         }
     });
     let others = (0..20).map(|_| async {
         server
-            .send(&Sent::call("whoami").bearer(&good))
+            .send(&RawRequest::call("whoami").bearer(&good))
             .await
             .status
     });

@@ -1,11 +1,11 @@
 //! What each tool demands, and how each kind of client hears of it.
 
-use docent_mcp::Demand;
+use docent_mcp::AuthRequirement;
 use serde_json::{Value, json};
 
-use crate::world::{BASE, Sent, World, app};
+use crate::world::{AuthWorld, BASE, RawRequest, app};
 
-fn token(world: &World, scope: &str) -> String {
+fn token(world: &AuthWorld, scope: &str) -> String {
     let mut claims = world.claims();
     claims["scope"] = scope.into();
     world.ed.token(&claims)
@@ -19,13 +19,13 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn list() -> Sent {
-    Sent::rpc(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+fn list() -> RawRequest {
+    RawRequest::rpc(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_missing_scope_is_a_403_that_names_all() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let cases = [
         ("docs.read", "write", 403),
         ("docs.read docs.write", "write", 403),
@@ -36,7 +36,7 @@ async fn every_missing_scope_is_a_403_that_names_all() {
         ("docs.read", "either", 200),
     ];
     for (scope, tool, status) in cases {
-        let sent = Sent::call(tool).bearer(&token(&world, scope));
+        let sent = RawRequest::call(tool).bearer(&token(&world, scope));
         let answered = world.server.send(&sent).await;
         assert_eq!(answered.status, status, "{scope} {tool}");
         if status == 403 {
@@ -55,7 +55,7 @@ async fn every_missing_scope_is_a_403_that_names_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_has_what_the_caller_may_call() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let all = token(&world, "docs.read docs.write docs.admin");
     let some = token(&world, "docs.read");
     let answered = world.server.send(&list().bearer(&all)).await.json();
@@ -71,12 +71,12 @@ async fn the_list_has_what_the_caller_may_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_modern_list_is_for_its_caller_alone() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }}});
-    let mut sent = Sent::rpc(&body).bearer(&token(&world, "docs.read"));
+    let mut sent = RawRequest::rpc(&body).bearer(&token(&world, "docs.read"));
     sent.headers
         .retain(|(name, _)| *name != "mcp-protocol-version");
     let sent = sent
@@ -88,17 +88,17 @@ async fn a_modern_list_is_for_its_caller_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_mixed_mode_each_tool_says_what_it_needs() {
-    let world = World::with(Demand::ByTool).await;
+    let world = AuthWorld::with(AuthRequirement::ByTool).await;
     for (tool, status) in [
         ("open", 200),
         ("either", 200),
         ("whoami", 401),
         ("write", 401),
     ] {
-        let answered = world.server.send(&Sent::call(tool)).await;
+        let answered = world.server.send(&RawRequest::call(tool)).await;
         assert_eq!(answered.status, status, "{tool}");
     }
-    let answered = world.server.send(&Sent::call("write")).await;
+    let answered = world.server.send(&RawRequest::call("write")).await;
     let expected = format!(
         r#"Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
     );
@@ -108,25 +108,28 @@ async fn in_mixed_mode_each_tool_says_what_it_needs() {
     // A token that is there must be good, and one that lacks a scope still opens what needs none.
     let bad = world
         .server
-        .send(&Sent::call("open").bearer("eyJ.e.e"))
+        .send(&RawRequest::call("open").bearer("eyJ.e.e"))
         .await;
     assert_eq!(bad.status, 401);
     let poor = token(&world, "other");
     for (tool, status) in [("open", 200), ("either", 200), ("whoami", 403)] {
-        let answered = world.server.send(&Sent::call(tool).bearer(&poor)).await;
+        let answered = world
+            .server
+            .send(&RawRequest::call(tool).bearer(&poor))
+            .await;
         assert_eq!(answered.status, status, "{tool}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_sign_in_is_optional_a_silent_tool_takes_both() {
-    let world = World::with(Demand::Optional).await;
-    let nobody = world.server.send(&Sent::call("whoami")).await;
+    let world = AuthWorld::with(AuthRequirement::Optional).await;
+    let nobody = world.server.send(&RawRequest::call("whoami")).await;
     assert_eq!(
         nobody.json()["result"]["structuredContent"]["subject"],
         Value::Null
     );
-    let somebody = Sent::call("whoami").bearer(&token(&world, "docs.read"));
+    let somebody = RawRequest::call("whoami").bearer(&token(&world, "docs.read"));
     let somebody = world.server.send(&somebody).await;
     assert_eq!(
         somebody.json()["result"]["structuredContent"]["subject"],
@@ -142,13 +145,13 @@ async fn where_sign_in_is_optional_a_silent_tool_takes_both() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chatgpt_is_told_inside_the_result() {
-    let world = World::with(Demand::ByTool).await;
+    let world = AuthWorld::with(AuthRequirement::ByTool).await;
     let by_meta = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
         {"name": "write", "arguments": {}, "_meta": {"openai/subject": "v1/x"}}});
     let requests = [
-        Sent::call("write").with("user-agent", "openai-mcp/1.0.0"),
-        Sent::call("write").with("user-agent", "OpenAI-MCP/2"),
-        Sent::rpc(&by_meta),
+        RawRequest::call("write").with("user-agent", "openai-mcp/1.0.0"),
+        RawRequest::call("write").with("user-agent", "OpenAI-MCP/2"),
+        RawRequest::rpc(&by_meta),
     ];
     let metadata = format!(
         r#"resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
@@ -169,16 +172,16 @@ async fn chatgpt_is_told_inside_the_result() {
         );
         assert_eq!(result["_meta"]["mcp/www_authenticate"], json!([challenge]));
     }
-    let other = Sent::call("write").with("user-agent", "Claude-User");
+    let other = RawRequest::call("write").with("user-agent", "Claude-User");
     assert_eq!(world.server.send(&other).await.status, 401);
 }
 
 /// A batch has one status, so each call in it says for itself what it needs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_opens_no_more_than_its_calls_alone() {
-    let world = World::with(Demand::ByTool).await;
+    let world = AuthWorld::with(AuthRequirement::ByTool).await;
     let call = |id: u32, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
-    let mut sent = Sent::rpc(&json!([call(1, "open"), call(2, "write")]));
+    let mut sent = RawRequest::rpc(&json!([call(1, "open"), call(2, "write")]));
     sent.headers
         .retain(|(name, _)| *name != "mcp-protocol-version");
     let answers = world
@@ -204,7 +207,7 @@ async fn over_stdio_the_caller_is_the_owner() {
     let serving = docent_mcp::stdio::run(app(), Default::default(), input, output, stop);
     tokio::spawn(serving);
     let (read, mut write) = tokio::io::split(client);
-    let call = Sent::call("write").body;
+    let call = RawRequest::call("write").body;
     write
         .write_all(format!("{call}\n").as_bytes())
         .await

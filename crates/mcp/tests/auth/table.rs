@@ -1,10 +1,10 @@
 //! Every token that must be refused, with the exact status and challenge, and every one that must not.
 
-use docent_mcp::{Demand, Issuer, Network};
+use docent_mcp::{AuthRequirement, Issuer, IssuerNetwork};
 use serde_json::{Value, json};
 
 use crate::mint::{Signer, b64, jwks};
-use crate::world::{BASE, STRICT, Sent, Server, World, builder, claims, now};
+use crate::world::{AuthTestServer, AuthWorld, BASE, RawRequest, STRICT, builder, claims, now};
 
 const METADATA: &str = "https://docs.example.org/.well-known/oauth-protected-resource/mcp";
 
@@ -36,8 +36,8 @@ fn changed(mut claims: Value, changes: &Value) -> Value {
     claims
 }
 
-fn bearer(token: &str) -> Sent {
-    Sent::call("whoami").bearer(token)
+fn bearer(token: &str) -> RawRequest {
+    RawRequest::call("whoami").bearer(token)
 }
 
 /// HS256 with any bytes as the secret.
@@ -62,9 +62,9 @@ fn pem(signer: &Signer) -> String {
     )
 }
 
-struct Row(&'static str, Sent, &'static str);
+struct CredentialCase(&'static str, RawRequest, &'static str);
 
-fn malformed(world: &World) -> Vec<Row> {
+fn malformed(world: &AuthWorld) -> Vec<CredentialCase> {
     let (claims, rsa) = (world.claims(), &world.rsa);
     let good = rsa.token(&claims);
     let parts: Vec<&str> = good.split('.').collect();
@@ -74,7 +74,7 @@ fn malformed(world: &World) -> Vec<Row> {
         let header = json!({"alg": alg, "typ": "at+jwt"}).to_string();
         format!("{}.{payload}.", b64(header.as_bytes()))
     };
-    let call = || Sent::call("whoami");
+    let call = || RawRequest::call("whoami");
     let in_body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "access_token": good,
         "params": {"name": "whoami", "arguments": {}, "_meta": {"access_token": good}}});
     let mut flipped = signature.to_owned().into_bytes();
@@ -93,145 +93,145 @@ fn malformed(world: &World) -> Vec<Row> {
     const UNKNOWN_KEY: &str = "the key of the token is not known";
     const SIGNATURE: &str = "the signature of the token is wrong";
     vec![
-        Row("none", call(), ""),
-        Row(
+        CredentialCase("none", call(), ""),
+        CredentialCase(
             "empty",
             call().with("authorization", ""),
             "the scheme of the credential must be Bearer",
         ),
-        Row(
+        CredentialCase(
             "Basic",
             call().with("authorization", "Basic dXNlcjpwYXNz"),
             "the scheme of the credential must be Bearer",
         ),
-        Row(
+        CredentialCase(
             "two Authorization headers",
             bearer(&good).bearer(&good),
             "more than one credential was sent",
         ),
-        Row(
+        CredentialCase(
             "token in the query",
             call().at(&format!("/mcp?access_token={good}")),
             "",
         ),
-        Row("token in the body", Sent::rpc(&in_body), ""),
-        Row("opaque junk", bearer("junk-junk"), JWT),
-        Row("2 parts", bearer(&format!("{header}.{payload}")), JWT),
-        Row("4 parts", bearer(&format!("{good}.{signature}")), JWT),
-        Row(
+        CredentialCase("token in the body", RawRequest::rpc(&in_body), ""),
+        CredentialCase("opaque junk", bearer("junk-junk"), JWT),
+        CredentialCase("2 parts", bearer(&format!("{header}.{payload}")), JWT),
+        CredentialCase("4 parts", bearer(&format!("{good}.{signature}")), JWT),
+        CredentialCase(
             "64 KiB token",
             bearer(&format!("ey{}.a.b", "A".repeat(64 * 1024))),
             "the token is too long",
         ),
-        Row(
+        CredentialCase(
             "bad base64",
             bearer(&format!("{header}.{payload}=.{signature}")),
             "the token is not base64url without padding",
         ),
-        Row(
+        CredentialCase(
             "bad UTF-8",
             bearer(&format!("{header}.{}.{signature}", b64(&not_utf8))),
             "the token is not JSON with each member once",
         ),
-        Row("alg none", bearer(&unsigned("none")), ALGORITHM),
-        Row("alg None", bearer(&unsigned("None")), ALGORITHM),
-        Row("alg NONE", bearer(&unsigned("NONE")), ALGORITHM),
-        Row(
+        CredentialCase("alg none", bearer(&unsigned("none")), ALGORITHM),
+        CredentialCase("alg None", bearer(&unsigned("None")), ALGORITHM),
+        CredentialCase("alg NONE", bearer(&unsigned("NONE")), ALGORITHM),
+        CredentialCase(
             "HS256 keyed with the public PEM",
             bearer(&hmac(pem(rsa).as_bytes(), &claims)),
             ALGORITHM,
         ),
-        Row(
+        CredentialCase(
             "HS256 keyed with the JWK",
             bearer(&hmac(rsa.jwk().to_string().as_bytes(), &claims)),
             ALGORITHM,
         ),
-        Row(
+        CredentialCase(
             "alg not allowed",
             bearer(&with_header(json!({"alg": "RS512"}))),
             ALGORITHM,
         ),
-        Row("ES256 with an RSA kid", bearer(&wrong_kind), SIGNATURE),
-        Row(
+        CredentialCase("ES256 with an RSA kid", bearer(&wrong_kind), SIGNATURE),
+        CredentialCase(
             "embedded jwk",
             bearer(&with_header(json!({"jwk": rsa.jwk()}))),
             OWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "jku",
             bearer(&with_header(json!({"jku": "https://a.example"}))),
             OWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "x5u",
             bearer(&with_header(json!({"x5u": "https://a.example"}))),
             OWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "x5c",
             bearer(&with_header(json!({"x5c": ["MII"]}))),
             OWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "kid unknown",
             bearer(&with_header(json!({"kid": "other"}))),
             UNKNOWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "kid missing, several keys",
             bearer(&with_header(json!({"kid": null}))),
             UNKNOWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "kid ../../",
             bearer(&with_header(json!({"kid": "../../etc/passwd"}))),
             UNKNOWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "kid SQL",
             bearer(&with_header(json!({"kid": "x' OR '1'='1"}))),
             UNKNOWN_KEY,
         ),
-        Row(
+        CredentialCase(
             "kid 64 KiB",
             bearer(&with_header(json!({"kid": "k".repeat(64 * 1024)}))),
             "the token is too long",
         ),
-        Row(
+        CredentialCase(
             "kid with NUL",
             bearer(&with_header(json!({"kid": "rsa\u{0}"}))),
             "the name of the key is not one",
         ),
-        Row(
+        CredentialCase(
             "unknown crit",
             bearer(&crit),
             "the token uses an extension that is not understood",
         ),
-        Row(
+        CredentialCase(
             "signature stripped",
             bearer(&format!("{header}.{payload}.")),
             SIGNATURE,
         ),
-        Row(
+        CredentialCase(
             "signature flipped",
             bearer(&format!("{header}.{payload}.{flipped}")),
             SIGNATURE,
         ),
-        Row(
+        CredentialCase(
             "signature truncated",
             bearer(&format!("{header}.{payload}.{}", &signature[..200])),
             SIGNATURE,
         ),
-        Row(
+        CredentialCase(
             "payload swapped",
             bearer(&format!("{header}.{swapped}.{signature}")),
             SIGNATURE,
         ),
-        Row("JWE", bearer(&jwe), JWT),
+        CredentialCase("JWE", bearer(&jwe), JWT),
     ]
 }
 
-fn unbelievable(world: &World) -> Vec<Row> {
+fn unbelievable(world: &AuthWorld) -> Vec<CredentialCase> {
     let claims = world.claims();
     let said = |change: Value| bearer(&world.rsa.token(&changed(claims.clone(), &change)));
     let old = Signer::ed25519("old");
@@ -255,79 +255,79 @@ fn unbelievable(world: &World) -> Vec<Row> {
     const KIND: &str = "the token is not an access token";
     let name = &world.provider.name;
     vec![
-        Row(
+        CredentialCase(
             "expired",
             said(json!({"exp": now() - 3600})),
             "the token has expired",
         ),
-        Row(
+        CredentialCase(
             "expired 31 s",
             said(json!({"exp": now() - 31})),
             "the token has expired",
         ),
-        Row("exp missing", said(json!({"exp": null})), EXP),
-        Row(
+        CredentialCase("exp missing", said(json!({"exp": null})), EXP),
+        CredentialCase(
             "exp string",
             said(json!({"exp": (now() + 600).to_string()})),
             EXP,
         ),
-        Row("exp negative", said(json!({"exp": -1})), EXP),
-        Row("exp 1e300", said(json!({"exp": 1e300})), EXP),
-        Row(
+        CredentialCase("exp negative", said(json!({"exp": -1})), EXP),
+        CredentialCase("exp 1e300", said(json!({"exp": 1e300})), EXP),
+        CredentialCase(
             "nbf future",
             said(json!({"nbf": now() + 60})),
             "the token is not valid yet",
         ),
-        Row("nbf string", said(json!({"nbf": "0"})), TIME),
-        Row(
+        CredentialCase("nbf string", said(json!({"nbf": "0"})), TIME),
+        CredentialCase(
             "iat future",
             said(json!({"iat": now() + 60})),
             "the token was issued in the future",
         ),
-        Row(
+        CredentialCase(
             "iss wrong",
             said(json!({"iss": "https://evil.example"})),
             ISS,
         ),
-        Row("iss missing", said(json!({"iss": null})), ISS),
-        Row("iss array", said(json!({"iss": [name]})), ISS),
-        Row(
+        CredentialCase("iss missing", said(json!({"iss": null})), ISS),
+        CredentialCase("iss array", said(json!({"iss": [name]})), ISS),
+        CredentialCase(
             "iss with slash",
             said(json!({"iss": format!("{name}/")})),
             ISS,
         ),
-        Row(
+        CredentialCase(
             "aud wrong",
             said(json!({"aud": "https://evil.example/mcp"})),
             AUD,
         ),
-        Row("aud missing", said(json!({"aud": null})), AUD),
-        Row("aud number", said(json!({"aud": 5})), AUD),
-        Row(
+        CredentialCase("aud missing", said(json!({"aud": null})), AUD),
+        CredentialCase("aud number", said(json!({"aud": 5})), AUD),
+        CredentialCase(
             "aud prefix of ours",
             said(json!({"aud": format!("{BASE}/mc")})),
             AUD,
         ),
-        Row(
+        CredentialCase(
             "aud path in other case",
             said(json!({"aud": format!("{BASE}/MCP")})),
             AUD,
         ),
-        Row("ID token", bearer(&id_token), KIND),
-        Row("typ not at+jwt where it must be", bearer(&untyped), KIND),
-        Row("sub missing", said(json!({"sub": null})), SUB),
-        Row("sub empty", said(json!({"sub": ""})), SUB),
-        Row(
+        CredentialCase("ID token", bearer(&id_token), KIND),
+        CredentialCase("typ not at+jwt where it must be", bearer(&untyped), KIND),
+        CredentialCase("sub missing", said(json!({"sub": null})), SUB),
+        CredentialCase("sub empty", said(json!({"sub": ""})), SUB),
+        CredentialCase(
             "sub 64 KiB",
             said(json!({"sub": "s".repeat(64 * 1024)})),
             "the token is too long",
         ),
-        Row(
+        CredentialCase(
             "revoked key",
             bearer(&old.token(&claims)),
             "the key of the token is not known",
         ),
-        Row(
+        CredentialCase(
             "aud twice",
             bearer(&world.rsa.signed(&header, &twice, "RS256")),
             "the token is not JSON with each member once",
@@ -337,11 +337,11 @@ fn unbelievable(world: &World) -> Vec<Row> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_tokens_are_answered_with_401() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let mut rows = malformed(&world);
     rows.extend(unbelievable(&world));
     assert_eq!(rows.len(), 60);
-    for Row(name, sent, why) in rows {
+    for CredentialCase(name, sent, why) in rows {
         let answered = world.server.send(&sent).await;
         assert_eq!(answered.status, 401, "{name}: {}", answered.body);
         let expected = if why.is_empty() {
@@ -361,7 +361,7 @@ async fn sixty_tokens_are_answered_with_401() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_tokens_are_answered_with_403() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     for scope in [
         json!("other"),
         json!("docs.read2 xdocs.read"),
@@ -386,10 +386,10 @@ async fn without_keys_the_answer_is_503() {
         format!("http://{}", listener.local_addr().unwrap())
     };
     let auth = builder()
-        .issuer(Issuer::remote(&gone, None, Network::Private))
+        .issuer(Issuer::remote(&gone, None, IssuerNetwork::Private))
         .build()
         .unwrap();
-    let server = Server::start(auth).await;
+    let server = AuthTestServer::start(auth).await;
     let token = Signer::rsa("rsa").token(&claims(&gone));
     let answered = server.send(&bearer(&token)).await;
     assert_eq!(answered.status, 503);
@@ -398,7 +398,7 @@ async fn without_keys_the_answer_is_503() {
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status, 503);
     assert_eq!(ready.json()["sign_in"], "waiting for keys");
-    let nobody = server.send(&Sent::call("whoami")).await;
+    let nobody = server.send(&RawRequest::call("whoami")).await;
     assert_eq!(
         nobody.status, 401,
         "whoever has no token is told to get one"
@@ -407,7 +407,7 @@ async fn without_keys_the_answer_is_503() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirteen_tokens_are_accepted() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let claims = world.claims();
     let (rsa, ec, ed) = (&world.rsa, &world.ec, &world.ed);
     let said = |change: Value| rsa.token(&changed(claims.clone(), &change));
@@ -444,7 +444,8 @@ async fn thirteen_tokens_are_accepted() {
         ),
         (
             "bearer in lower case",
-            Sent::call("whoami").with("authorization", format!("bearer {}", rsa.token(&claims))),
+            RawRequest::call("whoami")
+                .with("authorization", format!("bearer {}", rsa.token(&claims))),
         ),
         ("leeway 29 s", bearer(&said(json!({"exp": now() - 29})))),
         (
@@ -470,13 +471,17 @@ async fn thirteen_tokens_are_accepted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_bound_on_headers_comes_before_the_token() {
-    let world = World::start().await;
+    let world = AuthWorld::start().await;
     let auth = builder()
-        .issuer(Issuer::remote(&world.provider.name, None, Network::Private))
-        .requirement(Demand::Always)
+        .issuer(Issuer::remote(
+            &world.provider.name,
+            None,
+            IssuerNetwork::Private,
+        ))
+        .requirement(AuthRequirement::Always)
         .build()
         .unwrap();
-    let server = Server::start_with(auth, Default::default()).await;
+    let server = AuthTestServer::start_with(auth, Default::default()).await;
     let long = bearer(&format!("ey{}.a.b", "A".repeat(64 * 1024)));
     assert_eq!(server.send(&long).await.status, 431);
     let good = bearer(&world.rsa.token(&world.claims()));

@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, Page, Route, Tls, Visit, serve, serve_routes};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{
+    HttpOptions, Route, RouteRequest, RouteResponse, ServerTls, serve, serve_routes,
+};
 use docent_mcp::{
-    Answer, App, Auth, AuthBuilder, Context, Demand, Descriptor, Failure, Hints, Issuer, LocalKeys,
-    Network, Security, Tool,
+    Answer, App, Auth, AuthBuilder, AuthRequirement, Context, Failure, Issuer, IssuerNetwork,
+    LocalKeys, Security, Tool, ToolAnnotations, ToolDescriptor,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,14 +31,14 @@ pub(crate) fn now() -> u64 {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {
+pub(crate) struct EchoInput {
     /// Handed back.
     #[serde(default)]
     echo: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Who {
+pub(crate) struct WhoOutput {
     subject: Option<String>,
     issuer: Option<String>,
     groups: Vec<String>,
@@ -48,20 +50,25 @@ pub(crate) struct Who {
 pub(crate) struct WhoAmI(pub(crate) &'static str, pub(crate) Option<Vec<Security>>);
 
 impl Tool for WhoAmI {
-    type Input = Nothing;
-    type Output = Who;
-    fn descriptor(&self) -> Descriptor {
-        let descriptor = Descriptor::new(self.0, "Who am I", "Says who calls.", Hints::READ_ONLY);
+    type Input = EchoInput;
+    type Output = WhoOutput;
+    fn descriptor(&self) -> ToolDescriptor {
+        let descriptor = ToolDescriptor::new(
+            self.0,
+            "Who am I",
+            "Says who calls.",
+            ToolAnnotations::READ_ONLY,
+        );
         match &self.1 {
             Some(ways) => descriptor.security(ways.clone()),
             None => descriptor,
         }
     }
-    async fn call(&self, input: Nothing, cx: Context) -> Result<Answer<Who>, Failure> {
+    async fn call(&self, input: EchoInput, cx: Context) -> Result<Answer<WhoOutput>, Failure> {
         // Whoever is asked meanwhile must not be mistaken for this one.
         tokio::task::yield_now().await;
         let caller = cx.caller();
-        Ok(Answer::new(Who {
+        Ok(Answer::new(WhoOutput {
             subject: caller.subject().map(str::to_owned),
             issuer: caller.issuer().map(str::to_owned),
             groups: caller.claim("groups"),
@@ -89,7 +96,7 @@ pub(crate) fn app() -> App {
 }
 
 /// An issuer on the loopback interface whose keys can be changed.
-pub(crate) struct Provider {
+pub(crate) struct LoopbackIssuer {
     pub(crate) name: String,
     pub(crate) keys: Arc<Mutex<Value>>,
     pub(crate) fetches: Arc<AtomicUsize>,
@@ -98,13 +105,13 @@ pub(crate) struct Provider {
     stop: CancellationToken,
 }
 
-impl Provider {
+impl LoopbackIssuer {
     pub(crate) async fn start(signers: &[&Signer]) -> Self {
         Self::start_with(signers, None).await
     }
 
     /// The same over TLS, where a certificate is given for it: it is called `localhost` then.
-    pub(crate) async fn start_with(signers: &[&Signer], tls: Option<Tls>) -> Self {
+    pub(crate) async fn start_with(signers: &[&Signer], tls: Option<ServerTls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let name = match tls {
@@ -115,10 +122,10 @@ impl Provider {
         let (fetches, heard) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let routes = routes(&name, keys.clone(), fetches.clone(), Arc::clone(&heard));
         let stop = CancellationToken::new();
-        let options = Options {
+        let options = HttpOptions {
             routes,
             tls,
-            ..Options::default()
+            ..HttpOptions::default()
         };
         tokio::spawn(serve_routes(options, listener, stop.clone()));
         Self {
@@ -135,7 +142,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for LoopbackIssuer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -150,63 +157,69 @@ fn routes(
     let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
     let note = heard.clone();
     vec![
-        Route::get("/.well-known/openid-configuration", move |visit: Visit| {
-            note.lock().unwrap().push_str(&format!("{visit:?}\n"));
-            let metadata = metadata.clone();
-            async move { Ok(Page::json(&metadata)) }
-        }),
+        Route::get(
+            "/.well-known/openid-configuration",
+            move |visit: RouteRequest| {
+                note.lock().unwrap().push_str(&format!("{visit:?}\n"));
+                let metadata = metadata.clone();
+                async move { Ok(RouteResponse::json(&metadata)) }
+            },
+        ),
         Route::post("/introspect", {
             let heard = heard.clone();
             let issuer = name.to_owned();
-            move |visit: Visit| {
+            move |visit: RouteRequest| {
                 let body = String::from_utf8_lossy(visit.body()).into_owned();
                 heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
                 let mut word = claims(&issuer);
                 word["active"] = body.contains("token=good").into();
-                async move { Ok(Page::json(&word)) }
+                async move { Ok(RouteResponse::json(&word)) }
             }
         }),
-        Route::get("/jwks", move |visit: Visit| {
+        Route::get("/jwks", move |visit: RouteRequest| {
             heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
             fetches.fetch_add(1, Ordering::SeqCst);
             let keys = keys.lock().unwrap().clone();
-            async move { Ok(Page::json(&keys)) }
+            async move { Ok(RouteResponse::json(&keys)) }
         }),
     ]
 }
 
 /// The server, its issuers and their keys.
-pub(crate) struct World {
-    pub(crate) provider: Provider,
+pub(crate) struct AuthWorld {
+    pub(crate) provider: LoopbackIssuer,
     pub(crate) rsa: Signer,
     pub(crate) ec: Signer,
     pub(crate) ed: Signer,
     pub(crate) strict: Signer,
-    pub(crate) server: Server,
+    pub(crate) server: AuthTestServer,
 }
 
-impl World {
+impl AuthWorld {
     pub(crate) async fn start() -> Self {
-        Self::with(Demand::Always).await
+        Self::with(AuthRequirement::Always).await
     }
 
-    pub(crate) async fn with(demand: Demand) -> Self {
+    pub(crate) async fn with(demand: AuthRequirement) -> Self {
         let (rsa, ec, ed) = (
             Signer::rsa("rsa"),
             Signer::p256("ec"),
             Signer::ed25519("ed"),
         );
         let strict = Signer::ed25519("strict");
-        let provider = Provider::start(&[&rsa, &ec, &ed]).await;
+        let provider = LoopbackIssuer::start(&[&rsa, &ec, &ed]).await;
         let local = LocalKeys::default();
         local.replace(&jwks(&[&strict])).unwrap();
         let auth = builder()
-            .issuer(Issuer::remote(&provider.name, None, Network::Private).cooldown(Duration::ZERO))
+            .issuer(
+                Issuer::remote(&provider.name, None, IssuerNetwork::Private)
+                    .cooldown(Duration::ZERO),
+            )
             .issuer(Issuer::local(STRICT, local))
             .requirement(demand)
             .build()
             .unwrap();
-        let server = Server::start(auth).await;
+        let server = AuthTestServer::start(auth).await;
         Self {
             provider,
             rsa,
@@ -236,24 +249,24 @@ pub(crate) fn builder() -> AuthBuilder {
         .name("Example documents")
 }
 
-pub(crate) struct Server {
+pub(crate) struct AuthTestServer {
     pub(crate) address: String,
     stop: CancellationToken,
 }
 
-impl Drop for Server {
+impl Drop for AuthTestServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-pub(crate) struct Answered {
+pub(crate) struct AuthReply {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answered {
+impl AuthReply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -268,13 +281,13 @@ impl Answered {
 }
 
 /// What a client sends. Headers are bytes, because not all of them are text.
-pub(crate) struct Sent {
+pub(crate) struct RawRequest {
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
     pub(crate) body: String,
 }
 
-impl Sent {
+impl RawRequest {
     /// A call of a tool.
     pub(crate) fn call(tool: &str) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -309,42 +322,46 @@ impl Sent {
     }
 }
 
-impl Server {
+impl AuthTestServer {
     pub(crate) async fn start(auth: Auth) -> Self {
         // Heads of the table's longest tokens pass, so that the token itself is judged.
-        let limits = Limits {
+        let limits = HttpLimits {
             header_bytes: 512 * 1024,
             calls_per_minute: 0,
-            ..Limits::default()
+            ..HttpLimits::default()
         };
         Self::start_with(auth, limits).await
     }
 
-    pub(crate) async fn start_with(auth: Auth, limits: Limits) -> Self {
+    pub(crate) async fn start_with(auth: Auth, limits: HttpLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let stop = CancellationToken::new();
-        let page =
-            |visit: Visit| async move { Ok(Page::html(format!("{:?}", visit.caller().subject()))) };
-        let options = Options {
+        let page = |visit: RouteRequest| async move {
+            Ok(RouteResponse::html(format!(
+                "{:?}",
+                visit.caller().subject()
+            )))
+        };
+        let options = HttpOptions {
             auth: Some(auth),
             limits,
             routes: vec![
                 Route::get("/closed", page),
                 Route::get("/public", page).open(),
             ],
-            ..Options::default()
+            ..HttpOptions::default()
         };
         tokio::spawn(serve(app(), options, listener, stop.clone()));
         Self { address, stop }
     }
 
-    pub(crate) async fn send(&self, sent: &Sent) -> Answered {
+    pub(crate) async fn send(&self, sent: &RawRequest) -> AuthReply {
         self.raw("POST", sent).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answered {
-        let sent = Sent {
+    pub(crate) async fn get(&self, path: &str) -> AuthReply {
+        let sent = RawRequest {
             path: path.to_owned(),
             headers: Vec::new(),
             body: String::new(),
@@ -352,7 +369,7 @@ impl Server {
         self.raw("GET", &sent).await
     }
 
-    pub(crate) async fn raw(&self, method: &str, sent: &Sent) -> Answered {
+    pub(crate) async fn raw(&self, method: &str, sent: &RawRequest) -> AuthReply {
         let mut head = format!("{method} {} HTTP/1.1\r\n", sent.path).into_bytes();
         if !sent.headers.iter().any(|(name, _)| *name == "host") {
             head.extend_from_slice(format!("host: {}\r\n", self.address).as_bytes());
@@ -377,7 +394,7 @@ impl Server {
             .split(' ')
             .nth(1)
             .and_then(|status| status.parse().ok());
-        Answered {
+        AuthReply {
             status: status.unwrap_or_default(),
             head: head.to_owned(),
             body: body.to_owned(),

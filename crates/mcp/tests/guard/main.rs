@@ -19,8 +19,8 @@ use axum::body::Body;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
-use docent_mcp::http::guard::{self, Guard, HOST_ORIGINS};
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::guard::{self, HOST_ORIGINS, RequestGuard};
+use docent_mcp::http::limits::HttpLimits;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_LENGTH,
     HOST, ORIGIN, TRANSFER_ENCODING,
@@ -36,7 +36,7 @@ fn local() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 8787))
 }
 
-fn guard() -> Guard {
+fn guard() -> RequestGuard {
     let hosts = [
         "search.example.org",
         "pinned.example.org:8443",
@@ -46,14 +46,14 @@ fn guard() -> Guard {
     origins.extend(["https://app.example.com", "http://tools.example.com:*"]);
     origins.push("chrome-extension://abcdef");
     let public = Uri::from_static("https://docs.example.com/mcp");
-    let guard = Guard::new(&hosts, &origins).unwrap();
+    let guard = RequestGuard::new(&hosts, &origins).unwrap();
     guard
         .with_listener(local())
         .with_public_url(&public)
         .unwrap()
 }
 
-fn router(guard: Guard) -> Router {
+fn router(guard: RequestGuard) -> Router {
     let mut router = Router::new();
     for route in ROUTES.iter().filter(|route| **route != "/absent") {
         router = router.route(route, any(|| async { "reached" }));
@@ -63,7 +63,7 @@ fn router(guard: Guard) -> Router {
         .layer(from_fn_with_state(Arc::new(guard), guard::enforce))
 }
 
-fn request(host: &Host, origin: &[&[u8]], method: &Method, path: &str) -> Request<Body> {
+fn request(host: &HostCase, origin: &[&[u8]], method: &Method, path: &str) -> Request<Body> {
     let mut request = Request::new(Body::empty());
     *request.method_mut() = method.clone();
     *request.version_mut() = host.version;
@@ -84,7 +84,12 @@ async fn text(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-async fn check(router: &Router, host: &Host, origin: (&str, &[&[u8]], u16), at: (&Method, &str)) {
+async fn check(
+    router: &Router,
+    host: &HostCase,
+    origin: (&str, &[&[u8]], u16),
+    at: (&Method, &str),
+) {
     let (method, path) = at;
     let says = format!("host {}, origin {}, {method} {path}", host.name, origin.0);
     let request = request(host, origin.1, method, path);
@@ -189,7 +194,7 @@ async fn both_together() {
 }
 
 /// The status with which a guard answers one `Host`, or one `Host` and one `Origin`.
-fn judge(guard: &Guard, host: &str, origin: Option<&str>) -> u16 {
+fn judge(guard: &RequestGuard, host: &str, origin: Option<&str>) -> u16 {
     let mut request = Request::builder().uri("/mcp").header(HOST, host);
     if let Some(origin) = origin {
         request = request.header(ORIGIN, origin);
@@ -204,7 +209,7 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn any_host_still_refuses_disguises() {
-    let guard = Guard::new(&["*"], &NOTHING).unwrap();
+    let guard = RequestGuard::new(&["*"], &NOTHING).unwrap();
     for host in [
         "evil.example",
         "10.1.2.3:80",
@@ -234,7 +239,7 @@ fn any_host_still_refuses_disguises() {
 
 #[test]
 fn any_origin_still_refuses_junk() {
-    let guard = Guard::new(&["docs.example.com"], &["*"]).unwrap();
+    let guard = RequestGuard::new(&["docs.example.com"], &["*"]).unwrap();
     assert_eq!(
         judge(&guard, "docs.example.com", Some("https://evil.example")),
         OK
@@ -250,7 +255,7 @@ fn any_origin_still_refuses_junk() {
 
 #[test]
 fn the_listening_address_decides_what_is_safe_by_default() {
-    let none = || Guard::new(&NOTHING, &NOTHING).unwrap();
+    let none = || RequestGuard::new(&NOTHING, &NOTHING).unwrap();
     let page = Some("http://localhost:6274");
     // (listening on, host, origin, expected)
     let rows = [
@@ -294,7 +299,7 @@ fn bad_entries_are_named() {
         "a:0",
         "**",
     ] {
-        let error = Guard::new(&[entry], &NOTHING).unwrap_err();
+        let error = RequestGuard::new(&[entry], &NOTHING).unwrap_err();
         assert_eq!(error.to_string(), format!("not a host name: `{entry}`"));
     }
     for entry in [
@@ -305,19 +310,19 @@ fn bad_entries_are_named() {
         "https://*",
         "https://a:x",
     ] {
-        let error = Guard::new(&NOTHING, &[entry]).unwrap_err();
+        let error = RequestGuard::new(&NOTHING, &[entry]).unwrap_err();
         assert_eq!(error.to_string(), format!("not an origin: `{entry}`"));
     }
-    let guard = Guard::new(&NOTHING, &NOTHING).unwrap();
+    let guard = RequestGuard::new(&NOTHING, &NOTHING).unwrap();
     assert!(guard.with_public_url(&Uri::from_static("/mcp")).is_err());
 }
 
 #[tokio::test]
 async fn heads_are_bounded() {
-    let limits = Limits {
+    let limits = HttpLimits {
         header_bytes: 1000,
         uri_bytes: 100,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let router = router(guard().with_limits(&limits));
     let send = async |path: String, padding: usize| {

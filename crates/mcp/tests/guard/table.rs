@@ -7,7 +7,7 @@ pub(crate) const BAD: u16 = 400;
 pub(crate) const NO: u16 = 403;
 
 /// One way to say which host is meant.
-pub(crate) struct Host {
+pub(crate) struct HostCase {
     pub(crate) name: &'static str,
     pub(crate) version: Version,
     /// What stands before the path: the authority of HTTP/2 or of an absolute target.
@@ -16,8 +16,12 @@ pub(crate) struct Host {
     pub(crate) expect: u16,
 }
 
-pub(crate) const fn h1(name: &'static str, stated: &'static [&'static [u8]], expect: u16) -> Host {
-    Host {
+pub(crate) const fn h1(
+    name: &'static str,
+    stated: &'static [&'static [u8]],
+    expect: u16,
+) -> HostCase {
+    HostCase {
         name,
         version: Version::HTTP_11,
         target: "",
@@ -32,8 +36,8 @@ pub(crate) const fn to(
     target: &'static str,
     stated: &'static [&'static [u8]],
     expect: u16,
-) -> Host {
-    Host {
+) -> HostCase {
+    HostCase {
         name,
         version,
         target,
@@ -46,7 +50,7 @@ pub(crate) const V1: Version = Version::HTTP_11;
 pub(crate) const V2: Version = Version::HTTP_2;
 
 #[rustfmt::skip]
-pub(crate) const HOSTS: &[Host] = &[
+pub(crate) const HOSTS: &[HostCase] = &[
     h1("exact", &[b"localhost:8787"], OK),
     h1("no port", &[b"localhost"], OK),
     h1("other port", &[b"localhost:1"], OK),

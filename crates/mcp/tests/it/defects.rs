@@ -7,13 +7,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::server::{LEGACY, MODERN, Server, app, app_with, builder};
+use crate::server::{LEGACY, MODERN, RouterServer, app, app_with, builder};
 
 /// 1: two requests with one id, at once. Claude has been seen to number every request 1.
 #[tokio::test]
 async fn requests_with_the_same_id_get_their_own_answers() {
     let gate = Arc::new(Notify::new());
-    let server = Server::new(app_with(gate.clone()));
+    let server = RouterServer::new(app_with(gate.clone()));
     let call = |query: &str| json!({"name": "slow", "arguments": {"query": query}});
     let other = server.clone();
     let waiting = tokio::spawn(async move {
@@ -45,7 +45,7 @@ async fn requests_with_the_same_id_get_their_own_answers() {
 /// 2: no session id, or one that some other server gave out. ChatGPT drops it.
 #[tokio::test]
 async fn a_session_id_is_neither_wanted_nor_minded() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     for headers in [
         &[][..],
@@ -64,7 +64,7 @@ async fn a_session_id_is_neither_wanted_nor_minded() {
 /// 3 and 16: nothing is kept of an `initialize`, so there is nothing to end.
 #[tokio::test]
 async fn there_is_no_session_to_begin_or_end() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     for revision in LEGACY {
         let hello = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let answer = server.ask(revision, "initialize", hello).await;
@@ -91,7 +91,7 @@ async fn there_is_no_session_to_begin_or_end() {
 /// 4: an event stream holds messages and nothing else; old clients choke on an empty event.
 #[tokio::test]
 async fn a_stream_never_begins_with_an_empty_event() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     for revision in LEGACY {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
         let headers = [
@@ -107,7 +107,7 @@ async fn a_stream_never_begins_with_an_empty_event() {
 /// 5: a panic is answered, everywhere a developer's code runs, and the next request is served.
 #[tokio::test]
 async fn a_panic_is_answered_and_survived() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let with_progress =
         json!({"name": "search", "arguments": {"query": "panic"}, "_meta": {"progressToken": 1}});
     for revision in [LEGACY[2], MODERN] {
@@ -132,7 +132,7 @@ async fn a_panic_is_answered_and_survived() {
 /// 7: the content type is a media type, not a string.
 #[tokio::test]
 async fn content_type_ignores_case_and_parameters_but_not_other_types() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     for good in [
         "Application/JSON",
@@ -170,7 +170,7 @@ async fn content_type_ignores_case_and_parameters_but_not_other_types() {
 /// 8 and 12: whatever is not a request is refused in JSON-RPC, with the right code.
 #[tokio::test]
 async fn bad_messages_are_refused_in_the_protocols_own_words() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#,
         "[".repeat(70),
@@ -212,7 +212,7 @@ async fn bad_messages_are_refused_in_the_protocols_own_words() {
 /// 9: batches, for the one revision that had them.
 #[tokio::test]
 async fn batches_are_answered_in_2025_03_26_alone() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let batch = json!([
         {"jsonrpc": "2.0", "id": 1, "method": "ping"},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -254,7 +254,7 @@ async fn batches_are_answered_in_2025_03_26_alone() {
 /// 10: a known method with bad parameters is not an unknown method.
 #[tokio::test]
 async fn bad_parameters_are_named_as_such() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let rows = [
         (
             "tools/call",
@@ -311,7 +311,7 @@ async fn bad_parameters_are_named_as_such() {
 /// 10, the other side: what is unknown, or was removed, stays unknown.
 #[tokio::test]
 async fn unknown_and_removed_methods_are_not_found() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let removed = [
         "initialize",
         "ping",
@@ -336,7 +336,7 @@ async fn unknown_and_removed_methods_are_not_found() {
 /// 11: the header of an older session does not spoil a new `initialize`.
 #[tokio::test]
 async fn initialize_goes_by_its_own_parameter() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let hello = |version: &str| {
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
             {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
@@ -363,7 +363,7 @@ async fn initialize_goes_by_its_own_parameter() {
 /// 14: members that rmcp's types do not have reach the wire all the same.
 #[tokio::test]
 async fn results_and_security_schemes_stand_where_hosts_look() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     for (revision, beside) in [
         ("2024-11-05", true),
         ("2025-03-26", true),
@@ -406,7 +406,7 @@ async fn the_dual_format_and_the_text_can_be_chosen() {
             .text_form(TextForm::Prose)
             .build()
             .unwrap();
-        let result = Server::new(app).search(revision, "x").await.json()["result"].clone();
+        let result = RouterServer::new(app).search(revision, "x").await.json()["result"].clone();
         assert_eq!(result.get("results").is_some(), beside);
         assert_eq!(
             result["content"],

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 #[path = "../../examples/kanban.rs"]
 mod example;
 
-struct Host {
+struct KanbanHost {
     address: std::net::SocketAddr,
     stop: CancellationToken,
 }
 
-impl Host {
+impl KanbanHost {
     async fn start() -> Self {
         let app = example::board(&example::Tasks::with_examples())
             .build()
@@ -58,7 +58,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for KanbanHost {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -66,7 +66,7 @@ impl Drop for Host {
 
 #[tokio::test]
 async fn a_host_shows_the_board_and_its_widget_moves_a_card() {
-    let host = Host::start().await;
+    let host = KanbanHost::start().await;
     let tools = host.ask("tools/list", json!({})).await["tools"].clone();
     let names: Vec<_> = tools
         .as_array()
@@ -125,7 +125,7 @@ async fn a_host_shows_the_board_and_its_widget_moves_a_card() {
 
 #[tokio::test]
 async fn the_board_speaks_the_users_language() {
-    let host = Host::start().await;
+    let host = KanbanHost::start().await;
     let call = json!({"name": "show_board", "arguments": {}, "_meta": {"openai/locale": "de-AT"}});
     let shown = host.ask("tools/call", call).await;
     assert_eq!(shown["structuredContent"]["columns"][0]["title"], "Offen");
@@ -133,7 +133,7 @@ async fn the_board_speaks_the_users_language() {
 
 #[tokio::test]
 async fn a_file_arrives_as_an_object_or_as_an_id() {
-    let host = Host::start().await;
+    let host = KanbanHost::start().await;
     let tools = host.ask("tools/list", json!({})).await["tools"].clone();
     assert_eq!(tools[3]["_meta"]["openai/fileParams"], json!(["file"]));
     let file = json!({"file_id": "f1", "download_url": "https://files.example/1", "file_name": "door.png"});
@@ -150,7 +150,7 @@ async fn a_file_arrives_as_an_object_or_as_an_id() {
 
 #[tokio::test]
 async fn errors_have_the_shapes_that_hosts_read() {
-    let host = Host::start().await;
+    let host = KanbanHost::start().await;
     let missing = host
         .call("update_task", json!({"id": "t9", "status": "done"}))
         .await;

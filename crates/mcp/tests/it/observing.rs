@@ -2,31 +2,36 @@
 
 use std::sync::{Arc, Mutex};
 
-use docent_mcp::http::Options;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::HttpOptions;
+use docent_mcp::http::limits::HttpLimits;
 use docent_mcp::{
-    Answer, App, Auth, Called, Context, Demand, Descriptor, Failure, Hints, Issuer, LocalKeys,
-    MAX_TOUCHED, Observer, Outcome, Tool, What,
+    Answer, App, Auth, AuthRequirement, CallKind, CallObserver, CallRecord, CallStatus, Context,
+    Failure, Issuer, LocalKeys, MAX_TOUCHED, Tool, ToolAnnotations, ToolDescriptor,
 };
 use serde_json::{Value, json};
 
-use crate::server::{MODERN, Server};
+use crate::server::{MODERN, RouterServer};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Way {
+struct EndingInput {
     way: String,
 }
 
 /// Ends in whatever way it is told to.
-struct Ending;
+struct EndingTool;
 
-impl Tool for Ending {
-    type Input = Way;
+impl Tool for EndingTool {
+    type Input = EndingInput;
     type Output = Value;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new("ending", "Ending", "Use this to test.", Hints::READ_ONLY)
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
+            "ending",
+            "Ending",
+            "Use this to test.",
+            ToolAnnotations::READ_ONLY,
+        )
     }
-    async fn call(&self, input: Way, cx: Context) -> Result<Answer<Value>, Failure> {
+    async fn call(&self, input: EndingInput, cx: Context) -> Result<Answer<Value>, Failure> {
         match input.way.as_str() {
             "well" => {
                 let things = cx.touched((0..=MAX_TOUCHED).map(|n| n.to_string()));
@@ -40,17 +45,17 @@ impl Tool for Ending {
 }
 
 /// What was heard: the tool, how it ended, how much it touched, the client and the trace.
-type Heard = (String, Outcome, usize, Option<String>, Option<String>);
+type HeardCall = (String, CallStatus, usize, Option<String>, Option<String>);
 
 #[derive(Default)]
-struct Ear(Mutex<Vec<Heard>>);
+struct RecordingObserver(Mutex<Vec<HeardCall>>);
 
-impl Observer for Ear {
-    fn on_call(&self, call: &Called<'_>) {
+impl CallObserver for RecordingObserver {
+    fn on_call(&self, call: &CallRecord<'_>) {
         assert!(call.arguments.starts_with('{') && call.caller.is_anonymous());
         let said = |text: Option<&str>| text.map(str::to_owned);
         let is_read = call.tool == "resources/read";
-        assert_eq!(call.what == What::Resource, is_read);
+        assert_eq!(call.what == CallKind::Resource, is_read);
         self.0.lock().unwrap().push((
             call.tool.to_owned(),
             call.outcome,
@@ -61,21 +66,23 @@ impl Observer for Ear {
     }
 }
 
-fn watched(ear: &Arc<Ear>, calls_per_minute: u32) -> Server {
-    let app = App::builder("a", "1").tool(Ending).observer(ear.clone());
-    let options = Options {
-        limits: Limits {
+fn watched(ear: &Arc<RecordingObserver>, calls_per_minute: u32) -> RouterServer {
+    let app = App::builder("a", "1")
+        .tool(EndingTool)
+        .observer(ear.clone());
+    let options = HttpOptions {
+        limits: HttpLimits {
             calls_per_minute,
-            ..Limits::default()
+            ..HttpLimits::default()
         },
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    Server::with(app.build().unwrap(), options)
+    RouterServer::with(app.build().unwrap(), options)
 }
 
 #[tokio::test]
 async fn every_call_is_heard_of_once() {
-    let ear = Arc::new(Ear::default());
+    let ear = Arc::new(RecordingObserver::default());
     let server = watched(&ear, 0);
     let call = |tool: &str, way: &str| {
         json!({"name": tool, "arguments": {"way": way}, "_meta": {
@@ -89,10 +96,10 @@ async fn every_call_is_heard_of_once() {
         async move { server.ask(MODERN, "tools/call", params).await }
     };
     for (tool, way, outcome, touched) in [
-        ("ending", "well", Outcome::Done, MAX_TOUCHED),
-        ("ending", "mistaken", Outcome::Mistaken, 0),
-        ("ending", "panic", Outcome::Failed, 0),
-        ("absent", "well", Outcome::Mistaken, 0),
+        ("ending", "well", CallStatus::Done, MAX_TOUCHED),
+        ("ending", "mistaken", CallStatus::Mistaken, 0),
+        ("ending", "panic", CallStatus::Failed, 0),
+        ("absent", "well", CallStatus::Mistaken, 0),
     ] {
         ask(tool, way).await;
         let heard = std::mem::take(&mut *ear.0.lock().unwrap());
@@ -113,7 +120,10 @@ async fn every_call_is_heard_of_once() {
     }
     let heard = ear.0.lock().unwrap();
     let ended: Vec<_> = heard.iter().map(|(_, ended, ..)| *ended).collect();
-    assert_eq!(ended, [Outcome::Abandoned, Outcome::Done, Outcome::TooSoon]);
+    assert_eq!(
+        ended,
+        [CallStatus::Abandoned, CallStatus::Done, CallStatus::TooSoon]
+    );
 }
 
 const ONE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -121,7 +131,7 @@ const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
 #[tokio::test]
 async fn a_trace_is_named_by_the_request_or_else_by_its_header() {
-    let ear = Arc::new(Ear::default());
+    let ear = Arc::new(RecordingObserver::default());
     let server = watched(&ear, 0);
     for (meta, header, heard) in [
         (Some(ONE), Some(TWO), Some(ONE)),
@@ -150,13 +160,13 @@ async fn a_trace_is_named_by_the_request_or_else_by_its_header() {
 
 #[tokio::test]
 async fn resources_that_are_read_are_heard_of_too() {
-    let ear = Arc::new(Ear::default());
+    let ear = Arc::new(RecordingObserver::default());
     let app = crate::server::builder(Arc::default()).observer(ear.clone());
-    let server = Server::new(app.build().unwrap());
+    let server = RouterServer::new(app.build().unwrap());
     for (uri, outcome, touched) in [
-        ("test://page", Outcome::Done, 1),
-        ("test://panic/1", Outcome::Failed, 0),
-        ("test://nothing", Outcome::Mistaken, 0),
+        ("test://page", CallStatus::Done, 1),
+        ("test://panic/1", CallStatus::Failed, 0),
+        ("test://nothing", CallStatus::Mistaken, 0),
     ] {
         for revision in [MODERN, "2025-11-25"] {
             server
@@ -174,16 +184,18 @@ async fn resources_that_are_read_are_heard_of_too() {
 
 #[tokio::test]
 async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
-    let ear = Arc::new(Ear::default());
-    let app = App::builder("a", "1").tool(Ending).observer(ear.clone());
+    let ear = Arc::new(RecordingObserver::default());
+    let app = App::builder("a", "1")
+        .tool(EndingTool)
+        .observer(ear.clone());
     let auth = Auth::builder(["http://localhost"])
         .issuer(Issuer::local("http://localhost", LocalKeys::default()))
-        .requirement(Demand::ByTool);
-    let options = Options {
+        .requirement(AuthRequirement::ByTool);
+    let options = HttpOptions {
         auth: Some(auth.build().unwrap()),
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    let server = Server::with(app.build().unwrap(), options);
+    let server = RouterServer::with(app.build().unwrap(), options);
     let params = json!({"name": "ending", "arguments": {"way": "well"}});
     for (meta, status) in [(json!({}), 401), (json!({"openai/locale": "en"}), 200)] {
         let mut params = params.clone();
@@ -194,6 +206,6 @@ async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
         let [(name, ended, ..)] = heard.as_slice() else {
             panic!("{heard:?}");
         };
-        assert_eq!((name.as_str(), *ended), ("ending", Outcome::Forbidden));
+        assert_eq!((name.as_str(), *ended), ("ending", CallStatus::Forbidden));
     }
 }

@@ -5,35 +5,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use docent_mcp::http::Options;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::HttpOptions;
+use docent_mcp::http::limits::HttpLimits;
 use futures::FutureExt as _;
 use http::Request;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::server::{MODERN, Server, app, app_with, shaped};
-use crate::streams::{Events, PATIENCE, post};
+use crate::server::{MODERN, RouterServer, app, app_with, shaped};
+use crate::streams::{PATIENCE, SseEvents, post};
 
 /// Larger than `BIG`, smaller than a listener may be.
 const PADDING: usize = 4_000;
 const BIG: usize = 2_000;
 
-fn server(gate: &Arc<Notify>, limits: Limits) -> Server {
-    let options = Options {
+fn server(gate: &Arc<Notify>, limits: HttpLimits) -> RouterServer {
+    let options = HttpOptions {
         limits,
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    Server::with(app_with(gate.clone()), options)
+    RouterServer::with(app_with(gate.clone()), options)
 }
 
 /// A stream of the transport of 2024, and the address of its messages.
-async fn event_stream(server: &Server) -> (Events, String) {
+async fn event_stream(server: &RouterServer) -> (SseEvents, String) {
     let request = Request::get("/sse")
         .header("host", "localhost")
         .body(Body::empty())
         .unwrap();
-    let mut events = Events::open(server, request).await;
+    let mut events = SseEvents::open(server, request).await;
     let first = events.next().await.unwrap();
     let path = first.lines().nth(1).unwrap().replace("data: ", "");
     (events, path)
@@ -51,17 +51,17 @@ fn slow(id: u32, query: &str, padding: usize) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-async fn call(server: &Server, message: &Value) -> http::StatusCode {
+async fn call(server: &RouterServer, message: &Value) -> http::StatusCode {
     let answer = server.post("/mcp", &[], message.to_string()).await;
     answer.status
 }
 
 #[tokio::test]
 async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
-    let limits = Limits {
+    let limits = HttpLimits {
         in_flight: 2,
         stream_in_flight: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let server = server(&Arc::default(), limits);
     let (mut events, path) = event_stream(&server).await;
@@ -105,9 +105,9 @@ async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
 
 #[tokio::test]
 async fn listeners_end_with_their_stream_even_where_they_share_an_id() {
-    let limits = Limits {
+    let limits = HttpLimits {
         listen_streams: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let server = server(&Arc::default(), limits);
     let (mut events, path) = event_stream(&server).await;
@@ -126,7 +126,7 @@ async fn listeners_end_with_their_stream_even_where_they_share_an_id() {
     let both = async {
         let mut kept = Vec::new();
         while kept.len() < 2 {
-            let mut events = Events::open(&server, post("/mcp", &headers, &message)).await;
+            let mut events = SseEvents::open(&server, post("/mcp", &headers, &message)).await;
             if events.message().await.get("error").is_none() {
                 kept.push(events);
             }
@@ -140,10 +140,10 @@ async fn listeners_end_with_their_stream_even_where_they_share_an_id() {
 
 #[tokio::test]
 async fn a_large_listener_gives_its_turn_back_and_a_larger_one_is_refused() {
-    let limits = Limits {
+    let limits = HttpLimits {
         big_body: BIG,
         big_parses: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let server = server(&Arc::default(), limits);
     let (mut events, path) = event_stream(&server).await;
@@ -159,12 +159,12 @@ async fn a_large_listener_gives_its_turn_back_and_a_larger_one_is_refused() {
 /// Time stands still and jumps when nothing else is left to do, so the wait takes none.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_turn_holds_no_place_and_does_not_wait_for_ever() {
-    let limits = Limits {
+    let limits = HttpLimits {
         big_body: BIG,
         big_parses: 1,
         in_flight: 2,
         handler: Duration::from_secs(3_600),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let gate = Arc::new(Notify::new());
     let server = server(&gate, limits);
@@ -193,9 +193,9 @@ async fn whoever_waits_for_a_turn_holds_no_place_and_does_not_wait_for_ever() {
 
 #[tokio::test]
 async fn every_item_of_a_batch_takes_a_place_in_flight() {
-    let limits = Limits {
+    let limits = HttpLimits {
         in_flight: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let gate = Arc::new(Notify::new());
     let server = server(&gate, limits);
@@ -220,15 +220,15 @@ async fn every_item_of_a_batch_takes_a_place_in_flight() {
 
 #[tokio::test]
 async fn a_batch_of_one_works_where_there_is_one_place() {
-    let limits = Limits {
+    let limits = HttpLimits {
         in_flight: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let options = Options {
+    let options = HttpOptions {
         limits,
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    let server = Server::with(app(), options);
+    let server = RouterServer::with(app(), options);
     let batch = json!([slow(1, "x", 0)]).to_string();
     let answer = server.post("/mcp", &[("mcp-protocol-version", "2025-03-26")], batch);
     assert!(answer.await.json()[0]["result"].is_object());

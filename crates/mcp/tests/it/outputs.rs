@@ -1,13 +1,13 @@
 //! Whatever a tool gives, clients of every revision get a schema and a result that they accept.
 
-use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::server::{LEGACY, MODERN, Server};
+use crate::server::{LEGACY, MODERN, RouterServer};
 
 #[allow(dead_code, reason = "the example's `main` serves for ever")]
 #[path = "../../examples/outputs.rs"]
@@ -21,12 +21,12 @@ fn expected(address: &str) -> Map<String, Value> {
     all[address].as_object().unwrap().clone()
 }
 
-async fn tools(server: &Server, revision: &str) -> Vec<Value> {
+async fn tools(server: &RouterServer, revision: &str) -> Vec<Value> {
     let list = server.ask(revision, "tools/list", json!({})).await.json();
     list["result"]["tools"].as_array().unwrap().clone()
 }
 
-async fn call(server: &Server, revision: &str, tool: &str, arguments: Value) -> Value {
+async fn call(server: &RouterServer, revision: &str, tool: &str, arguments: Value) -> Value {
     let call = json!({"name": tool, "arguments": arguments});
     server.ask(revision, "tools/call", call).await.json()["result"].clone()
 }
@@ -54,7 +54,7 @@ fn assert_acceptable(tool: &Value, result: &Value) {
 #[tokio::test]
 async fn every_output_type_is_listed_and_called_in_every_revision() {
     let expected = expected("http://127.0.0.1:8125/mcp");
-    let server = Server::new(example::app().unwrap());
+    let server = RouterServer::new(example::app().unwrap());
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let tools = tools(&server, revision).await;
         let names: Vec<&str> = tools
@@ -110,17 +110,22 @@ fn the_guides_show_the_programs_that_are_run() {
 }
 
 /// Gives what it was made with, under a schema of its author where there is one.
-struct Gives<T> {
+struct OutputTool<T> {
     output: T,
     schema: Option<Value>,
     text: Option<&'static str>,
 }
 
-impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for Gives<T> {
+impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for OutputTool<T> {
     type Input = ();
     type Output = T;
-    fn descriptor(&self) -> Descriptor {
-        let tool = Descriptor::new("give", "Give", "Use this to test.", Hints::READ_ONLY);
+    fn descriptor(&self) -> ToolDescriptor {
+        let tool = ToolDescriptor::new(
+            "give",
+            "Give",
+            "Use this to test.",
+            ToolAnnotations::READ_ONLY,
+        );
         match &self.schema {
             Some(schema) => tool.output_schema(schema.clone()),
             None => tool,
@@ -139,7 +144,7 @@ fn giving<T>(output: T, schema: Option<Value>) -> Result<App, docent_mcp::BuildE
 where
     T: Serialize + JsonSchema + Clone + Send + Sync + 'static,
 {
-    let tool = Gives {
+    let tool = OutputTool {
         output,
         schema,
         text: None,
@@ -149,12 +154,12 @@ where
 
 #[tokio::test]
 async fn words_of_their_own_replace_a_text() {
-    let tool = Gives {
+    let tool = OutputTool {
         output: "from the output".to_owned(),
         schema: None,
         text: Some("from the answer"),
     };
-    let server = Server::new(App::builder("a", "1").tool(tool).build().unwrap());
+    let server = RouterServer::new(App::builder("a", "1").tool(tool).build().unwrap());
     let result = call(&server, MODERN, "give", json!({})).await;
     assert_eq!(
         result["content"],
@@ -199,7 +204,7 @@ fn an_output_schema_that_clients_refuse_does_not_build() {
 async fn a_value_that_breaks_its_schema_is_our_failure() {
     let schema = json!({"type": "object"});
     for value in [json!([1]), json!("text"), json!(1), Value::Null] {
-        let server = Server::new(giving(value.clone(), Some(schema.clone())).unwrap());
+        let server = RouterServer::new(giving(value.clone(), Some(schema.clone())).unwrap());
         let call = json!({"name": "give", "arguments": {}});
         let answer = server.ask(MODERN, "tools/call", call).await;
         assert_eq!(answer.code(), -32603, "{value}");
@@ -209,12 +214,17 @@ async fn a_value_that_breaks_its_schema_is_our_failure() {
 /// Data of a mistake is held to the same rule.
 #[tokio::test]
 async fn data_of_a_mistake_is_an_object() {
-    struct Fails(Value);
-    impl Tool for Fails {
+    struct FailingTool(Value);
+    impl Tool for FailingTool {
         type Input = ();
         type Output = ();
-        fn descriptor(&self) -> Descriptor {
-            Descriptor::new("fail", "Fail", "Use this to test.", Hints::READ_ONLY)
+        fn descriptor(&self) -> ToolDescriptor {
+            ToolDescriptor::new(
+                "fail",
+                "Fail",
+                "Use this to test.",
+                ToolAnnotations::READ_ONLY,
+            )
         }
         async fn call(&self, (): (), _: Context) -> Result<Answer<()>, Failure> {
             Err(Failure::caller("no").data(self.0.clone()))
@@ -225,20 +235,30 @@ async fn data_of_a_mistake_is_an_object() {
         (json!([1]), json!({"result": [1]})),
         (json!("text"), json!({"result": "text"})),
     ] {
-        let server = Server::new(App::builder("a", "1").tool(Fails(data)).build().unwrap());
+        let server = RouterServer::new(
+            App::builder("a", "1")
+                .tool(FailingTool(data))
+                .build()
+                .unwrap(),
+        );
         let result = call(&server, LEGACY[3], "fail", json!({})).await;
         assert_eq!(result["structuredContent"], seen);
         assert_eq!(result["isError"], true);
     }
 }
 
-struct Takes<T>(std::marker::PhantomData<fn() -> T>, Option<Value>);
+struct InputTool<T>(std::marker::PhantomData<fn() -> T>, Option<Value>);
 
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> Tool for Takes<T> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Tool for InputTool<T> {
     type Input = T;
     type Output = String;
-    fn descriptor(&self) -> Descriptor {
-        let tool = Descriptor::new("take", "Take", "Use this to test.", Hints::READ_ONLY);
+    fn descriptor(&self) -> ToolDescriptor {
+        let tool = ToolDescriptor::new(
+            "take",
+            "Take",
+            "Use this to test.",
+            ToolAnnotations::READ_ONLY,
+        );
         match &self.1 {
             Some(schema) => tool.input_schema(schema.clone()),
             None => tool,
@@ -253,7 +273,7 @@ fn taking<T>(schema: Option<Value>) -> Result<App, String>
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    let tool = Takes::<T>(std::marker::PhantomData, schema);
+    let tool = InputTool::<T>(std::marker::PhantomData, schema);
     let built = App::builder("a", "1").tool(tool).build();
     built.map_err(|error| error.to_string())
 }
@@ -292,7 +312,7 @@ struct FlattenedInput {
 #[tokio::test]
 async fn a_tool_that_takes_nothing_takes_an_empty_object() {
     for app in [taking::<()>(None), taking::<UnitInput>(None)] {
-        let server = Server::new(app.unwrap());
+        let server = RouterServer::new(app.unwrap());
         for revision in LEGACY.into_iter().chain([MODERN]) {
             let tool = &tools(&server, revision).await[0];
             assert_eq!(
@@ -338,13 +358,13 @@ async fn an_input_that_is_no_object_does_not_build() {
     // A choice that was written by hand is meant.
     let by_hand = json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
     assert!(taking::<Value>(Some(by_hand)).is_ok());
-    let server = Server::new(taking::<AnyInput>(None).unwrap());
+    let server = RouterServer::new(taking::<AnyInput>(None).unwrap());
     let tool = &tools(&server, MODERN).await[0];
     assert_eq!(tool["inputSchema"]["properties"]["anything"], json!({}));
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Holder {
+struct ValueHolder {
     value: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     other: Option<Value>,
@@ -375,7 +395,7 @@ where
         .build()
         .unwrap();
     runtime.block_on(async {
-        let server = Server::new(giving(output, None).unwrap());
+        let server = RouterServer::new(giving(output, None).unwrap());
         let tool = tools(&server, LEGACY[3]).await.remove(0);
         let result = call(&server, LEGACY[3], "give", json!({})).await;
         assert_acceptable(&tool, &result);
@@ -394,7 +414,7 @@ proptest! {
     fn whatever_a_value_is_clients_take_it(value in any_value(), other in any_value()) {
         assert_given(value.clone());
         assert_given(vec![value.clone(), other.clone()]);
-        assert_given(Some(Holder { value: value.clone(), other: None }));
-        assert_given(Holder { value, other: Some(other) });
+        assert_given(Some(ValueHolder { value: value.clone(), other: None }));
+        assert_given(ValueHolder { value, other: Some(other) });
     }
 }

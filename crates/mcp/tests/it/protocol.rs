@@ -1,17 +1,17 @@
 //! The endpoint in every revision: paths and answers, headers against the body, results, errors.
 
 use axum::body::Body;
-use docent_mcp::http::Options;
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::HttpOptions;
+use docent_mcp::http::limits::HttpLimits;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::server::{LEGACY, MODERN, Server, app, shaped};
+use crate::server::{LEGACY, MODERN, RouterServer, app, shaped};
 
 /// Accept × path × revision: 13 × 3 × 5, each answered, and in the form it asked for.
 #[tokio::test]
 async fn every_accept_on_every_path_in_every_revision_is_answered() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let accepts = [
         ("", "text/event-stream"),
         ("*/*", "text/event-stream"),
@@ -55,7 +55,7 @@ async fn every_accept_on_every_path_in_every_revision_is_answered() {
 /// ChatGPT's own first message, to the byte, and the same without any of its extras.
 #[tokio::test]
 async fn the_probe_of_chatgpt_is_answered() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let probe = r#"{"jsonrpc":"2.0","id":"openai-mcp-discover","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"openai-mcp","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"experimental":{"openai/visibility":{"enabled":true}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}}}}"#;
     let headers = [
         ("mcp-protocol-version", MODERN),
@@ -95,12 +95,12 @@ async fn the_probe_of_chatgpt_is_answered() {
 }
 
 /// Headers, parameters, and the status and code that answer them.
-type Row = (Vec<(&'static str, &'static str)>, Value, u16, i64);
+type HeaderCase = (Vec<(&'static str, &'static str)>, Value, u16, i64);
 
 /// Headers against the body: each row alone, with the status and code hosts expect.
 #[tokio::test]
 async fn headers_and_body_must_agree() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let meta = |version: &str| json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}});
     let call = |meta: Value| json!({"name": "search", "arguments": {"query": "x"}, "_meta": meta});
     let version = ("mcp-protocol-version", MODERN);
@@ -108,7 +108,7 @@ async fn headers_and_body_must_agree() {
     let name = ("mcp-name", "search");
     let good = meta(MODERN);
     let no_capabilities = json!({"io.modelcontextprotocol/protocolVersion": MODERN});
-    let rows: Vec<Row> = vec![
+    let rows: Vec<HeaderCase> = vec![
         (vec![version, method, name], call(good.clone()), 200, 0),
         (
             vec![version, method, ("mcp-name", "=?base64?c2VhcmNo?=")],
@@ -234,11 +234,11 @@ async fn headers_and_body_must_agree() {
 /// The switch for hosts that leave out what 2026-07-28 demands: absence passes, contradiction does not.
 #[tokio::test]
 async fn lenient_headers_forgive_absence_but_not_contradiction() {
-    let server = Server::with(
+    let server = RouterServer::with(
         app(),
-        Options {
+        HttpOptions {
             lenient_modern_headers: true,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
     let bare = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}});
@@ -266,7 +266,7 @@ async fn lenient_headers_forgive_absence_but_not_contradiction() {
 /// Modern results carry their type, their server and, where they can be kept, for how long.
 #[tokio::test]
 async fn modern_results_are_marked_and_legacy_results_are_not() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let rows = [
         ("tools/list", json!({}), true),
         ("resources/list", json!({}), true),
@@ -309,7 +309,7 @@ async fn modern_results_are_marked_and_legacy_results_are_not() {
 /// The lists always answer lists, even where there is nothing.
 #[tokio::test]
 async fn an_empty_app_answers_empty_lists() {
-    let server = Server::new(docent_mcp::App::builder("empty", "1").build().unwrap());
+    let server = RouterServer::new(docent_mcp::App::builder("empty", "1").build().unwrap());
     for revision in LEGACY.into_iter().chain([MODERN]) {
         for (method, key) in [
             ("tools/list", "tools"),
@@ -327,7 +327,7 @@ async fn an_empty_app_answers_empty_lists() {
 
 #[tokio::test]
 async fn a_missing_resource_has_the_code_of_its_era() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     for (revision, code) in [("2025-11-25", -32002), (MODERN, -32602)] {
         let answer = server
             .ask(revision, "resources/read", json!({"uri": "test://none"}))
@@ -340,7 +340,7 @@ async fn a_missing_resource_has_the_code_of_its_era() {
 /// Whose fault it is decides the channel.
 #[tokio::test]
 async fn the_callers_mistake_is_shown_and_our_failure_is_not() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let mistake = server.search("2025-11-25", "mistake").await.json();
     assert_eq!(mistake["result"]["isError"], true);
     assert_eq!(
@@ -358,7 +358,7 @@ async fn the_callers_mistake_is_shown_and_our_failure_is_not() {
 
 #[tokio::test]
 async fn notifications_are_accepted_without_a_body() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     for method in [
         "notifications/initialized",
         "notifications/cancelled",
@@ -373,7 +373,7 @@ async fn notifications_are_accepted_without_a_body() {
 /// What stands at the other addresses.
 #[tokio::test]
 async fn health_sign_in_and_nowhere() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let get = |path: &str, accept: &str| {
         Request::get(path)
             .header("host", "localhost")
@@ -416,17 +416,17 @@ async fn health_sign_in_and_nowhere() {
 /// Bodies at the bound pass, one byte more does not.
 #[tokio::test]
 async fn bodies_stop_at_their_bound() {
-    let limits = Limits {
+    let limits = HttpLimits {
         body_bytes: 4_000,
         call_bytes: 2_000,
         big_body: 1_000,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let server = Server::with(
+    let server = RouterServer::with(
         app(),
-        Options {
+        HttpOptions {
             limits,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
     let padded = |method: &str, size: usize| {
@@ -457,16 +457,16 @@ async fn bodies_stop_at_their_bound() {
 #[tokio::test]
 async fn the_request_past_the_bound_is_told_to_come_back() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
-    let limits = Limits {
+    let limits = HttpLimits {
         in_flight: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let app = crate::server::app_with(gate.clone());
-    let server = Server::with(
+    let server = RouterServer::with(
         app,
-        Options {
+        HttpOptions {
             limits,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
     let other = server.clone();
@@ -484,7 +484,7 @@ async fn the_request_past_the_bound_is_told_to_come_back() {
 /// A handler without an end is stopped, and the caller is told.
 #[tokio::test(start_paused = true)]
 async fn endless_work_is_stopped() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let wait = json!({"name": "slow", "arguments": {"query": "wait"}});
     let result = server.ask("2025-06-18", "tools/call", wait).await.json()["result"].clone();
     assert_eq!(result["isError"], true);

@@ -1,25 +1,32 @@
 //! What tools learn about the user behind a request, and how often one user may call.
 
-use docent_mcp::http::Options;
-use docent_mcp::http::limits::Limits;
-use docent_mcp::{Answer, App, AppBuilder, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::http::HttpOptions;
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::{
+    Answer, App, AppBuilder, Context, Failure, Tool, ToolAnnotations, ToolDescriptor,
+};
 use serde_json::{Value, json};
 
-use crate::server::{LEGACY, MODERN, Server};
+use crate::server::{LEGACY, MODERN, RouterServer};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+struct MirrorInput {}
 
 /// Says what it was told.
-struct Mirror;
+struct MirrorTool;
 
-impl Tool for Mirror {
-    type Input = Nothing;
+impl Tool for MirrorTool {
+    type Input = MirrorInput;
     type Output = Value;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new("mirror", "Mirror", "Use this to test.", Hints::READ_ONLY)
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
+            "mirror",
+            "Mirror",
+            "Use this to test.",
+            ToolAnnotations::READ_ONLY,
+        )
     }
-    async fn call(&self, _: Nothing, cx: Context) -> Result<Answer<Value>, Failure> {
+    async fn call(&self, _: MirrorInput, cx: Context) -> Result<Answer<Value>, Failure> {
         let told = cx.client_hints();
         Ok(Answer::new(json!({
             "locale": cx.locale(),
@@ -35,17 +42,17 @@ impl Tool for Mirror {
 }
 
 fn building() -> AppBuilder {
-    App::builder("a", "1").tool(Mirror)
+    App::builder("a", "1").tool(MirrorTool)
 }
 
-async fn mirrored(server: &Server, revision: &str, meta: Value) -> Value {
+async fn mirrored(server: &RouterServer, revision: &str, meta: Value) -> Value {
     let call = json!({"name": "mirror", "arguments": {}, "_meta": meta});
     server.ask(revision, "tools/call", call).await.json()["result"].clone()
 }
 
 #[tokio::test]
 async fn tools_hear_what_the_host_told_and_it_verifies_nobody() {
-    let server = Server::new(building().locales(["en", "de"]).build().unwrap());
+    let server = RouterServer::new(building().locales(["en", "de"]).build().unwrap());
     let meta = json!({
         "openai/locale": "de-AT",
         "openai/userAgent": "ChatGPT/1.2025.012",
@@ -81,7 +88,7 @@ async fn the_language_is_settled_in_the_greeting() {
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "_meta": locale,
             "clientInfo": {"name": "x", "version": "1"}})
     };
-    let server = Server::new(building().locales(["en", "de"]).build().unwrap());
+    let server = RouterServer::new(building().locales(["en", "de"]).build().unwrap());
     for (asked, expected) in [("de-AT", "de"), ("fr", "en")] {
         let meta = json!({"openai/locale": asked});
         let old = server
@@ -104,7 +111,7 @@ async fn the_language_is_settled_in_the_greeting() {
         .json();
     assert!(new["result"]["_meta"].get("openai/locale").is_none());
     assert_eq!(new["result"]["cacheScope"], "public");
-    let silent = Server::new(building().build().unwrap());
+    let silent = RouterServer::new(building().build().unwrap());
     let old = silent
         .ask(
             "2025-11-25",
@@ -120,15 +127,15 @@ async fn the_language_is_settled_in_the_greeting() {
 
 #[tokio::test(start_paused = true)]
 async fn one_user_can_call_only_so_often_and_nobody_else_feels_it() {
-    let limits = Limits {
+    let limits = HttpLimits {
         calls_per_minute: 3,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let server = Server::with(
+    let server = RouterServer::with(
         building().build().unwrap(),
-        Options {
+        HttpOptions {
             limits,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
     let of = |subject: &str| json!({"openai/subject": subject});

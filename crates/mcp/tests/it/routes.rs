@@ -1,17 +1,17 @@
 //! Pages beside the MCP endpoint, behind its guards and bounds.
 
 use axum::body::Body;
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, Page, Route, Visit, serve_routes};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{HttpOptions, Route, RouteRequest, RouteResponse, serve_routes};
 use docent_mcp::{App, Failure};
 use http::Request;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::server::{Answered, MODERN, Server};
+use crate::server::{MODERN, RouterServer, RpcReply};
 
 fn routes() -> Vec<Route> {
-    let document = |visit: Visit| async move {
+    let document = |visit: RouteRequest| async move {
         let id = visit.var("id").unwrap_or_default();
         match id {
             "missing" => Err(Failure::not_found(id)),
@@ -19,12 +19,15 @@ fn routes() -> Vec<Route> {
             "secret" => Err(Failure::refused("not for you")),
             "broken" => Err(std::io::Error::other("a secret cause").into()),
             "panic" => panic!("a page went wrong"),
-            "header" => Ok(Page::html("x").header("x-bad", "a\nb")),
-            _ => Ok(Page::html(format!("<p>{id}|{}</p>", visit.query()))),
+            "header" => Ok(RouteResponse::html("x").header("x-bad", "a\nb")),
+            _ => Ok(RouteResponse::html(format!(
+                "<p>{id}|{}</p>",
+                visit.query()
+            ))),
         }
     };
-    let echo = |visit: Visit| async move {
-        Ok(Page::json(&json!({
+    let echo = |visit: RouteRequest| async move {
+        Ok(RouteResponse::json(&json!({
             "size": visit.body().len(),
             "header": visit.header("x-test"),
             "rest": visit.var("rest"),
@@ -36,25 +39,25 @@ fn routes() -> Vec<Route> {
         Route::get("/d/{id}", document),
         Route::post("/echo/{+rest}", echo),
         // Neither of these can take the place of the kit's own.
-        Route::get("/healthz", |_| async { Ok(Page::html("mine")) }),
-        Route::post("/mcp", |_| async { Ok(Page::html("mine")) }),
+        Route::get("/healthz", |_| async { Ok(RouteResponse::html("mine")) }),
+        Route::post("/mcp", |_| async { Ok(RouteResponse::html("mine")) }),
     ]
 }
 
-fn server() -> Server {
-    let limits = Limits {
+fn server() -> RouterServer {
+    let limits = HttpLimits {
         body_bytes: 1_000,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let options = Options {
+    let options = HttpOptions {
         routes: routes(),
         limits,
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    Server::with(App::builder("a", "1").build().unwrap(), options)
+    RouterServer::with(App::builder("a", "1").build().unwrap(), options)
 }
 
-async fn get(path: &str) -> Answered {
+async fn get(path: &str) -> RpcReply {
     let request = Request::get(path)
         .header("host", "localhost")
         .body(Body::empty());
@@ -147,16 +150,16 @@ async fn the_guards_and_bounds_of_the_endpoint_hold_for_routes() {
         server.post("/echo/x", &[], "x".repeat(1_001)).await.status,
         413
     );
-    let none = Limits {
+    let none = HttpLimits {
         in_flight: 0,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let options = Options {
+    let options = HttpOptions {
         routes: routes(),
         limits: none,
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    let busy = Server::with(App::builder("a", "1").build().unwrap(), options);
+    let busy = RouterServer::with(App::builder("a", "1").build().unwrap(), options);
     let answer = busy.send(from("localhost", "https://chatgpt.com")).await;
     assert_eq!(
         (
@@ -179,9 +182,9 @@ async fn routes_can_be_all_there_is() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
-    let options = Options {
+    let options = HttpOptions {
         routes: routes(),
-        ..Options::default()
+        ..HttpOptions::default()
     };
     let serving = tokio::spawn(serve_routes(options, listener, stop.clone()));
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body as HttpBody;
-use docent_mcp::http::guard::Guard;
-use docent_mcp::http::{Options, router};
+use docent_mcp::http::guard::RequestGuard;
+use docent_mcp::http::{HttpOptions, router};
 use docent_mcp::{
-    Answer, App, Body, Context, Descriptor, Failure, Hints, Prompt, Resource, ResourceTemplate,
-    Security, Tool, Vars,
+    Answer, App, Context, Failure, Prompt, Resource, ResourceBody, ResourceTemplate, Security,
+    TemplateVars, Tool, ToolAnnotations, ToolDescriptor,
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -22,57 +22,75 @@ pub(crate) const MODERN: &str = "2026-07-28";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct SearchArguments {
     query: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Output {
+pub(crate) struct SearchOutput {
     results: Vec<String>,
 }
 
-pub(crate) struct Search;
+pub(crate) struct SearchStub;
 
-impl Tool for Search {
-    type Input = Input;
-    type Output = Output;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new("search", "Search", "Use this to search.", Hints::READ_ONLY)
-            .dual()
-            .security([Security::NoAuth])
+impl Tool for SearchStub {
+    type Input = SearchArguments;
+    type Output = SearchOutput;
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
+            "search",
+            "Search",
+            "Use this to search.",
+            ToolAnnotations::READ_ONLY,
+        )
+        .dual()
+        .security([Security::NoAuth])
     }
-    async fn call(&self, input: Input, cx: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: SearchArguments,
+        cx: Context,
+    ) -> Result<Answer<SearchOutput>, Failure> {
         match input.query.as_str() {
             "panic" => panic!("a tool went wrong"),
             "mistake" => Err(Failure::caller("nobody knows that").hint("ask something else")),
             "broken" => Err(std::io::Error::other("secret cause").into()),
             query => {
                 cx.progress(1.0, None, None).await;
-                Ok(Answer::new(Output {
+                Ok(Answer::new(SearchOutput {
                     results: vec![query.to_owned()],
                 }))
             }
         }
     }
-    fn prose(&self, output: &Output) -> Option<String> {
+    fn prose(&self, output: &SearchOutput) -> Option<String> {
         Some(format!("Title: {}", output.results.join(", ")))
     }
 }
 
 /// Waits until it is let go, then says whose turn it was.
-pub(crate) struct Slow(pub(crate) Arc<Notify>);
+pub(crate) struct SlowTool(pub(crate) Arc<Notify>);
 
-impl Tool for Slow {
-    type Input = Input;
-    type Output = Output;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new("slow", "Slow", "Use this to wait.", Hints::READ_ONLY)
+impl Tool for SlowTool {
+    type Input = SearchArguments;
+    type Output = SearchOutput;
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
+            "slow",
+            "Slow",
+            "Use this to wait.",
+            ToolAnnotations::READ_ONLY,
+        )
     }
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: SearchArguments,
+        _: Context,
+    ) -> Result<Answer<SearchOutput>, Failure> {
         if input.query == "wait" {
             self.0.notified().await;
         }
-        Ok(Answer::new(Output {
+        Ok(Answer::new(SearchOutput {
             results: vec![input.query],
         }))
     }
@@ -90,19 +108,19 @@ pub(crate) fn builder(gate: Arc<Notify>) -> docent_mcp::AppBuilder {
     App::builder("test-app", "1.2.3")
         .title("Test app")
         .instructions("Search first.")
-        .tool(Search)
-        .tool(Slow(gate))
+        .tool(SearchStub)
+        .tool(SlowTool(gate))
         .resource(Resource::fixed(
             "test://page",
             "page",
             "text/plain",
-            Body::Text("A page.".to_owned()),
+            ResourceBody::Text("A page.".to_owned()),
         ))
         .resource_template(ResourceTemplate::new(
             "test://panic/{id}",
             "panic",
             "text/plain",
-            |_: Vars, _: Context| async { panic!("a resource went wrong") },
+            |_: TemplateVars, _: Context| async { panic!("a resource went wrong") },
         ))
         .prompt(Prompt::new(
             "panic",
@@ -112,13 +130,13 @@ pub(crate) fn builder(gate: Arc<Notify>) -> docent_mcp::AppBuilder {
         ))
 }
 
-pub(crate) struct Answered {
+pub(crate) struct RpcReply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answered {
+impl RpcReply {
     pub(crate) fn kind(&self) -> &str {
         self.headers
             .get("content-type")
@@ -151,15 +169,15 @@ impl Answered {
 }
 
 #[derive(Clone)]
-pub(crate) struct Server(axum::Router);
+pub(crate) struct RouterServer(axum::Router);
 
-impl Server {
+impl RouterServer {
     pub(crate) fn new(app: App) -> Self {
-        Self::with(app, Options::default())
+        Self::with(app, HttpOptions::default())
     }
 
-    pub(crate) fn with(app: App, options: Options) -> Self {
-        let guard = Guard::new(&["localhost"], &["https://chatgpt.com"]).unwrap();
+    pub(crate) fn with(app: App, options: HttpOptions) -> Self {
+        let guard = RequestGuard::new(&["localhost"], &["https://chatgpt.com"]).unwrap();
         Self(router(app, options, guard))
     }
 
@@ -167,11 +185,11 @@ impl Server {
         self.0.clone().oneshot(request).await.unwrap()
     }
 
-    pub(crate) async fn send(&self, request: Request<HttpBody>) -> Answered {
+    pub(crate) async fn send(&self, request: Request<HttpBody>) -> RpcReply {
         let (parts, body) = self.open(request).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Answered {
+        RpcReply {
             status: parts.status,
             headers: parts.headers,
             text,
@@ -184,7 +202,7 @@ impl Server {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<String>,
-    ) -> Answered {
+    ) -> RpcReply {
         let mut request = Request::post(path).header("host", "localhost");
         for (name, value) in [
             ("content-type", "application/json"),
@@ -205,13 +223,13 @@ impl Server {
     }
 
     /// A request in the shape of its revision, headers and metadata included.
-    pub(crate) async fn ask(&self, revision: &str, method: &str, params: Value) -> Answered {
+    pub(crate) async fn ask(&self, revision: &str, method: &str, params: Value) -> RpcReply {
         let (headers, body) = shaped(revision, method, params);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (*k, v.as_str())).collect();
         self.post("/mcp", &headers, body.to_string()).await
     }
 
-    pub(crate) async fn search(&self, revision: &str, query: &str) -> Answered {
+    pub(crate) async fn search(&self, revision: &str, query: &str) -> RpcReply {
         self.ask(
             revision,
             "tools/call",

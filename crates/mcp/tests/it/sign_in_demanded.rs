@@ -1,9 +1,9 @@
 //! Tools that demand sign-in on a server where nobody can sign in: it does not start, and what is embedded refuses.
 
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, router, serve};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{HttpOptions, router, serve};
 use docent_mcp::stdio;
-use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Security, Tool};
+use docent_mcp::{Answer, App, Context, Failure, Security, Tool, ToolAnnotations, ToolDescriptor};
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -12,13 +12,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-struct Guarded(&'static str, Vec<Security>);
+struct GuardedTool(&'static str, Vec<Security>);
 
-impl Tool for Guarded {
+impl Tool for GuardedTool {
     type Input = ();
     type Output = String;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new(self.0, "T", "Use this to test.", Hints::READ_ONLY).security(self.1.clone())
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(self.0, "T", "Use this to test.", ToolAnnotations::READ_ONLY)
+            .security(self.1.clone())
     }
     async fn call(&self, (): (), _: Context) -> Result<Answer<String>, Failure> {
         Ok(Answer::new("the secret".to_owned()))
@@ -26,9 +27,11 @@ impl Tool for Guarded {
 }
 
 fn app(ways: &[Security]) -> App {
-    let open = Guarded("open", vec![Security::NoAuth]);
+    let open = GuardedTool("open", vec![Security::NoAuth]);
     let app = App::builder("t", "1.0.0").tool(open);
-    app.tool(Guarded("guarded", ways.to_vec())).build().unwrap()
+    app.tool(GuardedTool("guarded", ways.to_vec()))
+        .build()
+        .unwrap()
 }
 
 /// The ways that demand sign-in, and those that do not.
@@ -48,7 +51,7 @@ async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        let served = serve(app(&ways), Options::default(), listener, stop).await;
+        let served = serve(app(&ways), HttpOptions::default(), listener, stop).await;
         match served {
             Ok(()) => assert!(!demanded, "{ways:?}"),
             Err(error) => {
@@ -65,7 +68,7 @@ async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
 async fn an_embedded_router_refuses_anonymous_calls_of_such_a_tool() {
     for (ways, demanded) in ways() {
         for (tool, refused) in [("guarded", demanded), ("open", false)] {
-            let options = Options::default();
+            let options = HttpOptions::default();
             let guard = options.guard("127.0.0.1:80".parse().unwrap()).unwrap();
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                 "params": {"name": tool, "arguments": {}}});
@@ -96,7 +99,7 @@ async fn over_stdio_the_owner_of_the_process_may_call_it() {
     let (output, mut from) = tokio::io::duplex(1 << 20);
     let app = app(&[Security::oauth2(["docs.read"])]);
     let stop = CancellationToken::new();
-    stdio::run(app, Limits::default(), input.as_bytes(), output, stop)
+    stdio::run(app, HttpLimits::default(), input.as_bytes(), output, stop)
         .await
         .unwrap();
     let mut said = String::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use docent_mcp::http::limits::Limits;
+use docent_mcp::http::limits::HttpLimits;
 use docent_mcp::stdio;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{LEGACY, MODERN, app, shaped};
 use crate::streams::PATIENCE;
 
-struct Pipes {
+struct StdioPipes {
     to: DuplexStream,
     from: BufReader<DuplexStream>,
     served: JoinHandle<std::io::Result<()>>,
 }
 
-impl Pipes {
-    fn open(limits: Limits) -> Self {
+impl StdioPipes {
+    fn open(limits: HttpLimits) -> Self {
         let (to, input) = duplex(1 << 20);
         let (output, from) = duplex(1 << 20);
         let (input, _) = split(input);
@@ -79,7 +79,7 @@ fn search(query: &str) -> Value {
 #[tokio::test]
 async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
     for revision in LEGACY {
-        let mut pipes = Pipes::open(Limits::default());
+        let mut pipes = StdioPipes::open(HttpLimits::default());
         assert_eq!(
             pipes.ask(&hello(revision)).await["result"]["protocolVersion"],
             revision
@@ -96,7 +96,7 @@ async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
         );
         assert_eq!(pipes.close().await, "");
     }
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     let (_, discover) = shaped(MODERN, "server/discover", json!({}));
     assert_eq!(
         pipes.ask(&discover).await["result"]["supportedVersions"][0],
@@ -112,7 +112,7 @@ async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
 
 #[tokio::test]
 async fn a_bare_discover_and_a_bare_ping_are_answered_before_any_handshake() {
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     let discover = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
     assert!(pipes.ask(&discover).await["result"]["capabilities"].is_object());
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
@@ -121,9 +121,9 @@ async fn a_bare_discover_and_a_bare_ping_are_answered_before_any_handshake() {
 
 #[tokio::test]
 async fn bad_lines_are_answered_and_the_next_line_is_served() {
-    let mut pipes = Pipes::open(Limits {
+    let mut pipes = StdioPipes::open(HttpLimits {
         stdio_line: 300,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     pipes.ask(&hello("2025-11-25")).await;
     let long = format!("\"{}\"", "x".repeat(299));
@@ -152,9 +152,9 @@ async fn bad_lines_are_answered_and_the_next_line_is_served() {
 #[tokio::test]
 async fn a_line_at_the_bound_is_read() {
     let message = search("fine").to_string();
-    let mut pipes = Pipes::open(Limits {
+    let mut pipes = StdioPipes::open(HttpLimits {
         stdio_line: message.len(),
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     pipes.say(&message).await;
     assert!(pipes.hear().await["result"].is_object());
@@ -165,7 +165,7 @@ async fn a_line_at_the_bound_is_read() {
 #[tokio::test]
 async fn batches_work_in_their_one_revision() {
     let batch = json!([{"jsonrpc": "2.0", "id": "a", "method": "ping"}, {"jsonrpc": "2.0", "id": "b", "method": "ping"}]);
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-03-26")).await;
     pipes.say(&batch.to_string()).await;
     let mut answers = BTreeMap::new();
@@ -177,14 +177,14 @@ async fn batches_work_in_their_one_revision() {
         );
     }
     assert_eq!(answers.keys().collect::<Vec<_>>(), ["a", "b"]);
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-06-18")).await;
     assert_eq!(pipes.ask(&batch).await["error"]["code"], -32600);
 }
 
 #[tokio::test]
 async fn progress_comes_before_the_answer() {
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-11-25")).await;
     let mut call = search("x");
     call["params"]["_meta"] = json!({"progressToken": "p"});
@@ -198,7 +198,7 @@ async fn progress_comes_before_the_answer() {
 
 #[tokio::test]
 async fn a_cancelled_request_gets_no_answer() {
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-11-25")).await;
     let slow = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": "slow", "arguments": {"query": "wait"}}});
     pipes.say(&slow.to_string()).await;
@@ -211,9 +211,9 @@ async fn a_cancelled_request_gets_no_answer() {
 
 #[tokio::test]
 async fn listeners_do_not_stop_the_pipe_and_one_too_many_is_told_so() {
-    let mut pipes = Pipes::open(Limits {
+    let mut pipes = StdioPipes::open(HttpLimits {
         stream_in_flight: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     });
     let (_, mut listen) = shaped(
         MODERN,
@@ -244,7 +244,7 @@ async fn listeners_do_not_stop_the_pipe_and_one_too_many_is_told_so() {
 
 #[tokio::test]
 async fn what_was_asked_before_the_end_is_answered() {
-    let mut pipes = Pipes::open(Limits::default());
+    let mut pipes = StdioPipes::open(HttpLimits::default());
     for id in 0..50 {
         let mut call = search("x");
         call["id"] = id.into();
@@ -255,11 +255,11 @@ async fn what_was_asked_before_the_end_is_answered() {
 
 #[tokio::test]
 async fn ten_thousand_messages_give_ten_thousand_lines_of_json() {
-    let Pipes {
+    let StdioPipes {
         mut to,
         from,
         served,
-    } = Pipes::open(Limits::default());
+    } = StdioPipes::open(HttpLimits::default());
     let writer = tokio::spawn(async move {
         for id in 0..10_000 {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
-use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, serve};
+use docent_mcp::http::limits::HttpLimits;
+use docent_mcp::http::{HttpOptions, serve};
 use futures::StreamExt;
 use http::Request;
 use serde_json::{Value, json};
@@ -14,16 +14,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{MODERN, Server, app, app_with, shaped};
+use crate::server::{MODERN, RouterServer, app, app_with, shaped};
 
 /// Far longer than anything here takes, and only there so that a failure ends.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Events as they arrive.
-pub(crate) struct Events(BodyDataStream);
+pub(crate) struct SseEvents(BodyDataStream);
 
-impl Events {
-    pub(crate) async fn open(server: &Server, request: Request<Body>) -> Self {
+impl SseEvents {
+    pub(crate) async fn open(server: &RouterServer, request: Request<Body>) -> Self {
         let response = server.open(request).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -69,12 +69,12 @@ fn listen(what: &Value) -> Request<Body> {
 
 #[tokio::test]
 async fn progress_arrives_before_the_answer() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let params =
         json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
     for revision in ["2025-03-26", MODERN] {
         let (headers, body) = shaped(revision, "tools/call", params.clone());
-        let mut events = Events::open(&server, post("/", &headers, &body)).await;
+        let mut events = SseEvents::open(&server, post("/", &headers, &body)).await;
         assert_eq!(events.message().await["params"]["progressToken"], 7);
         assert_eq!(events.message().await["id"], 1);
         assert_eq!(events.next().await, None);
@@ -85,7 +85,7 @@ async fn progress_arrives_before_the_answer() {
 async fn a_client_that_takes_json_alone_gets_the_answer_without_the_progress() {
     let params =
         json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
-    let answer = Server::new(app())
+    let answer = RouterServer::new(app())
         .ask("2025-06-18", "tools/call", params)
         .await;
     assert_eq!(answer.kind(), "application/json");
@@ -99,9 +99,9 @@ async fn a_client_that_takes_json_alone_gets_the_answer_without_the_progress() {
 async fn listeners_hear_what_they_asked_for_and_nothing_else() {
     let app = app();
     let changes = app.changes();
-    let server = Server::new(app);
+    let server = RouterServer::new(app);
     let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://page"]});
-    let mut events = Events::open(&server, listen(&wish)).await;
+    let mut events = SseEvents::open(&server, listen(&wish)).await;
     let ack = events.message().await;
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
     changes.prompts();
@@ -121,25 +121,25 @@ async fn listeners_hear_what_they_asked_for_and_nothing_else() {
 
 #[tokio::test]
 async fn listening_has_a_bound_and_gives_its_place_back() {
-    let limits = Limits {
+    let limits = HttpLimits {
         listen_streams: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let server = Server::with(
+    let server = RouterServer::with(
         app(),
-        Options {
+        HttpOptions {
             limits,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
-    let mut first = Events::open(&server, listen(&json!({"toolsListChanged": true}))).await;
+    let mut first = SseEvents::open(&server, listen(&json!({"toolsListChanged": true}))).await;
     first.message().await;
     let refused = server
         .send(listen(&json!({"toolsListChanged": true})))
         .await;
     assert_eq!(refused.code(), -32603, "{}", refused.text);
     drop(first);
-    Events::open(&server, listen(&json!({"toolsListChanged": true})))
+    SseEvents::open(&server, listen(&json!({"toolsListChanged": true})))
         .await
         .message()
         .await;
@@ -163,30 +163,30 @@ async fn listening_has_a_bound_and_gives_its_place_back() {
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive() {
-    let limits = Limits {
+    let limits = HttpLimits {
         sse_keep_alive: Duration::from_millis(10),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let server = Server::with(
+    let server = RouterServer::with(
         app(),
-        Options {
+        HttpOptions {
             limits,
-            ..Options::default()
+            ..HttpOptions::default()
         },
     );
-    let mut events = Events::open(&server, listen(&json!({"toolsListChanged": true}))).await;
+    let mut events = SseEvents::open(&server, listen(&json!({"toolsListChanged": true}))).await;
     events.message().await;
     assert_eq!(events.next().await.as_deref(), Some(":\n\n"));
 }
 
 #[tokio::test]
 async fn the_transport_of_2024_works_and_ends_with_its_stream() {
-    let server = Server::new(app());
+    let server = RouterServer::new(app());
     let request = Request::get("/sse")
         .header("host", "localhost")
         .body(Body::empty())
         .unwrap();
-    let mut events = Events::open(&server, request).await;
+    let mut events = SseEvents::open(&server, request).await;
     let first = events.next().await.unwrap();
     let path = first
         .strip_prefix("event: endpoint\ndata: ")
@@ -217,20 +217,20 @@ async fn the_transport_of_2024_works_and_ends_with_its_stream() {
 #[tokio::test]
 async fn a_stream_works_on_so_many_requests_at_once_and_still_hears_that_one_is_cancelled() {
     let gate = Arc::new(Notify::new());
-    let limits = Limits {
+    let limits = HttpLimits {
         stream_in_flight: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    let options = Options {
+    let options = HttpOptions {
         limits,
-        ..Options::default()
+        ..HttpOptions::default()
     };
-    let server = Server::with(app_with(gate.clone()), options);
+    let server = RouterServer::with(app_with(gate.clone()), options);
     let request = Request::get("/sse")
         .header("host", "localhost")
         .body(Body::empty())
         .unwrap();
-    let mut events = Events::open(&server, request).await;
+    let mut events = SseEvents::open(&server, request).await;
     let first = events.next().await.unwrap();
     let path = first.lines().nth(1).unwrap().replace("data: ", "");
     let call = |id: u32, query: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "slow", "arguments": {"query": query}}});
@@ -264,7 +264,12 @@ async fn shutdown_tells_listeners_and_lets_the_server_go() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let served = tokio::spawn(serve(app(), Options::default(), listener, shutdown.clone()));
+    let served = tokio::spawn(serve(
+        app(),
+        HttpOptions::default(),
+        listener,
+        shutdown.clone(),
+    ));
     let (headers, body) = shaped(
         MODERN,
         "subscriptions/listen",

@@ -1,50 +1,50 @@
 //! Widgets and the tools around them, as hosts see them on the wire.
 
 use docent_mcp::{
-    Answer, App, AppBuilder, Audience, BuildError, Context, Descriptor, Failure, FileParam, Hints,
-    Icon, Security, Tool, Widget,
+    Answer, App, AppBuilder, BuildError, Context, Failure, FileParam, Icon, Security, Tool,
+    ToolAnnotations, ToolAudience, ToolDescriptor, Widget,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::server::{LEGACY, MODERN, Server};
+use crate::server::{LEGACY, MODERN, RouterServer};
 
 const PAGE: &str = "<!doctype html><title>Board</title><p>";
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoWidgetInput {}
 
 /// A tool whose descriptor is all there is to it.
-struct Shown(Descriptor);
+struct WidgetTool(ToolDescriptor);
 
-impl Tool for Shown {
-    type Input = Nothing;
+impl Tool for WidgetTool {
+    type Input = NoWidgetInput;
     type Output = ();
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         self.0.clone()
     }
-    async fn call(&self, _: Nothing, _: Context) -> Result<Answer<()>, Failure> {
+    async fn call(&self, _: NoWidgetInput, _: Context) -> Result<Answer<()>, Failure> {
         Ok(Answer::new(()).text("done"))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Upload {
+struct UploadInput {
     /// The picture to crop.
     picture: FileParam,
     mask: Option<FileParam>,
 }
 
-struct Crop;
+struct CropTool;
 
-impl Tool for Crop {
-    type Input = Upload;
+impl Tool for CropTool {
+    type Input = UploadInput;
     type Output = Vec<String>;
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         described("crop")
     }
-    async fn call(&self, input: Upload, _: Context) -> Result<Answer<Vec<String>>, Failure> {
+    async fn call(&self, input: UploadInput, _: Context) -> Result<Answer<Vec<String>>, Failure> {
         let ids = [Some(input.picture), input.mask]
             .into_iter()
             .flatten()
@@ -53,8 +53,13 @@ impl Tool for Crop {
     }
 }
 
-fn described(name: &str) -> Descriptor {
-    Descriptor::new(name, "Title", "Use this to test.", Hints::READ_ONLY)
+fn described(name: &str) -> ToolDescriptor {
+    ToolDescriptor::new(
+        name,
+        "Title",
+        "Use this to test.",
+        ToolAnnotations::READ_ONLY,
+    )
 }
 
 fn board() -> Widget {
@@ -66,15 +71,15 @@ fn building() -> AppBuilder {
 }
 
 async fn listed(app: App) -> Vec<Value> {
-    let answer = Server::new(app)
+    let answer = RouterServer::new(app)
         .ask("2025-11-25", "tools/list", json!({}))
         .await
         .json();
     answer["result"]["tools"].as_array().unwrap().clone()
 }
 
-fn refusal(app: AppBuilder, tool: Descriptor) -> String {
-    app.tool(Shown(tool))
+fn refusal(app: AppBuilder, tool: ToolDescriptor) -> String {
+    app.tool(WidgetTool(tool))
         .build()
         .err()
         .expect("it must not build")
@@ -91,7 +96,7 @@ async fn a_widget_is_listed_and_read_with_all_its_metadata_in_every_revision() {
         .widget(widget)
         .build()
         .unwrap();
-    let server = Server::new(app);
+    let server = RouterServer::new(app);
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let list = server
             .ask(revision, "resources/list", json!({}))
@@ -130,7 +135,7 @@ async fn a_widget_is_listed_and_read_with_all_its_metadata_in_every_revision() {
 #[tokio::test]
 async fn an_address_of_an_earlier_version_reads_the_present_page() {
     let app = App::builder("a", "1").widget(board().formerly("ui://widget/board.html"));
-    let server = Server::new(app.build().unwrap());
+    let server = RouterServer::new(app.build().unwrap());
     for uri in [
         "ui://widget/board.html",
         "ui://a/board-v1.html",
@@ -158,13 +163,13 @@ async fn an_address_of_an_earlier_version_reads_the_present_page() {
 
 #[tokio::test]
 async fn older_clients_get_a_page_of_their_own_when_the_app_wants_it() {
-    let render = || Shown(described("show").widget("board"));
+    let render = || WidgetTool(described("show").widget("board"));
     let app = App::builder("a", "1")
         .widget(board().skybridge())
         .tool(render())
         .build()
         .unwrap();
-    let server = Server::new(app.clone());
+    let server = RouterServer::new(app.clone());
     let list = server
         .ask("2025-11-25", "resources/list", json!({}))
         .await
@@ -183,14 +188,18 @@ async fn older_clients_get_a_page_of_their_own_when_the_app_wants_it() {
 #[tokio::test]
 async fn a_tool_names_its_widget_and_its_callers_in_every_spelling() {
     let app = building()
-        .tool(Shown(
+        .tool(WidgetTool(
             described("show")
                 .widget("board")
                 .status("Loading board…", "Board ready"),
         ))
-        .tool(Shown(described("update").audience(Audience::Widgets)))
-        .tool(Shown(described("secret").audience(Audience::Model)))
-        .tool(Shown(described("plain")));
+        .tool(WidgetTool(
+            described("update").audience(ToolAudience::Widgets),
+        ))
+        .tool(WidgetTool(
+            described("secret").audience(ToolAudience::Model),
+        ))
+        .tool(WidgetTool(described("plain")));
     let tools = listed(app.build().unwrap()).await;
     let meta = &tools[0]["_meta"];
     let uri = meta["ui"]["resourceUri"].as_str().unwrap();
@@ -219,7 +228,7 @@ async fn hosts_hear_that_the_app_has_widgets() {
         (building(), json!({})),
         (App::builder("a", "1"), Value::Null),
     ] {
-        let server = Server::new(app.build().unwrap());
+        let server = RouterServer::new(app.build().unwrap());
         let discovered = server
             .ask(MODERN, "server/discover", json!({}))
             .await
@@ -240,7 +249,7 @@ async fn hosts_hear_that_the_app_has_widgets() {
 
 #[tokio::test]
 async fn files_are_listed_by_their_type_and_both_forms_arrive() {
-    let app = App::builder("a", "1").tool(Crop).build().unwrap();
+    let app = App::builder("a", "1").tool(CropTool).build().unwrap();
     let tool = listed(app.clone()).await[0].clone();
     assert_eq!(
         tool["_meta"]["openai/fileParams"],
@@ -253,7 +262,7 @@ async fn files_are_listed_by_their_type_and_both_forms_arrive() {
         !tool.to_string().contains("x-docent"),
         "a mark of ours on the wire: {tool}"
     );
-    let server = Server::new(app);
+    let server = RouterServer::new(app);
     let object = json!({"file_id": "f1", "download_url": "https://files.example/1"});
     let call = json!({"name": "crop", "arguments": {"picture": object, "mask": "f2"}});
     let answer = server.ask(MODERN, "tools/call", call).await.json();
@@ -276,7 +285,7 @@ async fn files_are_listed_by_their_type_and_both_forms_arrive() {
 async fn security_schemes_stand_at_the_top_and_in_the_metadata() {
     let ways = [Security::NoAuth, Security::oauth2(["tasks.read"])];
     let app = App::builder("a", "1")
-        .tool(Shown(described("t").security(ways)))
+        .tool(WidgetTool(described("t").security(ways)))
         .build()
         .unwrap();
     let tool = listed(app).await[0].clone();
@@ -290,9 +299,9 @@ async fn security_schemes_stand_at_the_top_and_in_the_metadata() {
 fn what_hosts_refuse_does_not_build() {
     let long = "x".repeat(65);
     let none = || App::builder("a", "1");
-    let destructive = Hints {
+    let destructive = ToolAnnotations {
         destructive: true,
-        ..Hints::READ_ONLY
+        ..ToolAnnotations::READ_ONLY
     };
     let icon = |src: &str| Icon {
         src: src.to_owned(),
@@ -338,7 +347,7 @@ fn what_hosts_refuse_does_not_build() {
         ),
         (
             none(),
-            described("t").audience(Audience::Widgets),
+            described("t").audience(ToolAudience::Widgets),
             "for widgets alone, but the app has none",
         ),
         (
@@ -348,7 +357,7 @@ fn what_hosts_refuse_does_not_build() {
         ),
         (
             none(),
-            Descriptor::new("t", "T", "D", destructive),
+            ToolDescriptor::new("t", "T", "D", destructive),
             "read-only and destructive",
         ),
         (
@@ -374,28 +383,28 @@ fn what_hosts_refuse_does_not_build() {
     let exact = described("t")
         .status("x".repeat(64), "é".repeat(64))
         .icon(icon("https://a.example/i.png"));
-    assert!(building().tool(Shown(exact)).build().is_ok());
+    assert!(building().tool(WidgetTool(exact)).build().is_ok());
 }
 
 #[test]
 fn a_file_inside_another_object_does_not_build() {
     #[derive(Deserialize, JsonSchema)]
-    struct Deep {
+    struct NestedFileInput {
         #[expect(dead_code, reason = "only its schema is looked at")]
         files: Vec<FileParam>,
     }
-    struct Nested;
-    impl Tool for Nested {
-        type Input = Deep;
+    struct NestedFileTool;
+    impl Tool for NestedFileTool {
+        type Input = NestedFileInput;
         type Output = ();
-        fn descriptor(&self) -> Descriptor {
+        fn descriptor(&self) -> ToolDescriptor {
             described("nested")
         }
-        async fn call(&self, _: Deep, _: Context) -> Result<Answer<()>, Failure> {
+        async fn call(&self, _: NestedFileInput, _: Context) -> Result<Answer<()>, Failure> {
             Ok(Answer::new(()))
         }
     }
-    let error = App::builder("a", "1").tool(Nested).build().err();
+    let error = App::builder("a", "1").tool(NestedFileTool).build().err();
     assert!(
         matches!(error, Some(BuildError::Tool { what, .. }) if what.contains("top of the input"))
     );
@@ -404,14 +413,18 @@ fn a_file_inside_another_object_does_not_build() {
 /// The seed's two errors, in the form that hosts read today.
 #[tokio::test]
 async fn mistakes_carry_data_and_a_challenge() {
-    struct Task;
-    impl Tool for Task {
-        type Input = Nothing;
+    struct TaskTool;
+    impl Tool for TaskTool {
+        type Input = NoWidgetInput;
         type Output = Vec<String>;
-        fn descriptor(&self) -> Descriptor {
+        fn descriptor(&self) -> ToolDescriptor {
             described("task")
         }
-        async fn call(&self, _: Nothing, cx: Context) -> Result<Answer<Vec<String>>, Failure> {
+        async fn call(
+            &self,
+            _: NoWidgetInput,
+            cx: Context,
+        ) -> Result<Answer<Vec<String>>, Failure> {
             if cx.meta("sign-in").is_some() {
                 return Err(Failure::sign_in(
                     "https://a.example/.well-known/x",
@@ -422,7 +435,7 @@ async fn mistakes_carry_data_and_a_challenge() {
                 .data(json!({"error": "NOT_FOUND", "taskId": "t9"})))
         }
     }
-    let server = Server::new(App::builder("a", "1").tool(Task).build().unwrap());
+    let server = RouterServer::new(App::builder("a", "1").tool(TaskTool).build().unwrap());
     let call = json!({"name": "task", "arguments": {}});
     let result = server.ask(MODERN, "tools/call", call).await.json()["result"].clone();
     assert_eq!(result["isError"], true);

@@ -3,13 +3,15 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use docent_mcp::{Authorities, MAX_AUTHORITIES_BYTES};
+use docent_mcp::{CertificateAuthorities, MAX_AUTHORITIES_BYTES};
 
 use crate::problem::Problem;
 use crate::settings;
 
 /// Who vouches for issuers and for the provider, where that is said.
-pub(super) fn of_issuers(settings: &settings::Auth) -> Result<Option<Authorities>, Problem> {
+pub(super) fn of_issuers(
+    settings: &settings::Auth,
+) -> Result<Option<CertificateAuthorities>, Problem> {
     let Some(path) = &settings.issuer_ca else {
         return Ok(None);
     };
@@ -21,7 +23,9 @@ pub(super) fn of_issuers(settings: &settings::Auth) -> Result<Option<Authorities
         .hint("it is a file of certificates, each from `-----BEGIN CERTIFICATE-----` on")
         .because(error)
     };
-    Authorities::parse(&read(path)?).map(Some).map_err(bad)
+    CertificateAuthorities::parse(&read(path)?)
+        .map(Some)
+        .map_err(bad)
 }
 
 /// The text of such a file.

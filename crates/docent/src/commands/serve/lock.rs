@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use docent_mcp::{ApiKeys, Auth, Demand, Issuer, LinkKey, Network, Reach};
+use docent_mcp::{
+    ApiKeyStore, Auth, AuthRequirement, Issuer, IssuerNetwork, IssuerTransport, LinkKey,
+};
 
 use super::{Desk, authorities, sign_in};
 use crate::output;
@@ -33,16 +35,16 @@ pub(super) fn auth(
         .audiences(settings.audiences.clone())
         .name(title.unwrap_or_else(|| desk.name()))
         .requirement(if settings.required {
-            Demand::Always
+            AuthRequirement::Always
         } else {
-            Demand::Optional
+            AuthRequirement::Optional
         });
     let alone =
         own.is_none() && settings.issuers.is_empty() && settings.introspection.url.is_none();
     for issuer in own.into_iter().chain(issuers(settings)?) {
         builder = builder.issuer(issuer);
     }
-    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
     if alone && keys.list().is_empty() {
         let folder = desk.folder.display();
         return Err(
@@ -57,7 +59,7 @@ pub(super) fn auth(
 pub(super) fn seal(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
     place::make_around(&desk.sign_in_dir())?;
     let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(unusable)?;
-    let needed = auth.requirement() == Demand::Always;
+    let needed = auth.requirement() == AuthRequirement::Always;
     Ok(Seal::new(key, desk.settings.auth.link_days, needed))
 }
 
@@ -100,11 +102,11 @@ fn unusable(error: docent_mcp::AuthError) -> Problem {
 }
 
 fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
-    let reach = Reach {
+    let reach = IssuerTransport {
         network: if settings.private_network {
-            Network::Private
+            IssuerNetwork::Private
         } else {
-            Network::Public
+            IssuerNetwork::Public
         },
         authorities: authorities::of_issuers(settings)?,
     };

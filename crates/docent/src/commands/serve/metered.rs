@@ -38,11 +38,11 @@ impl Counts {
         let meter =
             Meter::new(&title, &app.tool_names(), standing.clone(), engine).with_spans(spans);
         let meter = Arc::new(meter);
-        let options = http::Options {
+        let options = http::HttpOptions {
             allowed_hosts: desk.settings.server.allow_hosts.clone(),
             limits: desk.settings.limits.clone().for_side_listener(),
             routes: meter.routes(),
-            ..http::Options::default()
+            ..http::HttpOptions::default()
         };
         if let Ok(address) = self.0.local_addr() {
             output::say(&format!("  metrics      http://{address}/metrics"));

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use docent_mcp::Issuer;
 use docent_mcp::http::Route;
 use docent_mcp::sign_in::{
-    AuthorizationServer, Login, OpenError, Options, OwnHosts, Upstream, Users,
+    AuthorizationServer, AuthorizationServerError, AuthorizationServerOptions, LoginMethod,
+    OwnHosts, UpstreamProvider, UserStore,
 };
 use url::Host;
 
@@ -28,13 +29,13 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
     let settings = &desk.settings.sign_in;
     let login = match settings.by {
         By::Nobody => return Ok(None),
-        By::Password => Login::Password,
-        By::Upstream => Login::Upstream(upstream(settings)?),
+        By::Password => LoginMethod::Password,
+        By::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
     let dir = desk.sign_in_dir();
     place::make_around(&dir)?;
     if settings.by == By::Password {
-        somebody(desk, &Users::in_dir(&dir))?;
+        somebody(desk, &UserStore::in_dir(&dir))?;
     }
     if desk.settings.auth.scopes != [SCOPE] {
         return Err(
@@ -45,13 +46,13 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
     let mut addresses = addresses(bound, &desk.settings.server)?;
     let address = addresses.remove(0);
     let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
-    let server = AuthorizationServer::open(Options {
+    let server = AuthorizationServer::open(AuthorizationServerOptions {
         login,
         more_addresses: addresses.clone(),
         scope: SCOPE.to_owned(),
         provider_authorities: authorities::of_issuers(&desk.settings.auth)?,
         own_hosts: own_hosts(settings)?,
-        ..Options::new(&address, &title, &dir)
+        ..AuthorizationServerOptions::new(&address, &title, &dir)
     })
     .map_err(unopened)?;
     Ok(Some(Opened {
@@ -61,7 +62,7 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
 }
 
 /// Nobody could sign in: says what to type.
-fn somebody(desk: &Desk, users: &Users) -> Result<(), Problem> {
+fn somebody(desk: &Desk, users: &UserStore) -> Result<(), Problem> {
     let known = users
         .list()
         .map_err(|error| Problem::failed("the list of users cannot be read").because(error))?;
@@ -105,7 +106,7 @@ pub(super) fn addresses(bound: SocketAddr, server: &Server) -> Result<Vec<String
     Ok(addresses)
 }
 
-fn upstream(settings: &SignIn) -> Result<Upstream, Problem> {
+fn upstream(settings: &SignIn) -> Result<UpstreamProvider, Problem> {
     let missing = |key: &str| {
         Problem::usage(format!("`{key}` is not set")).hint(
             "sign-in at a provider needs `auth.upstream.issuer` and `auth.upstream.client_id`",
@@ -113,7 +114,7 @@ fn upstream(settings: &SignIn) -> Result<Upstream, Problem> {
     };
     let issuer = settings.upstream_issuer.clone();
     let client = settings.upstream_client_id.clone();
-    Ok(Upstream {
+    Ok(UpstreamProvider {
         issuer: issuer.ok_or_else(|| missing("auth.upstream.issuer"))?,
         client_id: client.ok_or_else(|| missing("auth.upstream.client_id"))?,
         client_secret: settings.upstream_client_secret.clone(),
@@ -128,15 +129,21 @@ fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
     })
 }
 
-fn unopened(error: OpenError) -> Problem {
+fn unopened(error: AuthorizationServerError) -> Problem {
     let hint = match &error {
-        OpenError::Taken(_) => "stop the other server, or choose another folder with `auth.dir`",
-        OpenError::Folder(..) => "choose another folder with `auth.dir` in docent.toml",
-        OpenError::State(..) => {
+        AuthorizationServerError::Taken(_) => {
+            "stop the other server, or choose another folder with `auth.dir`"
+        }
+        AuthorizationServerError::Folder(..) => {
+            "choose another folder with `auth.dir` in docent.toml"
+        }
+        AuthorizationServerError::State(..) => {
             "move the folder away, and add the users again; everybody will have to sign in anew"
         }
-        OpenError::Authorities(_) => "`auth.client_ca` names a file of certificates in PEM",
-        OpenError::Upstream(_) => "example: `https://login.example.org`",
+        AuthorizationServerError::Authorities(_) => {
+            "`auth.client_ca` names a file of certificates in PEM"
+        }
+        AuthorizationServerError::Upstream(_) => "example: `https://login.example.org`",
         _ => return Problem::usage(error.to_string()),
     };
     Problem::failed("the sign-in cannot be opened")

@@ -9,7 +9,7 @@ mod show;
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use docent_search::{Filter, ParsedQuery, Query, ReaderIdentity, grammar};
 use serde_json::{Map, Value};
 
@@ -91,18 +91,23 @@ impl Tool for Find {
     type Input = Map<String, Value>;
     type Output = Value;
 
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let catalog = self.0.catalog();
         let find = &self.0.find;
         let parameters = Parameters::new(&catalog, find);
         let noun = find.noun();
         let description = describe::description(&self.0, &catalog, &parameters);
-        Descriptor::new(&find.name, &find.title, description, Hints::READ_ONLY)
-            .input_schema(schema::input(&parameters, find))
-            .output_schema(schema::output(find))
-            .meta("openai/toolInvocation/invoking", status("Searching", noun))
-            .meta("openai/toolInvocation/invoked", status("Searched", noun))
-            .meta("anthropic/maxResultSizeChars", MAX_ANSWER_CHARS)
+        ToolDescriptor::new(
+            &find.name,
+            &find.title,
+            description,
+            ToolAnnotations::READ_ONLY,
+        )
+        .input_schema(schema::input(&parameters, find))
+        .output_schema(schema::output(find))
+        .meta("openai/toolInvocation/invoking", status("Searching", noun))
+        .meta("openai/toolInvocation/invoked", status("Searched", noun))
+        .meta("anthropic/maxResultSizeChars", MAX_ANSWER_CHARS)
     }
 
     async fn call(&self, input: Self::Input, context: Context) -> Result<Answer<Value>, Failure> {

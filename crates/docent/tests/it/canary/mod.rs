@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use docent_mcp::http::{Page, Visit};
+use docent_mcp::http::{RouteRequest, RouteResponse};
 use serde_json::{Value, json};
 
 use self::browser::{Browser, CALLBACK, Got};
@@ -153,9 +153,9 @@ fn issuer(signer: &Signer) -> Peer {
     let keys = jwks(&[signer]);
     Peer::start(None, |name| {
         let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
-        move |path: &str, _: &Visit| match path {
-            ".well-known/openid-configuration" => Page::json(&metadata),
-            "jwks" => Page::json(&keys),
+        move |path: &str, _: &RouteRequest| match path {
+            ".well-known/openid-configuration" => RouteResponse::json(&metadata),
+            "jwks" => RouteResponse::json(&keys),
             _ => nothing(),
         }
     })
@@ -172,11 +172,11 @@ fn claims(issuer: &str) -> Value {
 fn asked() -> Peer {
     Peer::start(None, |name| {
         let name = name.to_owned();
-        move |_: &str, visit: &Visit| {
+        move |_: &str, visit: &RouteRequest| {
             let body = String::from_utf8_lossy(visit.body()).into_owned();
             let mut word = claims(&name);
             word["active"] = body.contains("token=good").into();
-            Page::json(&word)
+            RouteResponse::json(&word)
         }
     })
 }
@@ -188,7 +188,7 @@ fn app(authority: &Authority) -> Peer {
             "client_id": format!("{name}/client.json"), "client_name": "Chart room",
             "redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none",
         });
-        move |_: &str, _: &Visit| Page::json(&document)
+        move |_: &str, _: &RouteRequest| RouteResponse::json(&document)
     })
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use docent_mcp::http::{Options, Page, Route, Tls, Visit, serve_routes};
+use docent_mcp::http::{HttpOptions, Route, RouteRequest, RouteResponse, ServerTls, serve_routes};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-type Answer = dyn Fn(&str, &Visit) -> Page + Send + Sync;
+type Answer = dyn Fn(&str, &RouteRequest) -> RouteResponse + Send + Sync;
 
 /// A server on this machine.
 pub(super) struct Peer {
@@ -20,9 +20,9 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Answers whatever comes; over TLS it is called `localhost`. The answer is made once the name is known.
-    pub(super) fn start<A>(tls: Option<Tls>, answer: impl FnOnce(&str) -> A) -> Self
+    pub(super) fn start<A>(tls: Option<ServerTls>, answer: impl FnOnce(&str) -> A) -> Self
     where
-        A: Fn(&str, &Visit) -> Page + Send + Sync + 'static,
+        A: Fn(&str, &RouteRequest) -> RouteResponse + Send + Sync + 'static,
     {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -39,7 +39,7 @@ impl Peer {
         let answer: Arc<Answer> = Arc::new(answer(&name));
         let handler = {
             let heard = heard.clone();
-            move |visit: Visit| {
+            move |visit: RouteRequest| {
                 let path = visit.var("path").unwrap_or_default();
                 let body = String::from_utf8_lossy(visit.body()).into_owned();
                 let words = format!("/{path} {visit:?} {body}\n");
@@ -48,13 +48,13 @@ impl Peer {
                 async move { Ok(page) }
             }
         };
-        let options = Options {
+        let options = HttpOptions {
             routes: vec![
                 Route::get("/{+path}", handler.clone()),
                 Route::post("/{+path}", handler),
             ],
             tls,
-            ..Options::default()
+            ..HttpOptions::default()
         };
         let stop = CancellationToken::new();
         runtime.spawn(serve_routes(options, listener, stop.clone()));
@@ -82,6 +82,6 @@ impl Drop for Peer {
     }
 }
 
-pub(super) fn nothing() -> Page {
-    Page::new(404, "text/plain", "")
+pub(super) fn nothing() -> RouteResponse {
+    RouteResponse::new(404, "text/plain", "")
 }

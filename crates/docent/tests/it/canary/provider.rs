@@ -14,16 +14,16 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
             "jwks_uri": format!("{name}/jwks"),
         });
         let (keys, id_token) = (jwks(&[&signer]), id_token.clone());
-        move |path: &str, _: &Visit| match path {
-            ".well-known/openid-configuration" => Page::json(&metadata),
-            "jwks" => Page::json(&keys),
+        move |path: &str, _: &RouteRequest| match path {
+            ".well-known/openid-configuration" => RouteResponse::json(&metadata),
+            "jwks" => RouteResponse::json(&keys),
             "token" => {
                 let id = id_token.lock().unwrap().clone();
-                Page::json(
+                RouteResponse::json(
                     &json!({"id_token": id, "access_token": upstream_token, "token_type": "Bearer"}),
                 )
             }
-            "userinfo" => Page::json(&json!({"sub": "up-1", "groups": ["crew"]})),
+            "userinfo" => RouteResponse::json(&json!({"sub": "up-1", "groups": ["crew"]})),
             _ => nothing(),
         }
     });

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use docent::pages;
 use docent::settings::Settings;
-use docent_mcp::http::{Options, router};
+use docent_mcp::http::{HttpOptions, router};
 use docent_search::{Document, DocumentValue as Field};
 use http_body_util::{BodyExt as _, Full};
 use proptest::prelude::*;
@@ -284,9 +284,9 @@ struct Got {
 }
 
 async fn get(desk: &Desk, path: &str, tag: Option<&str>) -> Got {
-    let options = Options {
+    let options = HttpOptions {
         routes: vec![pages::route(desk.knowledge.clone(), None)],
-        ..Options::default()
+        ..HttpOptions::default()
     };
     let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
     let mut request = http::Request::get(path).header("host", "localhost");

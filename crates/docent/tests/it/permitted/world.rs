@@ -7,8 +7,8 @@ use docent::audit::Audit;
 use docent::knowledge::Knowledge;
 use docent::settings::Settings;
 use docent::{app, pages};
-use docent_mcp::http::{Options, limits::Limits};
-use docent_mcp::{ApiKeys, Auth, Demand, DualFormat, Grant, TextForm};
+use docent_mcp::http::{HttpOptions, limits::HttpLimits};
+use docent_mcp::{ApiKeyGrant, ApiKeyStore, Auth, AuthRequirement, DualFormat, TextForm};
 use docent_search::{
     AllowedReaders, Document, DocumentChange, DocumentValue as Field, EmbeddedEngine, Engine as _,
     Principal,
@@ -88,32 +88,32 @@ impl World {
         let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
         let observer = audit
             .clone()
-            .map(|audit| audit as Arc<dyn docent_mcp::Observer>);
+            .map(|audit| audit as Arc<dyn docent_mcp::CallObserver>);
         if let Some(audit) = audit {
             app = app.observer(audit);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let api_keys = ApiKeys::open(dir.path().join("keys.json")).unwrap();
+        let api_keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
         let keys = GROUPS.map(|group| {
-            let grant = Grant {
+            let grant = ApiKeyGrant {
                 name: format!("reader-of-{group}"),
                 claims: [("groups".to_owned(), vec![group.to_owned()])].into(),
-                ..Grant::default()
+                ..ApiKeyGrant::default()
             };
             (group, api_keys.add(grant, 1).unwrap())
         });
         let auth = Auth::builder([format!("http://{address}")])
             .keys(api_keys)
-            .requirement(Demand::Optional);
-        let options = Options {
-            limits: Limits {
+            .requirement(AuthRequirement::Optional);
+        let options = HttpOptions {
+            limits: HttpLimits {
                 calls_per_minute: 0,
-                ..Limits::default()
+                ..HttpLimits::default()
             },
             routes: vec![pages::route(knowledge, observer)],
             auth: Some(auth.build().unwrap()),
-            ..Options::default()
+            ..HttpOptions::default()
         };
         let stop = CancellationToken::new();
         let serving =

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiKey, Grant, MAX_API_KEYS, make_folder};
+use super::{ApiKeyGrant, ApiKeyInfo, MAX_API_KEYS, make_folder};
 use crate::auth::AuthError;
 
 /// The most bytes of the file; a thousand keys with some claims have less.
@@ -16,14 +16,14 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+struct ApiKeyFile {
     version: u32,
-    keys: Vec<Entry>,
+    keys: Vec<ApiKeyRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ApiKeyRecord {
     id: String,
     name: String,
     hash: String,
@@ -35,8 +35,8 @@ struct Entry {
     claims: BTreeMap<String, Vec<String>>,
 }
 
-type Keys = BTreeMap<String, ApiKey>;
-type Looks = Option<(SystemTime, u64)>;
+type ApiKeyMap = BTreeMap<String, ApiKeyInfo>;
+type KeyFileStamp = Option<(SystemTime, u64)>;
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> AuthError {
     let path = path.display().to_string();
@@ -44,18 +44,20 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> AuthError {
 }
 
 /// How the file looks from outside; nothing when it is not there.
-pub(super) fn stamp(path: &Path) -> Looks {
+pub(super) fn stamp(path: &Path) -> KeyFileStamp {
     let meta = fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
 
 /// What is in the file, and how it looked before it was read.
-pub(super) fn read(path: &Path) -> Result<(Keys, Looks), AuthError> {
+pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> {
     let failed = failed(path);
     let looks = stamp(path);
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Keys::new(), None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((ApiKeyMap::new(), None));
+        }
         Err(error) => return Err(failed(error)),
     };
     let mut text = String::new();
@@ -65,7 +67,7 @@ pub(super) fn read(path: &Path) -> Result<(Keys, Looks), AuthError> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(failed(io::Error::other("it is too long")));
     }
-    let wire: Wire = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
+    let wire: ApiKeyFile = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
     if wire.version != 1 {
         return Err(failed(io::Error::other("it is of a later version")));
     }
@@ -73,11 +75,11 @@ pub(super) fn read(path: &Path) -> Result<(Keys, Looks), AuthError> {
         return Err(AuthError::TooMany("API keys"));
     }
     let keys = wire.keys.into_iter().map(|entry| {
-        let key = ApiKey {
+        let key = ApiKeyInfo {
             id: entry.id.clone(),
             created: entry.created,
             hash: entry.hash,
-            grant: Grant {
+            grant: ApiKeyGrant {
                 name: entry.name,
                 scopes: entry.scopes,
                 expires: entry.expires,
@@ -90,9 +92,9 @@ pub(super) fn read(path: &Path) -> Result<(Keys, Looks), AuthError> {
 }
 
 /// Writes the whole file beside the old one and then puts it in its place.
-pub(super) fn write(path: &Path, keys: &Keys) -> Result<(), AuthError> {
+pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
     let failed = failed(path);
-    let entries = keys.values().map(|key| Entry {
+    let entries = keys.values().map(|key| ApiKeyRecord {
         id: key.id.clone(),
         name: key.grant.name.clone(),
         hash: key.hash.clone(),
@@ -101,7 +103,7 @@ pub(super) fn write(path: &Path, keys: &Keys) -> Result<(), AuthError> {
         scopes: key.grant.scopes.clone(),
         claims: key.grant.claims.clone(),
     });
-    let wire = Wire {
+    let wire = ApiKeyFile {
         version: 1,
         keys: entries.collect(),
     };

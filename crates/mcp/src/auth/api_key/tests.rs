@@ -6,8 +6,8 @@ use super::*;
 
 const NOW: u64 = 1_800_000_000;
 
-fn grant(name: &str) -> Grant {
-    Grant {
+fn grant(name: &str) -> ApiKeyGrant {
+    ApiKeyGrant {
         name: name.to_owned(),
         scopes: vec!["docs.read".to_owned()],
         expires: None,
@@ -15,13 +15,13 @@ fn grant(name: &str) -> Grant {
     }
 }
 
-fn keys() -> (tempfile::TempDir, ApiKeys) {
+fn keys() -> (tempfile::TempDir, ApiKeyStore) {
     let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeys::open(dir.path().join("in/api-keys.json")).unwrap();
+    let keys = ApiKeyStore::open(dir.path().join("in/api-keys.json")).unwrap();
     (dir, keys)
 }
 
-const UNKNOWN: Denied = Denied::Bad("the API key is not known");
+const UNKNOWN: AuthRejection = AuthRejection::Bad("the API key is not known");
 
 #[test]
 fn a_key_opens_what_was_granted() {
@@ -65,7 +65,7 @@ fn a_key_ends() {
     let (_dir, keys) = keys();
     let key = keys
         .add(
-            Grant {
+            ApiKeyGrant {
                 expires: Some(NOW + 1),
                 ..grant("ci")
             },
@@ -73,7 +73,7 @@ fn a_key_ends() {
         )
         .unwrap();
     assert!(keys.identify(&key, NOW).is_ok());
-    let ended = Err(Denied::Bad("the API key has expired"));
+    let ended = Err(AuthRejection::Bad("the API key has expired"));
     assert_eq!(keys.identify(&key, NOW + 1), ended);
 }
 
@@ -93,7 +93,7 @@ fn the_file_holds_no_key_and_is_its_owners_alone() {
     }
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "no draft is left");
-    let again = ApiKeys::open(&path).unwrap();
+    let again = ApiKeyStore::open(&path).unwrap();
     assert!(again.identify(&key, NOW).is_ok(), "it lasts");
     assert_eq!(again.list(), keys.list());
     assert_eq!(again.list()[0].grant, grant("ci"));
@@ -121,7 +121,7 @@ fn keys_are_removed_by_id_or_name() {
 fn another_process_is_seen() {
     let (dir, keys) = keys();
     let path = dir.path().join("in/api-keys.json");
-    let other = ApiKeys::open(&path).unwrap();
+    let other = ApiKeyStore::open(&path).unwrap();
     let key = other.add(grant("a"), NOW).unwrap();
     assert_eq!(keys.list().len(), 1);
     assert!(keys.identify(&key, NOW).is_ok());
@@ -157,7 +157,7 @@ fn the_file_is_looked_at_once_a_second() {
 #[test]
 fn grants_have_bounds() {
     let (_dir, keys) = keys();
-    let add = |grant: Grant| keys.add(grant, NOW);
+    let add = |grant: ApiKeyGrant| keys.add(grant, NOW);
     let named = |name: String| grant(&name);
     assert!(add(named("ä".repeat(MAX_NAME_CHARS))).is_ok());
     for bad in [
@@ -167,19 +167,19 @@ fn grants_have_bounds() {
     ] {
         assert!(matches!(add(named(bad)), Err(AuthError::KeyName(_))));
     }
-    let scopes = |count: usize| Grant {
+    let scopes = |count: usize| ApiKeyGrant {
         scopes: vec!["s".to_owned(); count],
         ..grant("a")
     };
     assert!(add(scopes(crate::auth::MAX_SCOPES)).is_ok());
     let over = add(scopes(crate::auth::MAX_SCOPES + 1));
     assert_eq!(over, Err(AuthError::TooMany("scopes")));
-    let bad = Grant {
+    let bad = ApiKeyGrant {
         scopes: vec!["a b".to_owned()],
         ..grant("a")
     };
     assert_eq!(add(bad), Err(AuthError::Scope("a b".to_owned())));
-    let claims = |names: usize, values: usize| Grant {
+    let claims = |names: usize, values: usize| ApiKeyGrant {
         claims: (0..names)
             .map(|n| (n.to_string(), vec!["x".to_owned(); values]))
             .collect(),
@@ -215,20 +215,23 @@ fn there_is_a_most_of_keys() {
         fs::write(&path, wire.to_string()).unwrap();
     };
     fill(&mut wire, MAX_API_KEYS);
-    let keys = ApiKeys::open(&path).unwrap();
+    let keys = ApiKeyStore::open(&path).unwrap();
     assert_eq!(
         keys.add(grant("b"), NOW),
         Err(AuthError::TooMany("API keys"))
     );
     assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
     fill(&mut wire, MAX_API_KEYS + 1);
-    assert!(ApiKeys::open(&path).is_err());
+    assert!(ApiKeyStore::open(&path).is_err());
     fill(&mut wire, 1);
     wire["version"] = 2.into();
     fs::write(&path, wire.to_string()).unwrap();
-    assert!(matches!(ApiKeys::open(&path), Err(AuthError::KeyFile(..))));
+    assert!(matches!(
+        ApiKeyStore::open(&path),
+        Err(AuthError::KeyFile(..))
+    ));
     fs::write(&path, " ".repeat(4 * 1024 * 1024 + 1)).unwrap();
-    let Err(AuthError::KeyFile(_, why)) = ApiKeys::open(&path) else {
+    let Err(AuthError::KeyFile(_, why)) = ApiKeyStore::open(&path) else {
         panic!("it is too long")
     };
     assert_eq!(why, "it is too long");
@@ -271,9 +274,9 @@ fn a_file_ends_at_its_bound() {
         fs::write(&path, format!("{head}{room}}}")).unwrap();
     };
     fill(4 * 1024 * 1024);
-    assert_eq!(ApiKeys::open(&path).unwrap().list().len(), 1);
+    assert_eq!(ApiKeyStore::open(&path).unwrap().list().len(), 1);
     fill(4 * 1024 * 1024 + 1);
-    assert!(ApiKeys::open(&path).is_err());
+    assert!(ApiKeyStore::open(&path).is_err());
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn what_cannot_be_put_in_place_leaves_nothing_behind() {
     let written = file::write(&taken, &BTreeMap::new());
     assert!(matches!(written, Err(AuthError::KeyFile(..))));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    let opened = ApiKeys::open(&taken);
+    let opened = ApiKeyStore::open(&taken);
     assert!(matches!(opened, Err(AuthError::KeyFile(..))));
 }
 
@@ -313,6 +316,6 @@ fn a_file_that_cannot_be_opened_is_not_one_that_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let opened = ApiKeys::open(file.join("keys.json"));
+    let opened = ApiKeyStore::open(file.join("keys.json"));
     assert!(matches!(opened, Err(AuthError::KeyFile(..))));
 }

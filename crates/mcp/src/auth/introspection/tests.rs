@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use super::super::web::FetchError;
+use super::super::web::HttpFetchError;
 use super::*;
 
 const ISSUER: &str = "https://a.example";
@@ -12,13 +12,13 @@ const NOW: u64 = 1_800_000_000;
 
 /// An issuer that says one thing of every token, and notes what it was asked.
 #[derive(Clone)]
-struct Fake {
-    says: Arc<Mutex<Result<String, FetchError>>>,
+struct FakeIntrospectionEndpoint {
+    says: Arc<Mutex<Result<String, HttpFetchError>>>,
     heard: Arc<Mutex<Vec<(String, String, String)>>>,
     wait: Duration,
 }
 
-impl Fake {
+impl FakeIntrospectionEndpoint {
     fn new(says: &Value) -> Self {
         Self {
             says: Arc::new(Mutex::new(Ok(says.to_string()))),
@@ -32,12 +32,16 @@ impl Fake {
     }
 }
 
-impl Fetch for Fake {
-    fn get(&self, _: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
-        async { Err(FetchError::Unreachable) }.boxed()
+impl HttpFetch for FakeIntrospectionEndpoint {
+    fn get(&self, _: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
+        async { Err(HttpFetchError::Unreachable) }.boxed()
     }
 
-    fn post(&self, url: String, form: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+    fn post(
+        &self,
+        url: String,
+        form: FormPost,
+    ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         let this = self.clone();
         async move {
             this.heard.lock().unwrap().push((
@@ -57,8 +61,8 @@ fn active() -> Value {
     json!({"active": true, "sub": "u", "aud": "api://docs", "exp": NOW + 60, "scope": "docs.read"})
 }
 
-fn asked(web: &Fake) -> Introspection {
-    Introspection::new(
+fn asked(web: &FakeIntrospectionEndpoint) -> TokenIntrospector {
+    TokenIntrospector::new(
         "https://a.example/introspect",
         "me@x",
         "s:e c",
@@ -66,14 +70,14 @@ fn asked(web: &Fake) -> Introspection {
     )
 }
 
-async fn identify(asked: &Introspection, token: &str) -> Result<Caller, Denied> {
+async fn identify(asked: &TokenIntrospector, token: &str) -> Result<Caller, AuthRejection> {
     let audiences = ["api://docs".to_owned()].into();
     asked.identify(ISSUER, token, &audiences, NOW).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_issuer_is_asked_once_a_minute() {
-    let web = Fake::new(&active());
+    let web = FakeIntrospectionEndpoint::new(&active());
     let asked = asked(&web);
     for _ in 0..5 {
         let caller = identify(&asked, "a/b+c").await.unwrap();
@@ -94,7 +98,7 @@ async fn the_issuer_is_asked_once_a_minute() {
     let gone = identify(&asked, "a/b+c").await;
     assert_eq!(
         gone,
-        Err(Denied::Bad("the token does not count, or no longer"))
+        Err(AuthRejection::Bad("the token does not count, or no longer"))
     );
     assert_eq!(identify(&asked, "a/b+c").await, gone);
     assert_eq!(web.asked(), 2);
@@ -119,7 +123,7 @@ async fn what_the_issuer_says_is_checked_like_a_token() {
         for (name, value) in changes.as_object().unwrap() {
             says[name] = value.clone();
         }
-        let web = Fake::new(&says);
+        let web = FakeIntrospectionEndpoint::new(&says);
         let found = identify(&asked(&web), "token").await;
         assert_eq!(found.is_ok(), good, "{changes}: {found:?}");
     }
@@ -127,15 +131,15 @@ async fn what_the_issuer_says_is_checked_like_a_token() {
 
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_is_down_is_asked_again() {
-    let web = Fake::new(&active());
+    let web = FakeIntrospectionEndpoint::new(&active());
     let asked = asked(&web);
     for down in [
-        Err(FetchError::Unreachable),
+        Err(HttpFetchError::Unreachable),
         Ok("junk".to_owned()),
         Ok("[]".to_owned()),
     ] {
         *web.says.lock().unwrap() = down;
-        assert_eq!(identify(&asked, "token").await, Err(Denied::Unready));
+        assert_eq!(identify(&asked, "token").await, Err(AuthRejection::Unready));
     }
     *web.says.lock().unwrap() = Ok(active().to_string());
     assert!(identify(&asked, "token").await.is_ok());
@@ -144,7 +148,7 @@ async fn an_issuer_that_is_down_is_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_have_a_form_and_a_bound() {
-    let web = Fake::new(&active());
+    let web = FakeIntrospectionEndpoint::new(&active());
     let asked = asked(&web);
     let long = |size: usize| "x".repeat(size);
     assert!(identify(&asked, &long(MAX_OPAQUE_BYTES)).await.is_ok());
@@ -155,16 +159,16 @@ async fn tokens_have_a_form_and_a_bound() {
         "ä".to_owned(),
     ] {
         let found = identify(&asked, &bad).await;
-        assert_eq!(found, Err(Denied::Bad("the token is not one")));
+        assert_eq!(found, Err(AuthRejection::Bad("the token is not one")));
     }
     assert_eq!(web.asked(), 1, "the rest was not sent anywhere");
 }
 
 #[tokio::test(start_paused = true)]
 async fn questions_at_once_have_a_bound() {
-    let web = Fake {
+    let web = FakeIntrospectionEndpoint {
         wait: Duration::from_secs(1),
-        ..Fake::new(&active())
+        ..FakeIntrospectionEndpoint::new(&active())
     };
     let asked = Arc::new(asked(&web));
     let all = (0..MAX_ASKED + 1).map(|n| {
@@ -174,14 +178,14 @@ async fn questions_at_once_have_a_bound() {
     let answers = futures::future::join_all(all).await;
     let good = answers.iter().filter(|answer| answer.is_ok()).count();
     assert_eq!(good, MAX_ASKED);
-    assert!(answers.contains(&Err(Denied::Unready)));
+    assert!(answers.contains(&Err(AuthRejection::Unready)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
-    let web = Fake {
+    let web = FakeIntrospectionEndpoint {
         wait: Duration::from_secs(1),
-        ..Fake::new(&active())
+        ..FakeIntrospectionEndpoint::new(&active())
     };
     let asked = asked(&web);
     for n in 0..MAX_ASKED {
@@ -189,7 +193,10 @@ async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
         let left = tokio::time::timeout(Duration::from_millis(1), identify(&asked, &token)).await;
         assert!(left.is_err(), "it was still under way");
     }
-    assert_eq!(identify(&asked, "another").await, Err(Denied::Unready));
+    assert_eq!(
+        identify(&asked, "another").await,
+        Err(AuthRejection::Unready)
+    );
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(identify(&asked, "another").await.is_ok());
     // What the issuer said to nobody is not asked again.
@@ -199,7 +206,7 @@ async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_has_a_bound() {
-    let web = Fake::new(&active());
+    let web = FakeIntrospectionEndpoint::new(&active());
     let asked = asked(&web);
     for n in 0..MAX_REMEMBERED + 1 {
         assert!(identify(&asked, &format!("t{n}")).await.is_ok());
@@ -212,7 +219,7 @@ async fn what_is_remembered_has_a_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn made_up_tokens_take_no_room_from_those_that_count() {
-    let web = Fake::new(&active());
+    let web = FakeIntrospectionEndpoint::new(&active());
     let asked = asked(&web);
     assert!(identify(&asked, "good").await.is_ok());
     *web.says.lock().unwrap() = Ok(json!({"active": false}).to_string());
@@ -232,9 +239,9 @@ async fn made_up_tokens_take_no_room_from_those_that_count() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_made_up_tokens_locks_out_nobody_who_signed_in() {
-    let web = Fake {
+    let web = FakeIntrospectionEndpoint {
         wait: Duration::from_secs(4),
-        ..Fake::new(&active())
+        ..FakeIntrospectionEndpoint::new(&active())
     };
     let asked = Arc::new(asked(&web));
     assert!(identify(&asked, "good").await.is_ok());
@@ -248,7 +255,10 @@ async fn a_flood_of_made_up_tokens_locks_out_nobody_who_signed_in() {
     while web.asked() < 1 + MAX_ASKED {
         tokio::task::yield_now().await;
     }
-    assert_eq!(identify(&asked, "another").await, Err(Denied::Unready));
+    assert_eq!(
+        identify(&asked, "another").await,
+        Err(AuthRejection::Unready)
+    );
     assert!(identify(&asked, "good").await.is_ok(), "it is asked again");
     for one in flood {
         one.await.unwrap().unwrap();
@@ -270,13 +280,16 @@ async fn an_answer_that_cannot_be_understood_lets_nobody_in() {
         r#"{"active": true, "sub": "u"}"#,
         r#"{"active": true, "aud": "api://docs"}"#,
     ] {
-        let web = Fake::new(&json!(null));
+        let web = FakeIntrospectionEndpoint::new(&json!(null));
         *web.says.lock().unwrap() = Ok(says.to_owned());
         assert!(identify(&asked(&web), "t").await.is_err(), "{says}");
     }
-    for error in [FetchError::Unreachable, FetchError::Status(500)] {
-        let web = Fake::new(&active());
+    for error in [HttpFetchError::Unreachable, HttpFetchError::Status(500)] {
+        let web = FakeIntrospectionEndpoint::new(&active());
         *web.says.lock().unwrap() = Err(error);
-        assert_eq!(identify(&asked(&web), "t").await, Err(Denied::Unready));
+        assert_eq!(
+            identify(&asked(&web), "t").await,
+            Err(AuthRejection::Unready)
+        );
     }
 }

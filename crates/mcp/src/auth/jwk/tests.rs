@@ -5,8 +5,8 @@ use serde_json::json;
 use super::super::mint::{Signer, b64, jwks};
 use super::*;
 
-fn one(jwk: &Value) -> Option<Key> {
-    Key::parse(jwk)
+fn one(jwk: &Value) -> Option<VerificationKey> {
+    VerificationKey::parse(jwk)
 }
 
 fn with(signer: &Signer, changes: &Value) -> Value {
@@ -22,10 +22,11 @@ fn with(signer: &Signer, changes: &Value) -> Value {
 
 #[test]
 fn every_algorithm_has_its_own_name() {
-    for algorithm in Algorithm::ALL {
-        assert_eq!(Algorithm::parse(algorithm.name()), Some(algorithm));
+    for algorithm in SignatureAlgorithm::ALL {
+        assert_eq!(SignatureAlgorithm::parse(algorithm.name()), Some(algorithm));
     }
-    let names: std::collections::BTreeSet<_> = Algorithm::ALL.map(Algorithm::name).into();
+    let names: std::collections::BTreeSet<_> =
+        SignatureAlgorithm::ALL.map(SignatureAlgorithm::name).into();
     assert_eq!(
         names.into_iter().collect::<Vec<_>>(),
         [
@@ -33,7 +34,7 @@ fn every_algorithm_has_its_own_name() {
         ]
     );
     for bad in ["none", "HS256", "rs256", "ES512", ""] {
-        assert_eq!(Algorithm::parse(bad), None, "{bad}");
+        assert_eq!(SignatureAlgorithm::parse(bad), None, "{bad}");
     }
 }
 
@@ -49,12 +50,12 @@ fn a_key_checks_its_own_kind_of_signature_and_no_other() {
         let key = one(&signer.jwk()).unwrap();
         for way in ways {
             let signature = signer.sign(way, b"message");
-            for algorithm in Algorithm::ALL {
+            for algorithm in SignatureAlgorithm::ALL {
                 let expected = algorithm.name() == *way;
                 let found = key.verifies(algorithm, b"message", &signature);
                 assert_eq!(found, expected, "{way} as {}", algorithm.name());
             }
-            let algorithm = Algorithm::parse(way).unwrap();
+            let algorithm = SignatureAlgorithm::parse(way).unwrap();
             assert!(!key.verifies(algorithm, b"massage", &signature), "{way}");
             assert!(
                 !key.verifies(algorithm, b"message", &signature[1..]),
@@ -69,8 +70,8 @@ fn a_key_that_names_its_algorithm_is_used_with_no_other() {
     let signer = Signer::rsa("a");
     let key = one(&with(&signer, &json!({"alg": "PS256"}))).unwrap();
     let (ps, rs) = (signer.sign("PS256", b"m"), signer.sign("RS256", b"m"));
-    assert!(key.verifies(Algorithm::Ps256, b"m", &ps));
-    assert!(!key.verifies(Algorithm::Rs256, b"m", &rs));
+    assert!(key.verifies(SignatureAlgorithm::Ps256, b"m", &ps));
+    assert!(!key.verifies(SignatureAlgorithm::Rs256, b"m", &rs));
 }
 
 #[test]
@@ -135,25 +136,25 @@ fn rsa_keys_have_a_size() {
             .unwrap(),
     );
     let key = one(&with(&signer, &json!({"n": b64(&n)}))).unwrap();
-    assert!(key.verifies(Algorithm::Rs256, b"m", &signer.sign("RS256", b"m")));
+    assert!(key.verifies(SignatureAlgorithm::Rs256, b"m", &signer.sign("RS256", b"m")));
 }
 
 #[test]
 fn a_set_has_keys_each_with_a_name_of_its_own() {
     let (a, b) = (Signer::ed25519("a"), Signer::p256("b"));
-    let set = KeySet::parse(&jwks(&[&a, &b])).unwrap();
+    let set = JsonWebKeySet::parse(&jwks(&[&a, &b])).unwrap();
     assert_eq!(set.find(Some("a")).unwrap().kid.as_deref(), Some("a"));
     assert_eq!(set.find(Some("b")).unwrap().kid.as_deref(), Some("b"));
     assert_eq!(set.find(Some("c")), None);
     assert_eq!(set.find(None), None, "there are two");
-    let only = KeySet::parse(&jwks(&[&a])).unwrap();
+    let only = JsonWebKeySet::parse(&jwks(&[&a])).unwrap();
     assert!(only.find(None).is_some());
     assert_eq!(only.find(Some("b")), None);
-    assert!(!set.is_empty() && KeySet::default().is_empty());
-    let same = KeySet::parse(&jwks(&[&a, &Signer::p256("a")]));
+    assert!(!set.is_empty() && JsonWebKeySet::default().is_empty());
+    let same = JsonWebKeySet::parse(&jwks(&[&a, &Signer::p256("a")]));
     assert_eq!(same, Err("two keys have one name"));
     let odd = json!({"keys": [{"kty": "oct"}, a.jwk()]});
-    assert!(KeySet::parse(&odd).unwrap().find(None).is_some());
+    assert!(JsonWebKeySet::parse(&odd).unwrap().find(None).is_some());
     for (bad, why) in [
         (
             json!({"keys": [{"kty": "oct"}]}),
@@ -166,13 +167,13 @@ fn a_set_has_keys_each_with_a_name_of_its_own() {
         (json!({"keys": {}}), "there is no list `keys`"),
         (json!([]), "there is no list `keys`"),
     ] {
-        assert_eq!(KeySet::parse(&bad), Err(why), "{bad}");
+        assert_eq!(JsonWebKeySet::parse(&bad), Err(why), "{bad}");
     }
     let many = |count: usize| {
         let all: Vec<Value> = (0..count)
             .map(|n| with(&a, &json!({"kid": format!("k{n}")})))
             .collect();
-        KeySet::parse(&json!({"keys": all}))
+        JsonWebKeySet::parse(&json!({"keys": all}))
     };
     assert!(many(MAX_KEYS).is_ok());
     assert_eq!(many(MAX_KEYS + 1), Err("there are too many keys"));

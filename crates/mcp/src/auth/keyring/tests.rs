@@ -7,21 +7,21 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::super::mint::{Signer, jwks};
-use super::super::web::{FetchError, Form};
+use super::super::web::{FormPost, HttpFetchError};
 use super::*;
 
 const ISSUER: &str = "https://a.example";
 const JWKS: &str = "https://a.example/jwks";
 const OIDC: &str = "https://a.example/.well-known/openid-configuration";
 
-type Pages = HashMap<String, Result<Vec<u8>, FetchError>>;
+type FakePages = HashMap<String, Result<Vec<u8>, HttpFetchError>>;
 
 /// An internet of a few pages, which counts.
 #[derive(Clone, Default)]
-struct Fake(Arc<Mutex<(Pages, Vec<String>)>>, Arc<Mutex<Duration>>);
+struct FakeJwksHost(Arc<Mutex<(FakePages, Vec<String>)>>, Arc<Mutex<Duration>>);
 
-impl Fake {
-    fn set(&self, url: &str, page: Result<Value, FetchError>) {
+impl FakeJwksHost {
+    fn set(&self, url: &str, page: Result<Value, HttpFetchError>) {
         let page = page.map(|value| value.to_string().into_bytes());
         self.0.lock().unwrap().0.insert(url.to_owned(), page);
     }
@@ -36,8 +36,8 @@ impl Fake {
     }
 }
 
-impl Fetch for Fake {
-    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+impl HttpFetch for FakeJwksHost {
+    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         let this = self.clone();
         async move {
             // Long enough for everybody else to come and wait.
@@ -49,26 +49,26 @@ impl Fetch for Fake {
                 .0
                 .get(&url)
                 .cloned()
-                .unwrap_or(Err(FetchError::Status(404)))
+                .unwrap_or(Err(HttpFetchError::Status(404)))
         }
         .boxed()
     }
 
-    fn post(&self, _: String, _: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
-        async { Err(FetchError::Unreachable) }.boxed()
+    fn post(&self, _: String, _: FormPost) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
+        async { Err(HttpFetchError::Unreachable) }.boxed()
     }
 }
 
-fn ring(web: &Fake) -> Arc<Keyring> {
+fn ring(web: &FakeJwksHost) -> Arc<JwksCache> {
     let jwks = Some(JWKS.to_owned());
-    Arc::new(Keyring::new(ISSUER, jwks, Arc::new(web.clone())))
+    Arc::new(JwksCache::new(ISSUER, jwks, Arc::new(web.clone())))
 }
 
-const UNKNOWN: Denied = Denied::Bad("the key of the token is not known");
+const UNKNOWN: AuthRejection = AuthRejection::Bad("the key of the token is not known");
 
 #[tokio::test(start_paused = true)]
 async fn keys_come_once_and_are_kept() {
-    let (web, a) = (Fake::default(), Signer::ed25519("a"));
+    let (web, a) = (FakeJwksHost::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
     let ring = ring(&web);
     assert!(!ring.is_ready());
@@ -83,7 +83,11 @@ async fn keys_come_once_and_are_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_key_is_picked_up_by_one_fetch() {
-    let (web, a, b) = (Fake::default(), Signer::ed25519("a"), Signer::ed25519("b"));
+    let (web, a, b) = (
+        FakeJwksHost::default(),
+        Signer::ed25519("a"),
+        Signer::ed25519("b"),
+    );
     web.keys(&[&a]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
@@ -96,7 +100,7 @@ async fn a_new_key_is_picked_up_by_one_fetch() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_unknown_keys_are_one_fetch_in_half_a_minute() {
-    let (web, a) = (Fake::default(), Signer::ed25519("a"));
+    let (web, a) = (FakeJwksHost::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
@@ -112,7 +116,11 @@ async fn ten_thousand_unknown_keys_are_one_fetch_in_half_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_who_hang_up_neither_end_a_fetch_nor_begin_another() {
-    let (web, a, b) = (Fake::default(), Signer::ed25519("a"), Signer::ed25519("b"));
+    let (web, a, b) = (
+        FakeJwksHost::default(),
+        Signer::ed25519("a"),
+        Signer::ed25519("b"),
+    );
     web.keys(&[&a]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
@@ -132,7 +140,11 @@ async fn callers_who_hang_up_neither_end_a_fetch_nor_begin_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_key_is_refused_within_ten_minutes() {
-    let (web, a, b) = (Fake::default(), Signer::ed25519("a"), Signer::ed25519("b"));
+    let (web, a, b) = (
+        FakeJwksHost::default(),
+        Signer::ed25519("a"),
+        Signer::ed25519("b"),
+    );
     web.keys(&[&a, &b]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
@@ -146,18 +158,18 @@ async fn a_removed_key_is_refused_within_ten_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn known_keys_count_for_an_hour_while_the_issuer_is_down() {
-    let (web, a) = (Fake::default(), Signer::ed25519("a"));
+    let (web, a) = (FakeJwksHost::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
-    web.set(JWKS, Err(FetchError::Unreachable));
+    web.set(JWKS, Err(HttpFetchError::Unreachable));
     tokio::time::advance(STALE - Duration::from_secs(2)).await;
     assert!(ring.key(Some("a")).await.is_ok());
     assert_eq!(ring.key(Some("b")).await, Err(UNKNOWN));
     assert!(ring.is_ready());
     assert_eq!(ring.next_refresh(), COOLDOWN, "it is tried again soon");
     tokio::time::advance(Duration::from_secs(2)).await;
-    assert_eq!(ring.key(Some("a")).await, Err(Denied::Unready));
+    assert_eq!(ring.key(Some("a")).await, Err(AuthRejection::Unready));
     assert!(!ring.is_ready());
     // And when it is back, so are the keys.
     web.keys(&[&a]);
@@ -167,7 +179,7 @@ async fn known_keys_count_for_an_hour_while_the_issuer_is_down() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_issuer_holds_up_nobody_whose_key_is_here() {
-    let (web, a) = (Fake::default(), Signer::ed25519("a"));
+    let (web, a) = (FakeJwksHost::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
     let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
@@ -189,28 +201,28 @@ async fn a_slow_issuer_holds_up_nobody_whose_key_is_here() {
 
 #[tokio::test(start_paused = true)]
 async fn without_any_key_the_caller_is_told_to_come_back() {
-    let web = Fake::default();
+    let web = FakeJwksHost::default();
     let ring = ring(&web);
     for page in [
-        Err(FetchError::TooLong),
+        Err(HttpFetchError::TooLong),
         Ok(json!({"keys": []})),
         Ok(json!([])),
         Ok(json!("junk")),
     ] {
         web.set(JWKS, page);
         tokio::time::advance(COOLDOWN).await;
-        assert_eq!(ring.key(Some("a")).await, Err(Denied::Unready));
+        assert_eq!(ring.key(Some("a")).await, Err(AuthRejection::Unready));
     }
     assert_eq!(web.asked(JWKS), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_issuer_says_where_its_keys_are() {
-    let (web, a) = (Fake::default(), Signer::ed25519("a"));
+    let (web, a) = (FakeJwksHost::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
-    let ring = Arc::new(Keyring::new(ISSUER, None, Arc::new(web.clone())));
+    let ring = Arc::new(JwksCache::new(ISSUER, None, Arc::new(web.clone())));
     let tries = [
-        (Err(FetchError::Status(404)), false),
+        (Err(HttpFetchError::Status(404)), false),
         (
             Ok(json!({"issuer": "https://b.example", "jwks_uri": JWKS})),
             false,

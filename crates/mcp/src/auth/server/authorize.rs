@@ -2,19 +2,22 @@
 
 use tokio::time::Instant;
 
-use super::cookie::Cookie;
+use super::cookie::BrowserCookie;
 use super::device::{self, KNOWN_FOR};
 use super::form::with_query;
-use super::grants::{Allowed, CODE_FOR, Code, LIVES_FOR, NotGranted, Person, UPSTREAM_LIVES_FOR};
-use super::page::{self, Asking, Trouble};
+use super::grants::{
+    AuthorizationCode, CODE_FOR, GrantError, GrantedAccess, LIVES_FOR, UPSTREAM_LIVES_FOR,
+    UserIdentity,
+};
+use super::page::{self, ConsentPage, SignInError};
 use super::password::HashLane;
 use super::registry::KnownClient;
-use super::request::{AuthorizationRequest, Refused};
+use super::request::{AuthorizationRefusal, AuthorizationRequest};
 use super::token::parse_form_body;
-use super::users::User;
-use super::{AuthorizationServer, SignIn, seal};
+use super::users::UserAccount;
+use super::{AuthorizationServer, LoginBackend, seal};
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 /// How long a form can be sent, in seconds: as long as somebody may look for their password.
 pub(crate) const FORM_FOR: u64 = 900;
@@ -22,39 +25,42 @@ pub(crate) const FORM_FOR: u64 = 900;
 const MAX_NAME: usize = 1_024;
 
 /// A form that was sent: what it was about, and who sends it.
-pub(crate) struct Sent {
+pub(crate) struct SubmittedForm {
     pub(crate) query: String,
-    pub(crate) form: super::form::Form,
+    pub(crate) form: super::form::FormParams,
 }
 
 impl AuthorizationServer {
     /// `GET /authorize`.
-    pub(super) async fn show_consent(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn show_consent(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
         match self.parse_authorization_request(visit.query()).await {
             Ok(request) => self.consent_page(&visit, visit.query(), &request, None),
-            Err(refused) => self.refuse(refused, Stage::Unseen),
+            Err(refused) => self.refuse(refused, RefusalStage::Unseen),
         }
     }
 
     /// `POST /authorize`.
-    pub(super) async fn submit_consent(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn submit_consent(
+        self,
+        visit: RouteRequest,
+    ) -> Result<RouteResponse, Failure> {
         let Some(sent) = self.submitted_form(&visit) else {
             let text = "this form is too old, or was not opened in this browser: go back to the app and connect again";
             return Ok(page::error_page(text).status(403));
         };
         let request = match self.parse_authorization_request(&sent.query).await {
             Ok(request) => request,
-            Err(refused) => return self.refuse(refused, Stage::AfterForm),
+            Err(refused) => return self.refuse(refused, RefusalStage::AfterForm),
         };
         if sent.form.get("decision") != Some("allow") {
             let why = "the user did not allow it";
             return self.refuse(
                 refuse_to_client(&request, "access_denied", why),
-                Stage::AfterForm,
+                RefusalStage::AfterForm,
             );
         }
         match &self.0.sign_in {
-            SignIn::Password { .. } => match self.check_password(&visit, &sent).await? {
+            LoginBackend::Password { .. } => match self.check_password(&visit, &sent).await? {
                 Ok(person) => {
                     let device = self.remembered_device(&visit, &person.subject)?;
                     let page = self.allow(request, person).await?;
@@ -62,23 +68,23 @@ impl AuthorizationServer {
                 }
                 Err(trouble) => self.consent_page(&visit, &sent.query, &request, Some(trouble)),
             },
-            SignIn::Upstream(provider) => {
+            LoginBackend::Upstream(provider) => {
                 self.redirect_to_provider(provider, &sent.query, &request)
                     .await
             }
         }
     }
 
-    fn cookie(&self) -> Cookie {
-        Cookie::new("docent-form", &self.0.issuer)
+    fn cookie(&self) -> BrowserCookie {
+        BrowserCookie::new("docent-form", &self.0.issuer)
     }
 
-    fn device_cookie(&self) -> Cookie {
-        Cookie::new("docent-device", &self.0.issuer)
+    fn device_cookie(&self) -> BrowserCookie {
+        BrowserCookie::new("docent-device", &self.0.issuer)
     }
 
     /// The header by which this browser is known again, for `name`.
-    fn remembered_device(&self, visit: &Visit, name: &str) -> Result<String, Failure> {
+    fn remembered_device(&self, visit: &RouteRequest, name: &str) -> Result<String, Failure> {
         let cookie = self.device_cookie();
         let before = cookie.read(visit);
         let value = device::remembered(&self.0.seal, before.as_deref(), name, self.now())?;
@@ -88,11 +94,11 @@ impl AuthorizationServer {
     /// The page that asks. Its form holds the request itself, sealed to this browser and this hour.
     fn consent_page(
         &self,
-        visit: &Visit,
+        visit: &RouteRequest,
         query: &str,
         request: &AuthorizationRequest,
-        trouble: Option<Trouble>,
-    ) -> Result<Page, Failure> {
+        trouble: Option<SignInError>,
+    ) -> Result<RouteResponse, Failure> {
         let browser = match self.cookie().read(visit).filter(|value| value.len() == 43) {
             Some(browser) => browser,
             None => seal::secret()?,
@@ -100,10 +106,10 @@ impl AuthorizationServer {
         let until = (self.now() + FORM_FOR).to_string();
         let token = self.0.seal.sign("form", &[&browser, query, &until]);
         let at = match &self.0.sign_in {
-            SignIn::Password { .. } => None,
-            SignIn::Upstream(provider) => Some(provider.display_host()),
+            LoginBackend::Password { .. } => None,
+            LoginBackend::Upstream(provider) => Some(provider.display_host()),
         };
-        let page = page::consent_page(&Asking {
+        let page = page::consent_page(&ConsentPage {
             server: &self.0.name,
             client: &request.client,
             redirect: &request.redirect,
@@ -118,7 +124,7 @@ impl AuthorizationServer {
     }
 
     /// The form, if it is one of ours, still fresh, and sent by the browser that was given it.
-    fn submitted_form(&self, visit: &Visit) -> Option<Sent> {
+    fn submitted_form(&self, visit: &RouteRequest) -> Option<SubmittedForm> {
         // Browsers say where a form was; whoever says nothing still needs the cookie.
         if !matches!(
             visit.header("sec-fetch-site"),
@@ -135,28 +141,28 @@ impl AuthorizationServer {
             .0
             .seal
             .verify("form", &[&browser, &query, until], token);
-        (fresh && ours).then_some(Sent { query, form })
+        (fresh && ours).then_some(SubmittedForm { query, form })
     }
 
     /// Who sent the form, by their password.
     async fn check_password(
         &self,
-        visit: &Visit,
-        sent: &Sent,
-    ) -> Result<Result<Person, Trouble>, Failure> {
-        let SignIn::Password {
+        visit: &RouteRequest,
+        sent: &SubmittedForm,
+    ) -> Result<Result<UserIdentity, SignInError>, Failure> {
+        let LoginBackend::Password {
             users,
             verifier,
             rate,
             throttle,
         } = &self.0.sign_in
         else {
-            return Ok(Err(Trouble::Wrong));
+            return Ok(Err(SignInError::Wrong));
         };
         let name = sent.form.get("name").unwrap_or_default().trim().to_owned();
         let password = sent.form.get("password").unwrap_or_default();
         if name.is_empty() || name.len() > MAX_NAME || password.is_empty() {
-            return Ok(Err(Trouble::Wrong));
+            return Ok(Err(SignInError::Wrong));
         }
         // Keyed, because people type passwords into the wrong field, and a plain hash can be guessed on.
         let shown = self.0.seal.sign("log", &[&name]);
@@ -168,11 +174,11 @@ impl AuthorizationServer {
             && let Err(wait) = rate.take(visit, now)
         {
             tracing::debug!("too many sign-ins from one network");
-            return Ok(Err(Trouble::NetworkTooOften(wait)));
+            return Ok(Err(SignInError::NetworkTooOften(wait)));
         }
         if let Err(wait) = throttle.take(&name, device.as_ref(), now) {
             tracing::warn!(user = %shown, "too many wrong passwords");
-            return Ok(Err(Trouble::TooOften(wait)));
+            return Ok(Err(SignInError::TooOften(wait)));
         }
         let (list, asked) = (users.clone(), name.clone());
         let user = tokio::task::spawn_blocking(move || list.find(&asked)).await??;
@@ -184,11 +190,11 @@ impl AuthorizationServer {
         let Ok(right) = verifier.check(password, hash, lane).await else {
             // Nobody looked at the password, so this was no guess.
             throttle.refund(&name, device.as_ref());
-            return Ok(Err(Trouble::Busy));
+            return Ok(Err(SignInError::Busy));
         };
         let Some(user) = user.filter(|_| right) else {
             tracing::info!(user = %shown, "a wrong name or password");
-            return Ok(Err(Trouble::Wrong));
+            return Ok(Err(SignInError::Wrong));
         };
         throttle.refund(&name, device.as_ref());
         Ok(Ok(identity_of(&user)))
@@ -198,11 +204,11 @@ impl AuthorizationServer {
     pub(crate) async fn allow(
         &self,
         request: AuthorizationRequest,
-        person: Person,
-    ) -> Result<Page, Failure> {
+        person: UserIdentity,
+    ) -> Result<RouteResponse, Failure> {
         let now = self.now();
-        let code = Code {
-            allowed: Allowed {
+        let code = AuthorizationCode {
+            allowed: GrantedAccess {
                 client: request.client.id.clone(),
                 resource: request.resource.clone(),
                 scopes: request.scopes.clone(),
@@ -226,24 +232,24 @@ impl AuthorizationServer {
                 let to = self.redirect_url(&request.redirect, &[("code", &code)], &request.state);
                 Ok(page::redirect_page(&to))
             }
-            Err(NotGranted::TooMany) => {
+            Err(GrantError::TooMany) => {
                 let why = "too many people sign in at once";
                 self.refuse(
                     refuse_to_client(&request, "temporarily_unavailable", why),
-                    Stage::AfterForm,
+                    RefusalStage::AfterForm,
                 )
             }
             Err(_) => self.refuse(
                 refuse_to_client(&request, "server_error", "try again"),
-                Stage::AfterForm,
+                RefusalStage::AfterForm,
             ),
         }
     }
 
     fn grant_lifetime(&self) -> u64 {
         match self.0.sign_in {
-            SignIn::Password { .. } => LIVES_FOR,
-            SignIn::Upstream(_) => UPSTREAM_LIVES_FOR,
+            LoginBackend::Password { .. } => LIVES_FOR,
+            LoginBackend::Upstream(_) => UPSTREAM_LIVES_FOR,
         }
     }
 
@@ -263,11 +269,15 @@ impl AuthorizationServer {
     }
 
     /// The answer to a request that is not granted.
-    pub(crate) fn refuse(&self, refused: Refused, stage: Stage) -> Result<Page, Failure> {
+    pub(crate) fn refuse(
+        &self,
+        refused: AuthorizationRefusal,
+        stage: RefusalStage,
+    ) -> Result<RouteResponse, Failure> {
         match refused {
-            Refused::Here(text) => Ok(page::error_page(&text).status(400)),
-            Refused::Failed(failure) => Err(failure),
-            Refused::Back {
+            AuthorizationRefusal::Here(text) => Ok(page::error_page(&text).status(400)),
+            AuthorizationRefusal::Failed(failure) => Err(failure),
+            AuthorizationRefusal::Back {
                 to,
                 state,
                 error,
@@ -276,9 +286,9 @@ impl AuthorizationServer {
                 let says = [("error", error), ("error_description", why)];
                 let to = self.redirect_url(&to, &says, &state);
                 Ok(match stage {
-                    Stage::Unseen => page::refused_page(error, why, &to),
-                    Stage::AfterForm => page::redirect_page(&to),
-                    Stage::AfterProvider => page::redirect(&to),
+                    RefusalStage::Unseen => page::refused_page(error, why, &to),
+                    RefusalStage::AfterForm => page::redirect_page(&to),
+                    RefusalStage::AfterProvider => page::redirect(&to),
                 })
             }
         }
@@ -287,7 +297,7 @@ impl AuthorizationServer {
 
 /// How far a request came before it was refused, which decides how its client learns of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RefusalStage {
     /// Nobody has seen a page of ours: the person is told, and nobody is sent anywhere.
     Unseen,
     /// A person sent our form. A page hands the answer over: a redirect would be held to the form's policy, through
@@ -302,8 +312,8 @@ pub(crate) fn refuse_to_client(
     request: &AuthorizationRequest,
     error: &'static str,
     why: &'static str,
-) -> Refused {
-    Refused::Back {
+) -> AuthorizationRefusal {
+    AuthorizationRefusal::Back {
         to: request.redirect.clone(),
         state: request.state.clone(),
         error,
@@ -312,8 +322,8 @@ pub(crate) fn refuse_to_client(
 }
 
 /// What tokens tell about somebody with a password. The owner wrote the address down, so it counts as verified.
-pub(crate) fn identity_of(user: &User) -> Person {
-    Person {
+pub(crate) fn identity_of(user: &UserAccount) -> UserIdentity {
+    UserIdentity {
         subject: user.name.clone(),
         email: user.email.clone(),
         email_verified: user.email.is_some(),

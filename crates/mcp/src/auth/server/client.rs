@@ -10,7 +10,7 @@ const MAX_NAME: usize = 80;
 
 /// A program that wants to act for somebody. It keeps no secret: what it can prove is where answers go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Client {
+pub(crate) struct OAuthClient {
     pub(crate) id: String,
     /// What it calls itself, fit to be shown.
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct Client {
     pub(crate) refreshes: bool,
 }
 
-impl Client {
+impl OAuthClient {
     /// True when answers may go to `asked`. The rule of addresses is kept here too: who registered with an older
     /// version may have been allowed more.
     pub(crate) fn allows_redirect(&self, asked: &str) -> bool {
@@ -40,7 +40,7 @@ pub(crate) fn is_document_url(id: &str) -> bool {
 
 /// What a client says about itself (RFC 7591), as far as it matters here.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Metadata {
+pub(crate) struct ClientMetadata {
     pub(crate) client_id: Option<String>,
     client_name: Option<String>,
     #[serde(default)]
@@ -55,23 +55,23 @@ pub(crate) struct Metadata {
 
 /// What about a client cannot be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadClient(pub(crate) &'static str);
+pub(crate) struct ClientMetadataError(pub(crate) &'static str);
 
-impl Metadata {
+impl ClientMetadata {
     pub(crate) const fn has_secret(&self) -> bool {
         self.client_secret.is_some() || self.client_secret_expires_at.is_some()
     }
 
     /// The client, if all it wants can be given. Of the ways to prove itself, `none` must be among those it
     /// knows, which is the only one here.
-    pub(crate) fn into_public_client(self, id: &str) -> Result<Client, BadClient> {
+    pub(crate) fn into_public_client(self, id: &str) -> Result<OAuthClient, ClientMetadataError> {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         let plain = match (methods, self.token_endpoint_auth_method.as_deref()) {
             (Some(all), _) => all.iter().any(|method| method == "none"),
             (None, method) => matches!(method, None | Some("none")),
         };
         if !plain {
-            return Err(BadClient(
+            return Err(ClientMetadataError(
                 "cannot do without a secret: `token_endpoint_auth_method` must be `none`",
             ));
         }
@@ -79,38 +79,42 @@ impl Metadata {
     }
 
     /// The same, whatever way to prove itself it would have liked.
-    pub(crate) fn into_client(self, id: &str) -> Result<Client, BadClient> {
+    pub(crate) fn into_client(self, id: &str) -> Result<OAuthClient, ClientMetadataError> {
         let lists = |list: &Option<Vec<String>>, value: &str| {
             list.as_ref().map(|list| list.iter().any(|v| v == value))
         };
         if lists(&self.response_types, "code") == Some(false) {
-            return Err(BadClient(
+            return Err(ClientMetadataError(
                 "does not use codes: `response_types` must hold `code`",
             ));
         }
         if lists(&self.grant_types, "authorization_code") == Some(false) {
-            return Err(BadClient(
+            return Err(ClientMetadataError(
                 "does not use codes: `grant_types` must hold `authorization_code`",
             ));
         }
         if self.redirect_uris.is_empty() || self.redirect_uris.len() > redirect::MAX_URIS {
-            return Err(BadClient("has no `redirect_uris`, or more than 20"));
+            return Err(ClientMetadataError(
+                "has no `redirect_uris`, or more than 20",
+            ));
         }
         let bytes: usize = self.redirect_uris.iter().map(String::len).sum();
         if bytes > redirect::MAX_TOTAL_BYTES {
-            return Err(BadClient("has more than 4 KiB of `redirect_uris`"));
+            return Err(ClientMetadataError(
+                "has more than 4 KiB of `redirect_uris`",
+            ));
         }
         if !self
             .redirect_uris
             .iter()
             .all(|uri| redirect::is_acceptable(uri))
         {
-            return Err(BadClient(
+            return Err(ClientMetadataError(
                 "has a redirect uri that is neither https, nor http on the user's machine, nor a program's scheme that is \
                  named after a domain, such as `com.example.app:/callback`",
             ));
         }
-        Ok(Client {
+        Ok(OAuthClient {
             id: id.to_owned(),
             name: self
                 .client_name
@@ -150,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn metadata(value: Value) -> Metadata {
+    fn metadata(value: Value) -> ClientMetadata {
         serde_json::from_value(value).unwrap()
     }
 
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_an_older_version_let_in_is_not_used() {
-        let client = Client {
+        let client = OAuthClient {
             id: "x".to_owned(),
             name: String::new(),
             redirects: [

@@ -1,18 +1,18 @@
 //! Cookies that tie a form, or a trip to a provider, to the browser that was given it.
 
-use crate::http::Visit;
+use crate::http::RouteRequest;
 
 /// The most bytes of one that is read.
 const MAX_BYTES: usize = 4_096;
 
 /// A cookie of ours. On https its name keeps other hosts of the domain from setting it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cookie {
+pub(crate) struct BrowserCookie {
     name: &'static str,
     secure: bool,
 }
 
-impl Cookie {
+impl BrowserCookie {
     /// The cookie `name` of a server at this address.
     pub(crate) fn new(name: &'static str, address: &str) -> Self {
         let secure = address.starts_with("https://");
@@ -25,7 +25,7 @@ impl Cookie {
     }
 
     /// Its value, if the browser sent exactly one.
-    pub(crate) fn read(self, visit: &Visit) -> Option<String> {
+    pub(crate) fn read(self, visit: &RouteRequest) -> Option<String> {
         let name = self.name();
         let mut found = visit
             .header("cookie")?

@@ -5,7 +5,7 @@
 //! with Device Cookies"). The cookie opens nothing: the password is asked for all the same. Nothing is kept here; what
 //! the cookie says holds by our seal over it, and whatever else it may be is as if there were none.
 
-use super::seal::{self, NoRandomness, Seal};
+use super::seal::{self, HmacSigner, RandomnessError};
 
 /// How long a browser is known, in seconds: a year. A grant lasts half of one, so the next sign-in comes within it.
 pub(crate) const KNOWN_FOR: u64 = 365 * 86_400;
@@ -49,7 +49,7 @@ impl<'a> DeviceEntry<'a> {
         whole.then_some(entry)
     }
 
-    fn is_for(&self, seal: &Seal, name: &str) -> bool {
+    fn is_for(&self, seal: &HmacSigner, name: &str) -> bool {
         seal.verify(PURPOSE, &[name, self.id, self.until], self.seal)
     }
 }
@@ -60,7 +60,12 @@ fn entries(cookie: Option<&str>, now: u64) -> impl Iterator<Item = DeviceEntry<'
 }
 
 /// The browser that sent this cookie, if `name` signed in there.
-pub(crate) fn known(seal: &Seal, cookie: Option<&str>, name: &str, now: u64) -> Option<DeviceId> {
+pub(crate) fn known(
+    seal: &HmacSigner,
+    cookie: Option<&str>,
+    name: &str,
+    now: u64,
+) -> Option<DeviceId> {
     let mut all = entries(cookie, now);
     let entry = all.find(|entry| entry.is_for(seal, name))?;
     Some(DeviceId(entry.id.to_owned()))
@@ -68,11 +73,11 @@ pub(crate) fn known(seal: &Seal, cookie: Option<&str>, name: &str, now: u64) -> 
 
 /// The cookie after `name` signed in: theirs first, then what it said about others.
 pub(crate) fn remembered(
-    seal: &Seal,
+    seal: &HmacSigner,
     cookie: Option<&str>,
     name: &str,
     now: u64,
-) -> Result<String, NoRandomness> {
+) -> Result<String, RandomnessError> {
     // The same browser keeps its counter.
     let id = match known(seal, cookie, name, now) {
         Some(DeviceId(id)) => id,
@@ -96,8 +101,8 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    fn seal() -> Seal {
-        Seal::new(b"one")
+    fn seal() -> HmacSigner {
+        HmacSigner::new(b"one")
     }
 
     fn cookie(name: &str, before: Option<&str>) -> String {
@@ -115,7 +120,7 @@ mod tests {
         for other in ["nils", "Anna", "", "anna "] {
             assert!(!is_known(&anna, other), "{other}");
         }
-        assert!(known(&Seal::new(b"two"), Some(&anna), "anna", NOW).is_none());
+        assert!(known(&HmacSigner::new(b"two"), Some(&anna), "anna", NOW).is_none());
         let at = |now: u64| known(&seal(), Some(&anna), "anna", now).is_some();
         assert!(at(NOW + KNOWN_FOR - 1) && !at(NOW + KNOWN_FOR) && !at(u64::MAX));
     }

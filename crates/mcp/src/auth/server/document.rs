@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as Turn;
 use url::{Host, Url};
 
-use super::client::{Client, Metadata};
-use super::fetch::{FetchError, Fetched, Fetcher};
+use super::client::{ClientMetadata, OAuthClient};
+use super::fetch::{DocumentFetchError, DocumentFetcher, FetchedDocument};
 use super::fetch_slots::{FETCHES, FetchSlots, WAITS};
 
 /// The most bytes of a client's address.
@@ -27,24 +27,24 @@ pub(crate) enum DocumentError {
     #[error("the client's id is not an address of a document")]
     Address,
     #[error("the client's document: {0}")]
-    Fetch(#[from] FetchError),
+    Fetch(#[from] DocumentFetchError),
     #[error("the client's document {0}")]
     Content(&'static str),
     #[error("too many documents are being fetched")]
     Busy,
 }
 
-type Outcome = Result<Arc<Client>, DocumentError>;
+type DocumentResult = Result<Arc<OAuthClient>, DocumentError>;
 
-struct Kept {
+struct CachedClientDocument {
     until: u64,
-    outcome: Outcome,
+    outcome: DocumentResult,
 }
 
 /// The documents of clients.
-pub(crate) struct Documents {
-    fetcher: Fetcher,
-    kept: Mutex<HashMap<String, Kept>>,
+pub(crate) struct ClientDocumentCache {
+    fetcher: DocumentFetcher,
+    kept: Mutex<HashMap<String, CachedClientDocument>>,
     /// One at a time for each address, so that many who ask at once wait for one answer. No more than `waits` allows.
     turns: Mutex<HashMap<String, SharedTurn>>,
     fetches: Arc<FetchSlots>,
@@ -60,7 +60,7 @@ struct SharedTurn {
 
 /// Somebody who wants a turn. Dropping it is enough: whoever hangs up leaves nothing behind.
 struct TurnRequest<'a> {
-    documents: &'a Documents,
+    documents: &'a ClientDocumentCache,
     address: &'a str,
     turn: Arc<Turn<()>>,
 }
@@ -77,8 +77,8 @@ impl Drop for TurnRequest<'_> {
     }
 }
 
-impl Documents {
-    pub(crate) fn new(fetcher: Fetcher) -> Self {
+impl ClientDocumentCache {
+    pub(crate) fn new(fetcher: DocumentFetcher) -> Self {
         Self {
             fetcher,
             kept: Mutex::default(),
@@ -89,7 +89,7 @@ impl Documents {
     }
 
     /// The client that has `address` as its id.
-    pub(crate) async fn client(&self, address: &str, now: u64) -> Outcome {
+    pub(crate) async fn client(&self, address: &str, now: u64) -> DocumentResult {
         self.check(address)?;
         if let Some(outcome) = self.cached(address, now) {
             return outcome;
@@ -147,17 +147,17 @@ impl Documents {
         if named || self.fetcher.is_own(url.authority()) {
             Ok(())
         } else {
-            Err(FetchError::NotPublic.into())
+            Err(DocumentFetchError::NotPublic.into())
         }
     }
 
-    fn cached(&self, address: &str, now: u64) -> Option<Outcome> {
+    fn cached(&self, address: &str, now: u64) -> Option<DocumentResult> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.get(address).filter(|kept| now < kept.until)?;
         Some(found.outcome.clone())
     }
 
-    async fn fetch(&self, address: &str, now: u64) -> Outcome {
+    async fn fetch(&self, address: &str, now: u64) -> DocumentResult {
         let slot = self.fetches.take(&host(address));
         let slot = slot.ok_or(DocumentError::Busy)?;
         let (fetcher, asked) = (self.fetcher.clone(), address.to_owned());
@@ -165,9 +165,9 @@ impl Documents {
             let _slot = slot;
             fetcher.json(&asked)
         });
-        let fetched = fetched.await.unwrap_or(Err(FetchError::Failed));
+        let fetched = fetched.await.unwrap_or(Err(DocumentFetchError::Failed));
         let (outcome, kept_for) = match fetched {
-            Ok(Fetched { body, fresh_for }) => {
+            Ok(FetchedDocument { body, fresh_for }) => {
                 let kept_for = fresh_for.unwrap_or(USUALLY);
                 let kept_for = kept_for.clamp(*KEPT.start(), *KEPT.end());
                 match read(address, &body) {
@@ -181,7 +181,7 @@ impl Documents {
         outcome
     }
 
-    fn cache(&self, address: &str, until: u64, now: u64, outcome: &Outcome) {
+    fn cache(&self, address: &str, until: u64, now: u64, outcome: &DocumentResult) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_KEPT {
             kept.retain(|_, kept| now < kept.until);
@@ -193,7 +193,7 @@ impl Documents {
             }
         }
         let outcome = outcome.clone();
-        kept.insert(address.to_owned(), Kept { until, outcome });
+        kept.insert(address.to_owned(), CachedClientDocument { until, outcome });
     }
 }
 
@@ -204,8 +204,8 @@ fn host(address: &str) -> String {
 }
 
 /// What the document at `address` says.
-fn read(address: &str, body: &[u8]) -> Result<Client, DocumentError> {
-    let metadata: Metadata =
+fn read(address: &str, body: &[u8]) -> Result<OAuthClient, DocumentError> {
+    let metadata: ClientMetadata =
         serde_json::from_slice(body).map_err(|_| DocumentError::Content("is not a client's"))?;
     if metadata.client_id.as_deref() != Some(address) {
         return Err(DocumentError::Content("names another client"));
@@ -227,8 +227,8 @@ mod tests {
 
     const ADDRESS: &str = "https://app.example/client.json";
 
-    fn documents() -> Documents {
-        Documents::new(Fetcher::new(OwnHosts::default()).unwrap())
+    fn documents() -> ClientDocumentCache {
+        ClientDocumentCache::new(DocumentFetcher::new(OwnHosts::default()).unwrap())
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(documents.cached(bad, 100), None);
         }
         let told = documents.client(&of(MAX_ADDRESS), 100).await;
-        assert_eq!(told, Err(DocumentError::Fetch(FetchError::Failed)));
+        assert_eq!(told, Err(DocumentError::Fetch(DocumentFetchError::Failed)));
     }
 
     #[tokio::test]
@@ -344,7 +344,7 @@ mod tests {
             .collect();
         assert_eq!(told().await, Err(DocumentError::Busy));
         waiting.pop();
-        let fetched = Err(DocumentError::Fetch(FetchError::Failed));
+        let fetched = Err(DocumentError::Fetch(DocumentFetchError::Failed));
         assert_eq!(told().await, fetched);
         assert_eq!(documents.waiting(), 0);
     }

@@ -12,7 +12,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error};
 
 use crate::auth::web::is_public;
-use crate::auth::{Authorities, BadAuthorities};
+use crate::auth::{CertificateAuthorities, InvalidAuthorities};
 
 /// How long one document may take, from its name to its last byte. Hosts wait ten seconds for all of a sign-in.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub struct OwnHosts {
 
 /// A document, and how long it may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedDocument {
     pub(crate) body: Vec<u8>,
     /// What its `cache-control` says, in seconds.
     pub(crate) fresh_for: Option<u64>,
@@ -38,7 +38,7 @@ pub(crate) struct Fetched {
 
 /// Why a document was not fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FetchError {
+pub(crate) enum DocumentFetchError {
     #[error("its host is not on the internet")]
     NotPublic,
     #[error("it was not found: status {0}")]
@@ -53,16 +53,19 @@ pub(crate) enum FetchError {
 
 /// Fetches documents; blocking, so for a thread that may wait.
 #[derive(Clone)]
-pub(crate) struct Fetcher {
+pub(crate) struct DocumentFetcher {
     own: Arc<OwnHosts>,
-    authorities: Option<Authorities>,
+    authorities: Option<CertificateAuthorities>,
 }
 
-impl Fetcher {
+impl DocumentFetcher {
     /// # Errors
     /// When the authorities are not certificates.
-    pub(crate) fn new(own: OwnHosts) -> Result<Self, BadAuthorities> {
-        let authorities = own.authorities.as_deref().map(Authorities::parse);
+    pub(crate) fn new(own: OwnHosts) -> Result<Self, InvalidAuthorities> {
+        let authorities = own
+            .authorities
+            .as_deref()
+            .map(CertificateAuthorities::parse);
         Ok(Self {
             authorities: authorities.transpose()?,
             own: Arc::new(own),
@@ -78,9 +81,9 @@ impl Fetcher {
     }
 
     /// Fetches a JSON document from an https address.
-    pub(crate) fn json(&self, address: &str) -> Result<Fetched, FetchError> {
-        let uri: Uri = address.parse().map_err(|_| FetchError::Failed)?;
-        let authority = uri.authority().ok_or(FetchError::Failed)?;
+    pub(crate) fn json(&self, address: &str) -> Result<FetchedDocument, DocumentFetchError> {
+        let uri: Uri = address.parse().map_err(|_| DocumentFetchError::Failed)?;
+        let authority = uri.authority().ok_or(DocumentFetchError::Failed)?;
         let own = self.is_own(authority.as_str());
         let answer = self
             .agent(own)
@@ -88,14 +91,16 @@ impl Fetcher {
             .header("accept", "application/json")
             .call();
         let mut response = answer.map_err(|error| match error {
-            Error::Other(inner) if inner.is::<NotPublic>() => FetchError::NotPublic,
+            Error::Other(inner) if inner.is::<PrivateAddressError>() => {
+                DocumentFetchError::NotPublic
+            }
             error => {
                 tracing::debug!(%error, "a client's document cannot be fetched");
-                FetchError::Failed
+                DocumentFetchError::Failed
             }
         })?;
         if response.status() != 200 {
-            return Err(FetchError::Status(response.status().as_u16()));
+            return Err(DocumentFetchError::Status(response.status().as_u16()));
         }
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
         let kind = header("content-type").unwrap_or_default();
@@ -103,7 +108,7 @@ impl Fetcher {
         let is_json = kind.eq_ignore_ascii_case("application/json")
             || (kind.starts_with("application/") && kind.ends_with("+json"));
         if !is_json {
-            return Err(FetchError::NotJson);
+            return Err(DocumentFetchError::NotJson);
         }
         let fresh_for = header("cache-control").and_then(fresh_for);
         // The reader takes a body of exactly its limit for one that is too long.
@@ -113,10 +118,10 @@ impl Fetcher {
             .limit(MAX_BYTES + 1)
             .read_to_vec();
         let body = body.map_err(|error| match error {
-            Error::BodyExceedsLimit(_) => FetchError::TooLarge,
-            _ => FetchError::Failed,
+            Error::BodyExceedsLimit(_) => DocumentFetchError::TooLarge,
+            _ => DocumentFetchError::Failed,
         })?;
-        Ok(Fetched { body, fresh_for })
+        Ok(FetchedDocument { body, fresh_for })
     }
 
     fn agent(&self, own: bool) -> Agent {
@@ -129,24 +134,24 @@ impl Fetcher {
             .https_only(true)
             // A proxy would look names up for itself.
             .proxy(None)
-            .tls_config(Authorities::tls(authorities))
+            .tls_config(CertificateAuthorities::tls(authorities))
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
             .build();
-        Agent::with_parts(config, DefaultConnector::new(), Guarded { own })
+        Agent::with_parts(config, DefaultConnector::new(), DocumentResolver { own })
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("not an address of the internet")]
-struct NotPublic;
+struct PrivateAddressError;
 
 /// Looks names up and gives the addresses only if all of them are public; the connection goes to these.
 #[derive(Debug)]
-struct Guarded {
+struct DocumentResolver {
     own: bool,
 }
 
-impl Resolver for Guarded {
+impl Resolver for DocumentResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -158,7 +163,7 @@ impl Resolver for Guarded {
         if self.own || found.iter().all(public) {
             Ok(found)
         } else {
-            Err(Error::Other(Box::new(NotPublic)))
+            Err(Error::Other(Box::new(PrivateAddressError)))
         }
     }
 }
@@ -201,7 +206,7 @@ mod tests {
     #[test]
     fn authorities_are_certificates() {
         let with = |pem: &str| {
-            Fetcher::new(OwnHosts {
+            DocumentFetcher::new(OwnHosts {
                 names: Vec::new(),
                 authorities: Some(pem.to_owned()),
             })
@@ -214,9 +219,9 @@ mod tests {
         let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
         let with = |authorities: Option<String>| {
             let names = vec!["A.example:8443".to_owned()];
-            Fetcher::new(OwnHosts { names, authorities }).unwrap()
+            DocumentFetcher::new(OwnHosts { names, authorities }).unwrap()
         };
-        let web = |fetcher: &Fetcher, own: bool| {
+        let web = |fetcher: &DocumentFetcher, own: bool| {
             let agent = fetcher.agent(own);
             matches!(agent.config().tls_config().root_certs(), RootCerts::WebPki)
         };
@@ -235,7 +240,7 @@ mod tests {
 
     #[test]
     fn networks_of_others_are_not_called() {
-        let fetcher = Fetcher::new(OwnHosts::default()).unwrap();
+        let fetcher = DocumentFetcher::new(OwnHosts::default()).unwrap();
         for address in [
             "https://127.0.0.1:9/client.json",
             "https://[::1]:9/client.json",
@@ -247,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(
                 fetcher.json(address),
-                Err(FetchError::NotPublic),
+                Err(DocumentFetchError::NotPublic),
                 "{address}"
             );
         }

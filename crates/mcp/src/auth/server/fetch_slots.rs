@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_leave_places_free() {
-        let places = crate::http::limits::Limits::default().sign_in_in_flight;
+        let places = crate::http::limits::HttpLimits::default().sign_in_in_flight;
         assert!(WAITS.strangers + WAITS.trusted < places);
         const { assert!(WAITS.each_host < WAITS.strangers, "one host is not all") };
     }

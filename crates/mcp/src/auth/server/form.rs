@@ -9,11 +9,11 @@ const MAX_VALUES: usize = 64;
 
 /// Named values. A name that comes twice is refused: two readers could each believe another one.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Form(BTreeMap<String, String>);
+pub(crate) struct FormParams(BTreeMap<String, String>);
 
 /// Why a form cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadForm {
+pub(crate) enum FormError {
     #[error("the request is too long")]
     TooLong,
     #[error("a parameter is given twice")]
@@ -22,26 +22,26 @@ pub(crate) enum BadForm {
     NotText,
 }
 
-impl Form {
+impl FormParams {
     /// Reads `a=b&c=d` in the encoding of forms.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BadForm> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, FormError> {
         if bytes.len() > MAX_BYTES {
-            return Err(BadForm::TooLong);
+            return Err(FormError::TooLong);
         }
         let mut values = BTreeMap::new();
         for (name, value) in url::form_urlencoded::parse(bytes) {
             // The decoder puts this in place of bytes that are no text.
             if name.contains('\u{FFFD}') || value.contains('\u{FFFD}') {
-                return Err(BadForm::NotText);
+                return Err(FormError::NotText);
             }
             if values.len() >= MAX_VALUES {
-                return Err(BadForm::TooLong);
+                return Err(FormError::TooLong);
             }
             if values
                 .insert(name.into_owned(), value.into_owned())
                 .is_some()
             {
-                return Err(BadForm::Twice);
+                return Err(FormError::Twice);
             }
         }
         Ok(Self(values))
@@ -70,28 +70,31 @@ mod tests {
 
     #[test]
     fn values_are_decoded_and_come_once() {
-        let form = Form::parse(b"a=1&b=x%20y+z&c=").unwrap();
+        let form = FormParams::parse(b"a=1&b=x%20y+z&c=").unwrap();
         assert_eq!((form.get("a"), form.get("b")), (Some("1"), Some("x y z")));
         assert_eq!((form.get("c"), form.get("d")), (None, None));
         for (bad, why) in [
-            (&b"a=1&a=2"[..], BadForm::Twice),
-            (b"a=1&%61=1", BadForm::Twice),
-            (b"a=%ff", BadForm::NotText),
+            (&b"a=1&a=2"[..], FormError::Twice),
+            (b"a=1&%61=1", FormError::Twice),
+            (b"a=%ff", FormError::NotText),
         ] {
-            assert_eq!(Form::parse(bad), Err(why));
+            assert_eq!(FormParams::parse(bad), Err(why));
         }
     }
 
     #[test]
     fn length_and_number_have_bounds() {
-        assert!(Form::parse(&[b'a'; MAX_BYTES]).is_ok());
-        assert_eq!(Form::parse(&[b'a'; MAX_BYTES + 1]), Err(BadForm::TooLong));
+        assert!(FormParams::parse(&[b'a'; MAX_BYTES]).is_ok());
+        assert_eq!(
+            FormParams::parse(&[b'a'; MAX_BYTES + 1]),
+            Err(FormError::TooLong)
+        );
         let many = |count: usize| {
             let all: Vec<_> = (0..count).map(|n| format!("v{n}=1")).collect();
-            Form::parse(all.join("&").as_bytes())
+            FormParams::parse(all.join("&").as_bytes())
         };
         assert!(many(MAX_VALUES).is_ok());
-        assert_eq!(many(MAX_VALUES + 1), Err(BadForm::TooLong));
+        assert_eq!(many(MAX_VALUES + 1), Err(FormError::TooLong));
     }
 
     #[test]

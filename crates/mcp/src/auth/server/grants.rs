@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::{self, KnownClient};
 use super::seal;
-use super::store::{CODES, GRANTS, Rows, Store, StoreError};
+use super::store::{AuthStore, CODES, GRANTS, StoreError, StoreTransaction};
 
 /// How long a code is good for, in seconds: hosts come with it at once.
 pub(crate) const CODE_FOR: u64 = 60;
@@ -36,7 +36,7 @@ const ID_BYTES: usize = 16;
 
 /// Who signed in, as tokens tell it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Person {
+pub(crate) struct UserIdentity {
     pub(crate) subject: String,
     pub(crate) email: Option<String>,
     pub(crate) email_verified: bool,
@@ -47,11 +47,11 @@ pub(crate) struct Person {
 
 /// What somebody allowed a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Allowed {
+pub(crate) struct GrantedAccess {
     pub(crate) client: String,
     pub(crate) resource: String,
     pub(crate) scopes: Vec<String>,
-    pub(crate) person: Person,
+    pub(crate) person: UserIdentity,
     pub(crate) refreshes: bool,
     pub(crate) at: u64,
     pub(crate) until: u64,
@@ -59,8 +59,8 @@ pub(crate) struct Allowed {
 
 /// A code that waits to be spent, or was.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Code {
-    pub(crate) allowed: Allowed,
+pub(crate) struct AuthorizationCode {
+    pub(crate) allowed: GrantedAccess,
     pub(crate) redirect: String,
     pub(crate) challenge: String,
     pub(crate) nonce: Option<String>,
@@ -71,8 +71,8 @@ pub(crate) struct Code {
 
 /// A grant on the disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Grant {
-    allowed: Allowed,
+struct StoredGrant {
+    allowed: GrantedAccess,
     /// Digests of the secrets of the present refresh token and the one before.
     present: String,
     before: Option<String>,
@@ -80,7 +80,7 @@ struct Grant {
     used: u64,
 }
 
-impl Grant {
+impl StoredGrant {
     fn ends(&self) -> u64 {
         let idle = self.used.saturating_add(IDLE_FOR);
         idle.min(self.allowed.until)
@@ -104,7 +104,7 @@ impl Grant {
 
 /// What a client comes with to spend a code.
 #[derive(Debug, Clone)]
-pub(crate) struct Spending {
+pub(crate) struct CodeRedemption {
     pub(crate) code: String,
     pub(crate) client: KnownClient,
     pub(crate) redirect: Option<String>,
@@ -115,16 +115,16 @@ pub(crate) struct Spending {
 
 /// A grant, and what its client gets.
 #[derive(Debug, Clone)]
-pub(crate) struct Granted {
+pub(crate) struct IssuedGrant {
     pub(crate) id: String,
-    pub(crate) allowed: Allowed,
+    pub(crate) allowed: GrantedAccess,
     pub(crate) refresh: Option<String>,
     pub(crate) nonce: Option<String>,
 }
 
 /// Why nothing was granted. Clients only learn which kind of error it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotGranted {
+pub(crate) enum GrantError {
     Unknown,
     Expired,
     Spent,
@@ -136,18 +136,18 @@ pub(crate) enum NotGranted {
     TooMany,
 }
 
-type Outcome<T> = Result<Result<T, NotGranted>, StoreError>;
+type GrantResult<T> = Result<Result<T, GrantError>, StoreError>;
 
 /// All grants: on the disk, and in memory by id, so that every request can ask whether its grant still lives.
-pub(crate) struct Grants {
-    store: Store,
-    live: Live,
+pub(crate) struct GrantStore {
+    store: AuthStore,
+    live: LiveGrants,
 }
 
 /// Every grant that lives, by id. It changes within the transaction that changes the grant, so that both always
 /// change in the same order.
 #[derive(Clone, Default)]
-struct Live(Arc<RwLock<HashMap<String, LiveGrant>>>);
+struct LiveGrants(Arc<RwLock<HashMap<String, LiveGrant>>>);
 
 /// When a grant ends, and whose it is.
 struct LiveGrant {
@@ -155,8 +155,8 @@ struct LiveGrant {
     client: String,
 }
 
-impl From<&Grant> for LiveGrant {
-    fn from(grant: &Grant) -> Self {
+impl From<&StoredGrant> for LiveGrant {
+    fn from(grant: &StoredGrant) -> Self {
         Self {
             ends: grant.ends(),
             client: grant.allowed.client.clone(),
@@ -164,7 +164,7 @@ impl From<&Grant> for LiveGrant {
     }
 }
 
-impl Live {
+impl LiveGrants {
     fn ends(&self, id: &str) -> Option<u64> {
         let live = self.0.read().unwrap_or_else(PoisonError::into_inner);
         live.get(id).map(|grant| grant.ends)
@@ -181,10 +181,10 @@ impl Live {
     }
 }
 
-impl Grants {
+impl GrantStore {
     /// Reads what is there and drops what has ended.
-    pub(crate) fn open(store: Store, now: u64) -> Result<Self, StoreError> {
-        let live = Live::default();
+    pub(crate) fn open(store: AuthStore, now: u64) -> Result<Self, StoreError> {
+        let live = LiveGrants::default();
         store.change(|rows| {
             sweep_codes(rows, now)?;
             let kept = sweep_grants(rows, now, None)?;
@@ -200,14 +200,19 @@ impl Grants {
     }
 
     /// Keeps a code, which is returned once and never again, and its client, which somebody authorized by it.
-    pub(crate) async fn allow(&self, code: Code, client: KnownClient, now: u64) -> Outcome<String> {
+    pub(crate) async fn allow(
+        &self,
+        code: AuthorizationCode,
+        client: KnownClient,
+        now: u64,
+    ) -> GrantResult<String> {
         let text = seal::secret()?;
         let key = seal::digest(&text);
         let live = self.live.clone();
         self.store
             .write(move |rows| {
                 if sweep_codes(rows, now)? >= MAX_CODES {
-                    return Ok(Err(NotGranted::TooMany));
+                    return Ok(Err(GrantError::TooMany));
                 }
                 rows.put(CODES, &key, &code)?;
                 registry::retain_client(rows, &client, code.ends, || live.clients())?;
@@ -217,17 +222,21 @@ impl Grants {
     }
 
     /// Spends a code. Whatever is wrong with it, it is spent from now on; a second try ends what the first one got.
-    pub(crate) async fn spend(&self, spending: Spending, now: u64) -> Outcome<Granted> {
+    pub(crate) async fn spend(
+        &self,
+        spending: CodeRedemption,
+        now: u64,
+    ) -> GrantResult<IssuedGrant> {
         let key = seal::digest(&spending.code);
         let live = self.live.clone();
         self.store
             .write(move |rows| {
-                let Some(code) = rows.get::<Code>(CODES, &key)? else {
-                    return Ok(Err(NotGranted::Unknown));
+                let Some(code) = rows.get::<AuthorizationCode>(CODES, &key)? else {
+                    return Ok(Err(GrantError::Unknown));
                 };
                 if let Some(grant) = code.spent {
                     end(rows, &live, &grant)?;
-                    return Ok(Err(NotGranted::Spent));
+                    return Ok(Err(GrantError::Spent));
                 }
                 if let Err(why) = check_redemption(&code, &spending, now) {
                     rows.remove(CODES, &key)?;
@@ -237,18 +246,18 @@ impl Grants {
                 let ends = live.ends(&granted.id).unwrap_or(now);
                 registry::retain_client(rows, &spending.client, ends, || live.clients())?;
                 let spent = Some(granted.id.clone());
-                rows.put(CODES, &key, &Code { spent, ..code })?;
+                rows.put(CODES, &key, &AuthorizationCode { spent, ..code })?;
                 Ok(Ok(granted))
             })
             .await
     }
 
     /// What the grant of a refresh token allows, without using the token.
-    pub(crate) async fn peek(&self, token: &str) -> Result<Option<Allowed>, StoreError> {
+    pub(crate) async fn peek(&self, token: &str) -> Result<Option<GrantedAccess>, StoreError> {
         let Some((id, _)) = parse_refresh_token(token) else {
             return Ok(None);
         };
-        let grant: Option<Grant> = self.store.get(GRANTS, &id).await?;
+        let grant: Option<StoredGrant> = self.store.get(GRANTS, &id).await?;
         Ok(grant.map(|grant| grant.allowed))
     }
 
@@ -257,30 +266,30 @@ impl Grants {
         &self,
         token: &str,
         client: KnownClient,
-        person: Person,
+        person: UserIdentity,
         now: u64,
-    ) -> Outcome<Granted> {
+    ) -> GrantResult<IssuedGrant> {
         let Some((id, secret)) = parse_refresh_token(token) else {
-            return Ok(Err(NotGranted::Unknown));
+            return Ok(Err(GrantError::Unknown));
         };
         let next = seal::secret()?;
         let prefix = prefix(token);
         let live = self.live.clone();
         self.store
             .write(move |rows| {
-                let Some(mut grant) = rows.get::<Grant>(GRANTS, &id)? else {
-                    return Ok(Err(NotGranted::Unknown));
+                let Some(mut grant) = rows.get::<StoredGrant>(GRANTS, &id)? else {
+                    return Ok(Err(GrantError::Unknown));
                 };
                 if grant.allowed.client != client.id {
-                    return Ok(Err(NotGranted::OtherClient));
+                    return Ok(Err(GrantError::OtherClient));
                 }
                 if now >= grant.ends() {
                     end(rows, &live, &id)?;
-                    return Ok(Err(NotGranted::Expired));
+                    return Ok(Err(GrantError::Expired));
                 }
                 if !grant.rotate(&secret, seal::digest(&next), now) {
                     end(rows, &live, &id)?;
-                    return Ok(Err(NotGranted::Reused));
+                    return Ok(Err(GrantError::Reused));
                 }
                 grant.used = now;
                 grant.allowed.person = person;
@@ -289,7 +298,7 @@ impl Grants {
                     live.insert(id.clone(), LiveGrant::from(&grant));
                 });
                 registry::retain_client(rows, &client, grant.ends(), || live.clients())?;
-                Ok(Ok(Granted {
+                Ok(Ok(IssuedGrant {
                     id,
                     allowed: grant.allowed,
                     refresh: Some(format!("{prefix}.{next}")),
@@ -305,9 +314,10 @@ impl Grants {
         let live = self.live.clone();
         self.store
             .write(move |rows| {
-                let grant = rows.get::<Grant>(GRANTS, &id)?;
-                let own =
-                    |grant: &Grant| client.is_none_or(|client| client == grant.allowed.client);
+                let grant = rows.get::<StoredGrant>(GRANTS, &id)?;
+                let own = |grant: &StoredGrant| {
+                    client.is_none_or(|client| client == grant.allowed.client)
+                };
                 if grant.as_ref().is_some_and(own) {
                     end(rows, &live, &id)?;
                 }
@@ -317,7 +327,7 @@ impl Grants {
     }
 }
 
-fn end(rows: &Rows, live: &Live, id: &str) -> Result<(), StoreError> {
+fn end(rows: &StoreTransaction, live: &LiveGrants, id: &str) -> Result<(), StoreError> {
     live.change(|live| {
         live.remove(id);
     });
@@ -336,12 +346,16 @@ fn prefix(token: &str) -> String {
     token.split('.').next().unwrap_or_default().to_owned()
 }
 
-fn check_redemption(code: &Code, spending: &Spending, now: u64) -> Result<(), NotGranted> {
+fn check_redemption(
+    code: &AuthorizationCode,
+    spending: &CodeRedemption,
+    now: u64,
+) -> Result<(), GrantError> {
     if now >= code.ends {
-        return Err(NotGranted::Expired);
+        return Err(GrantError::Expired);
     }
     if code.allowed.client != spending.client.id {
-        return Err(NotGranted::OtherClient);
+        return Err(GrantError::OtherClient);
     }
     // OAuth 2.1 no longer sends it again; who does must send the same.
     if spending
@@ -349,17 +363,17 @@ fn check_redemption(code: &Code, spending: &Spending, now: u64) -> Result<(), No
         .as_ref()
         .is_some_and(|uri| *uri != code.redirect)
     {
-        return Err(NotGranted::OtherRedirect);
+        return Err(GrantError::OtherRedirect);
     }
     if !is_verifier(&spending.verifier) || seal::digest(&spending.verifier) != code.challenge {
-        return Err(NotGranted::WrongVerifier);
+        return Err(GrantError::WrongVerifier);
     }
     if spending
         .resource
         .as_ref()
         .is_some_and(|uri| *uri != code.allowed.resource)
     {
-        return Err(NotGranted::OtherResource);
+        return Err(GrantError::OtherResource);
     }
     Ok(())
 }
@@ -373,11 +387,16 @@ fn is_verifier(text: &str) -> bool {
 }
 
 /// Makes the grant of a code.
-fn issue_grant(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Granted, StoreError> {
+fn issue_grant(
+    rows: &StoreTransaction,
+    live: &LiveGrants,
+    code: &AuthorizationCode,
+    now: u64,
+) -> Result<IssuedGrant, StoreError> {
     let prefix = seal::encode(&seal::random::<ID_BYTES>()?);
     let secret = seal::secret()?;
     let id = seal::digest(&prefix);
-    let grant = Grant {
+    let grant = StoredGrant {
         allowed: code.allowed.clone(),
         present: seal::digest(&secret),
         before: None,
@@ -389,7 +408,7 @@ fn issue_grant(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Grante
     kept.insert(id.clone(), LiveGrant::from(&grant));
     live.change(|live| *live = kept);
     let refresh = code.allowed.refreshes.then(|| format!("{prefix}.{secret}"));
-    Ok(Granted {
+    Ok(IssuedGrant {
         id,
         allowed: code.allowed.clone(),
         refresh,
@@ -397,9 +416,9 @@ fn issue_grant(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Grante
     })
 }
 
-fn sweep_codes(rows: &Rows, now: u64) -> Result<usize, StoreError> {
+fn sweep_codes(rows: &StoreTransaction, now: u64) -> Result<usize, StoreError> {
     let mut left = 0;
-    for (key, code) in rows.all::<Code>(CODES)? {
+    for (key, code) in rows.all::<AuthorizationCode>(CODES)? {
         // A spent one is kept for as long as it could have been used, to notice a second try.
         if now < code.ends {
             left += 1;
@@ -413,11 +432,11 @@ fn sweep_codes(rows: &Rows, now: u64) -> Result<usize, StoreError> {
 /// Drops what has ended and makes room for one more, of `newcomer` if somebody is named: what was used longest ago
 /// goes first. Returns what lives.
 fn sweep_grants(
-    rows: &Rows,
+    rows: &StoreTransaction,
     now: u64,
     newcomer: Option<&str>,
 ) -> Result<HashMap<String, LiveGrant>, StoreError> {
-    let mut grants = rows.all::<Grant>(GRANTS)?;
+    let mut grants = rows.all::<StoredGrant>(GRANTS)?;
     grants.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.used));
     let mut live = HashMap::new();
     let mut own = 0;
@@ -435,9 +454,9 @@ fn sweep_grants(
 }
 
 #[cfg(test)]
-impl Grants {
+impl GrantStore {
     /// How many rows of a kind are on the disk.
-    pub(crate) fn count(&self, table: super::store::Table) -> usize {
+    pub(crate) fn count(&self, table: super::store::StoreTable) -> usize {
         self.store.change(|rows| rows.count(table)).unwrap()
     }
 }

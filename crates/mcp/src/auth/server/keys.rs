@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::LocalKeys;
-use super::seal::{self, NoRandomness};
-use super::store::{KEYS, Rows, Store, StoreError};
+use super::seal::{self, RandomnessError};
+use super::store::{AuthStore, KEYS, StoreError, StoreTransaction};
 
 /// How long a key signs, in seconds: 30 days.
 const SIGNS_FOR: u64 = 30 * 86_400;
@@ -22,41 +22,45 @@ const MAX_KEYS: usize = 8;
 const SECRET: &str = "secret";
 
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct SigningKeyRow {
     made: u64,
     /// The private key, in PKCS#8.
     private: String,
 }
 
-struct Key {
+struct SigningKey {
     id: String,
     made: u64,
     pair: EcdsaKeyPair,
 }
 
 /// Every key, the one that signs first.
-pub(crate) struct Keys {
-    store: Store,
+pub(crate) struct SigningKeys {
+    store: AuthStore,
     /// The public halves, as whoever checks tokens holds them.
     public: LocalKeys,
-    keys: RwLock<Vec<Key>>,
+    keys: RwLock<Vec<SigningKey>>,
     random: SystemRandom,
 }
 
 /// Why no token could be signed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyError {
+pub(crate) enum SigningKeyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(#[from] RandomnessError),
     #[error("a key of the sign-in is damaged")]
     Damaged,
 }
 
-impl Keys {
+impl SigningKeys {
     /// Reads the keys, and makes one where there is none that may sign.
-    pub(crate) fn open(store: Store, public: LocalKeys, now: u64) -> Result<Self, KeyError> {
+    pub(crate) fn open(
+        store: AuthStore,
+        public: LocalKeys,
+        now: u64,
+    ) -> Result<Self, SigningKeyError> {
         let keys = Self {
             store,
             public,
@@ -68,12 +72,17 @@ impl Keys {
     }
 
     /// A signed token of the type `typ`.
-    pub(crate) fn sign(&self, typ: &str, claims: &Value, now: u64) -> Result<String, KeyError> {
+    pub(crate) fn sign(
+        &self,
+        typ: &str,
+        claims: &Value,
+        now: u64,
+    ) -> Result<String, SigningKeyError> {
         if !self.fresh(now) {
             self.renew(now)?;
         }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let key = keys.first().ok_or(KeyError::Damaged)?;
+        let key = keys.first().ok_or(SigningKeyError::Damaged)?;
         let head = json!({"alg": "ES256", "typ": typ, "kid": key.id});
         let text = format!(
             "{}.{}",
@@ -83,7 +92,7 @@ impl Keys {
         let signature = key
             .pair
             .sign(&self.random, text.as_bytes())
-            .map_err(|_| NoRandomness)?;
+            .map_err(|_| RandomnessError)?;
         Ok(format!("{text}.{}", seal::encode(signature.as_ref())))
     }
 
@@ -103,7 +112,7 @@ impl Keys {
         keys.first().is_some_and(|key| key.may_sign(now))
     }
 
-    fn renew(&self, now: u64) -> Result<(), KeyError> {
+    fn renew(&self, now: u64) -> Result<(), SigningKeyError> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.first().is_some_and(|key| key.may_sign(now)) {
             return Ok(());
@@ -111,21 +120,21 @@ impl Keys {
         let rows = self.store.change(|rows| renewed(rows, now))?;
         let mut read = Vec::new();
         for (id, row) in rows {
-            let private = seal::decode(&row.private).ok_or(KeyError::Damaged)?;
+            let private = seal::decode(&row.private).ok_or(SigningKeyError::Damaged)?;
             let pair = EcdsaKeyPair::from_pkcs8(&ES256, &private, &self.random)
-                .map_err(|_| KeyError::Damaged)?;
+                .map_err(|_| SigningKeyError::Damaged)?;
             let made = row.made;
-            read.push(Key { id, made, pair });
+            read.push(SigningKey { id, made, pair });
         }
         self.public
             .replace(&shown(&read))
-            .map_err(|_| KeyError::Damaged)?;
+            .map_err(|_| SigningKeyError::Damaged)?;
         *keys = read;
         Ok(())
     }
 }
 
-impl Key {
+impl SigningKey {
     const fn may_sign(&self, now: u64) -> bool {
         // A key from the future is one whose clock went back; it signs on rather than piling up others.
         now < self.made.saturating_add(SIGNS_FOR)
@@ -142,19 +151,19 @@ impl Key {
     }
 }
 
-fn shown(keys: &[Key]) -> Value {
-    let shown: Vec<_> = keys.iter().filter_map(Key::public_jwk).collect();
+fn shown(keys: &[SigningKey]) -> Value {
+    let shown: Vec<_> = keys.iter().filter_map(SigningKey::public_jwk).collect();
     json!({ "keys": shown })
 }
 
 /// The rows that are still wanted, newest first, with a new one where the newest is too old to sign.
-fn renewed(rows: &Rows, now: u64) -> Result<Vec<(String, Row)>, StoreError> {
-    let mut kept: Vec<(String, Row)> = Vec::new();
+fn renewed(rows: &StoreTransaction, now: u64) -> Result<Vec<(String, SigningKeyRow)>, StoreError> {
+    let mut kept: Vec<(String, SigningKeyRow)> = Vec::new();
     for (id, value) in rows.all::<Value>(KEYS)? {
         if id == SECRET {
             continue;
         }
-        let row: Row = serde_json::from_value(value)?;
+        let row: SigningKeyRow = serde_json::from_value(value)?;
         if now >= row.made.saturating_add(SIGNS_FOR + SHOWN_FOR) {
             rows.remove(KEYS, &id)?;
         } else {
@@ -166,10 +175,10 @@ fn renewed(rows: &Rows, now: u64) -> Result<Vec<(String, Row)>, StoreError> {
         .first()
         .is_some_and(|(_, row)| now < row.made.saturating_add(SIGNS_FOR));
     if !signs {
-        let pair =
-            EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new()).map_err(|_| NoRandomness)?;
+        let pair = EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new())
+            .map_err(|_| RandomnessError)?;
         let id = seal::encode(&seal::random::<9>()?);
-        let row = Row {
+        let row = SigningKeyRow {
             made: now,
             private: seal::encode(pair.as_ref()),
         };
@@ -183,7 +192,7 @@ fn renewed(rows: &Rows, now: u64) -> Result<Vec<(String, Row)>, StoreError> {
 }
 
 /// The secret behind every seal, made once.
-pub(crate) fn secret(store: &Store) -> Result<Vec<u8>, KeyError> {
+pub(crate) fn secret(store: &AuthStore) -> Result<Vec<u8>, SigningKeyError> {
     let text = store.change(|rows| {
         if let Some(text) = rows.get::<String>(KEYS, SECRET)? {
             return Ok(text);
@@ -192,7 +201,7 @@ pub(crate) fn secret(store: &Store) -> Result<Vec<u8>, KeyError> {
         rows.put(KEYS, SECRET, &text)?;
         Ok(text)
     })?;
-    seal::decode(&text).ok_or(KeyError::Damaged)
+    seal::decode(&text).ok_or(SigningKeyError::Damaged)
 }
 
 #[cfg(test)]
@@ -201,8 +210,8 @@ mod tests {
 
     use super::*;
 
-    fn open(store: Store, now: u64) -> Result<Keys, KeyError> {
-        Keys::open(store, LocalKeys::default(), now)
+    fn open(store: AuthStore, now: u64) -> Result<SigningKeys, SigningKeyError> {
+        SigningKeys::open(store, LocalKeys::default(), now)
     }
 
     fn verify(jwks: &Value, token: &str) -> bool {
@@ -223,7 +232,7 @@ mod tests {
     #[test]
     fn tokens_hold_across_a_restart_and_a_rotation() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         let secret_before = secret(&store).unwrap();
         let keys = open(store.clone(), 1000).unwrap();
         let old = keys.sign("at+jwt", &json!({"sub": "anna"}), 1000).unwrap();
@@ -245,13 +254,14 @@ mod tests {
     #[test]
     fn the_newest_key_signs_to_its_last_second_and_is_shown_to_its_last() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         let keys = open(store.clone(), 1000).unwrap();
         let kid = |token: &str| {
             let head = seal::decode(token.split('.').next().unwrap()).unwrap();
             serde_json::from_slice::<Value>(&head).unwrap()["kid"].clone()
         };
-        let sign = |keys: &Keys, now: u64| kid(&keys.sign("at+jwt", &json!({}), now).unwrap());
+        let sign =
+            |keys: &SigningKeys, now: u64| kid(&keys.sign("at+jwt", &json!({}), now).unwrap());
         let first = sign(&keys, 1000);
         assert_eq!(sign(&keys, 1000 + SIGNS_FOR - 1), first);
         let second = sign(&keys, 1000 + SIGNS_FOR);
@@ -272,7 +282,7 @@ mod tests {
     fn every_server_has_a_secret_of_its_own() {
         let made = || {
             let dir = tempfile::tempdir().unwrap();
-            let store = Store::open(dir.path()).unwrap();
+            let store = AuthStore::open(dir.path()).unwrap();
             let first = secret(&store).unwrap();
             assert_eq!(secret(&store).unwrap(), first);
             first
@@ -284,13 +294,13 @@ mod tests {
     #[test]
     fn there_is_a_most_of_keys_and_the_oldest_go() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         let now = 100 * 86_400;
         store
             .change(|rows| {
                 for n in 0..12 {
                     let pair = EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new()).unwrap();
-                    let row = Row {
+                    let row = SigningKeyRow {
                         made: now - SIGNS_FOR - n,
                         private: seal::encode(pair.as_ref()),
                     };
@@ -314,20 +324,20 @@ mod tests {
     fn a_key_that_is_damaged_is_told() {
         for private in ["!", "AAAA"] {
             let dir = tempfile::tempdir().unwrap();
-            let store = Store::open(dir.path()).unwrap();
-            let row = Row {
+            let store = AuthStore::open(dir.path()).unwrap();
+            let row = SigningKeyRow {
                 made: 1000,
                 private: private.to_owned(),
             };
             store.change(|rows| rows.put(KEYS, "k", &row)).unwrap();
-            assert!(matches!(open(store, 1000), Err(KeyError::Damaged)));
+            assert!(matches!(open(store, 1000), Err(SigningKeyError::Damaged)));
         }
     }
 
     #[test]
     fn only_the_public_half_is_shown() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = open(Store::open(dir.path()).unwrap(), 0).unwrap();
+        let keys = open(AuthStore::open(dir.path()).unwrap(), 0).unwrap();
         let jwks = keys.jwks();
         let names: Vec<_> = jwks["keys"][0].as_object().unwrap().keys().collect();
         assert_eq!(names, ["kty", "crv", "use", "alg", "kid", "x", "y"]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::AuthorizationServer;
-use crate::http::{Page, Route};
+use crate::http::{Route, RouteResponse};
 
 /// How long clients may keep these documents.
 const KEEP: &str = "public, max-age=300";
@@ -28,7 +28,7 @@ impl AuthorizationServer {
             .iter()
             .map(|place| {
                 self.get(place, |server, _| async move {
-                    Ok(Page::json(&server.metadata()).header("cache-control", KEEP))
+                    Ok(RouteResponse::json(&server.metadata()).header("cache-control", KEEP))
                 })
             })
             .collect()
@@ -64,7 +64,7 @@ impl AuthorizationServer {
     }
 
     /// The public keys.
-    pub(super) fn jwks_response(&self) -> Page {
-        Page::json(&self.0.keys.jwks()).header("cache-control", KEEP)
+    pub(super) fn jwks_response(&self) -> RouteResponse {
+        RouteResponse::json(&self.0.keys.jwks()).header("cache-control", KEEP)
     }
 }

@@ -59,45 +59,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use super::BadAuthorities;
+pub use super::InvalidAuthorities;
 use super::challenge::{audience_urls, base_url};
-use super::{Algorithm, AuthError, Authorities, Issuer, LocalKeys, is_scope};
+use super::{AuthError, CertificateAuthorities, Issuer, LocalKeys, SignatureAlgorithm, is_scope};
 use crate::error::Failure;
-use crate::http::{Page, Route, Visit};
+use crate::http::{Route, RouteRequest, RouteResponse};
 pub use fetch::OwnHosts;
 pub use password::hash as hash_password;
 pub use password::{
-    BadPassword, MAX_BYTES as MAX_PASSWORD_BYTES, MIN_CHARS as MIN_PASSWORD_CHARS, new_password,
+    MAX_BYTES as MAX_PASSWORD_BYTES, MIN_CHARS as MIN_PASSWORD_CHARS, PasswordError, new_password,
 };
-pub use upstream::{BadUpstream, Secret, Upstream};
-pub use users::{MAX_CHARS, MAX_GROUPS, MAX_USERS, User, UserError, Users};
+pub use upstream::{ClientSecret, UpstreamError, UpstreamProvider};
+pub use users::{MAX_CHARS, MAX_GROUPS, MAX_USERS, UserAccount, UserError, UserStore};
 
-use document::Documents;
-use fetch::Fetcher;
-use grants::Grants;
-use keys::{KeyError, Keys};
+use document::ClientDocumentCache;
+use fetch::DocumentFetcher;
+use grants::GrantStore;
+use keys::{SigningKeyError, SigningKeys};
 use network::NetworkRate;
-use password::Verifier;
-use registry::Registry;
-use seal::Seal;
-use store::{Store, StoreError};
-use throttle::Throttle;
+use password::PasswordChecker;
+use registry::ClientRegistry;
+use seal::HmacSigner;
+use store::{AuthStore, StoreError};
+use throttle::LoginRateLimiter;
 
 /// The clock: seconds since 1970.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// How people prove who they are.
 #[derive(Debug, Clone)]
-pub enum Login {
+pub enum LoginMethod {
     /// With a password of [`Users`] in the same folder.
     Password,
     /// At an OpenID provider.
-    Upstream(Upstream),
+    Upstream(UpstreamProvider),
 }
 
 /// What an [`AuthorizationServer`] is made from.
 #[derive(Clone)]
-pub struct Options {
+pub struct AuthorizationServerOptions {
     /// The address at which people reach the server, which is also the name of the issuer.
     pub address: String,
     /// More addresses under which it is reached; tokens may be meant for any of them.
@@ -109,16 +109,16 @@ pub struct Options {
     /// The folder of the state. It is made if it is not there.
     pub dir: PathBuf,
     /// How people prove who they are.
-    pub login: Login,
+    pub login: LoginMethod,
     /// The authorities that vouch for the provider of [`Login::Upstream`], if not those that browsers trust.
-    pub provider_authorities: Option<Authorities>,
+    pub provider_authorities: Option<CertificateAuthorities>,
     /// Hosts of the owner's own network that may hold documents of clients.
     pub own_hosts: OwnHosts,
     /// The clock.
-    pub clock: Clock,
+    pub clock: UnixClock,
 }
 
-impl Options {
+impl AuthorizationServerOptions {
     /// Sign-in with passwords, for the scope `docs.read`.
     #[must_use]
     pub fn new(address: impl Into<String>, name: impl Into<String>, dir: impl AsRef<Path>) -> Self {
@@ -129,7 +129,7 @@ impl Options {
             name: name.into(),
             scope: "docs.read".to_owned(),
             dir: dir.as_ref().to_owned(),
-            login: Login::Password,
+            login: LoginMethod::Password,
             provider_authorities: None,
             own_hosts: OwnHosts::default(),
             clock: Arc::new(move || seconds().map_or(0, |passed| passed.as_secs())),
@@ -140,7 +140,7 @@ impl Options {
 /// Why an [`AuthorizationServer`] cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum AuthorizationServerError {
     /// The address or the scope makes no sense.
     #[error(transparent)]
     Auth(#[from] AuthError),
@@ -155,45 +155,45 @@ pub enum OpenError {
     State(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
     /// The authorities of the owner's hosts are not certificates.
     #[error(transparent)]
-    Authorities(#[from] BadAuthorities),
+    Authorities(#[from] InvalidAuthorities),
     /// The provider's settings make no sense.
     #[error(transparent)]
-    Upstream(#[from] BadUpstream),
+    Upstream(#[from] UpstreamError),
     /// The system gave no randomness.
     #[error(transparent)]
-    Password(#[from] BadPassword),
+    Password(#[from] PasswordError),
 }
 
 /// An authorization server. Clones are one.
 #[derive(Clone)]
-pub struct AuthorizationServer(Arc<Inner>);
+pub struct AuthorizationServer(Arc<AuthorizationServerInner>);
 
-struct Inner {
+struct AuthorizationServerInner {
     issuer: String,
     /// Everything that a token may be meant for.
     resources: BTreeSet<String>,
     name: String,
     scope: String,
-    clock: Clock,
-    keys: Keys,
-    seal: Seal,
-    registry: Registry,
+    clock: UnixClock,
+    keys: SigningKeys,
+    seal: HmacSigner,
+    registry: ClientRegistry,
     registrations: NetworkRate,
-    documents: Documents,
-    grants: Grants,
-    sign_in: SignIn,
+    documents: ClientDocumentCache,
+    grants: GrantStore,
+    sign_in: LoginBackend,
 }
 
 /// How people prove who they are, with what that takes.
-enum SignIn {
+enum LoginBackend {
     Password {
-        users: Users,
-        verifier: Verifier,
+        users: UserStore,
+        verifier: PasswordChecker,
         /// How often one network may try a password.
         rate: Box<NetworkRate>,
-        throttle: Throttle,
+        throttle: LoginRateLimiter,
     },
-    Upstream(upstream::Provider),
+    Upstream(upstream::OidcProvider),
 }
 
 impl AuthorizationServer {
@@ -201,7 +201,7 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// When an option makes no sense, or the folder cannot be used.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
+    pub fn open(options: AuthorizationServerOptions) -> Result<Self, AuthorizationServerError> {
         let issuer = base_url(&options.address)?;
         if !is_scope(&options.scope) {
             return Err(AuthError::Scope(options.scope).into());
@@ -211,26 +211,34 @@ impl AuthorizationServer {
             resources.extend(audience_urls(&base_url(address)?));
         }
         let dir = options.dir;
-        users::make_private(&dir).map_err(|error| OpenError::Folder(dir.clone(), error))?;
+        users::make_private(&dir)
+            .map_err(|error| AuthorizationServerError::Folder(dir.clone(), error))?;
         let sign_in = match options.login {
-            Login::Password => SignIn::Password {
-                users: Users::in_dir(&dir),
-                verifier: Verifier::new()?,
+            LoginMethod::Password => LoginBackend::Password {
+                users: UserStore::in_dir(&dir),
+                verifier: PasswordChecker::new()?,
                 rate: Box::new(NetworkRate::new(&network::SIGN_INS)),
-                throttle: Throttle::default(),
+                throttle: LoginRateLimiter::default(),
             },
-            Login::Upstream(upstream) => {
+            LoginMethod::Upstream(upstream) => {
                 let trusted = options.provider_authorities;
-                SignIn::Upstream(upstream::Provider::new(upstream, trusted)?)
+                LoginBackend::Upstream(upstream::OidcProvider::new(upstream, trusted)?)
             }
         };
-        let fetcher = Fetcher::new(options.own_hosts)?;
-        let state = State::open(&dir, (options.clock)()).map_err(|error| match error {
-            KeyError::Store(StoreError::Taken) => OpenError::Taken(dir.clone()),
-            KeyError::Store(StoreError::Open(error)) => OpenError::Folder(dir.clone(), error),
-            other => OpenError::State(dir.clone(), Box::new(other)),
-        })?;
-        Ok(Self(Arc::new(Inner {
+        let fetcher = DocumentFetcher::new(options.own_hosts)?;
+        let state =
+            AuthorizationServerState::open(&dir, (options.clock)()).map_err(
+                |error| match error {
+                    SigningKeyError::Store(StoreError::Taken) => {
+                        AuthorizationServerError::Taken(dir.clone())
+                    }
+                    SigningKeyError::Store(StoreError::Open(error)) => {
+                        AuthorizationServerError::Folder(dir.clone(), error)
+                    }
+                    other => AuthorizationServerError::State(dir.clone(), Box::new(other)),
+                },
+            )?;
+        Ok(Self(Arc::new(AuthorizationServerInner {
             issuer,
             resources,
             name: options.name,
@@ -240,7 +248,7 @@ impl AuthorizationServer {
             seal: state.seal,
             registry: state.registry,
             registrations: NetworkRate::new(&network::REGISTRATIONS),
-            documents: Documents::new(fetcher),
+            documents: ClientDocumentCache::new(fetcher),
             grants: state.grants,
             sign_in,
         })))
@@ -251,7 +259,7 @@ impl AuthorizationServer {
     pub fn issuer(&self) -> Issuer {
         let server = self.clone();
         Issuer::local(self.0.issuer.clone(), self.0.keys.public().clone())
-            .algorithms([Algorithm::Es256])
+            .algorithms([SignatureAlgorithm::Es256])
             .reject_if(move |caller| {
                 let live = |id: &String| server.0.grants.is_live(id, server.now());
                 !caller.claim("sid").first().is_some_and(live)
@@ -274,7 +282,7 @@ impl AuthorizationServer {
             self.get("/userinfo", Self::userinfo),
             self.post("/userinfo", Self::userinfo),
         ]);
-        if matches!(self.0.sign_in, SignIn::Upstream(_)) {
+        if matches!(self.0.sign_in, LoginBackend::Upstream(_)) {
             routes.push(self.get("/callback", Self::handle_callback));
         }
         routes
@@ -282,8 +290,8 @@ impl AuthorizationServer {
 
     fn get<F, R>(&self, path: &str, handler: F) -> Route
     where
-        F: Fn(Self, Visit) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+        F: Fn(Self, RouteRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         let server = self.clone();
         Route::get(path, move |visit| handler(server.clone(), visit))
@@ -293,8 +301,8 @@ impl AuthorizationServer {
 
     fn post<F, R>(&self, path: &str, handler: F) -> Route
     where
-        F: Fn(Self, Visit) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+        F: Fn(Self, RouteRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         let server = self.clone();
         Route::post(path, move |visit| handler(server.clone(), visit))
@@ -317,21 +325,21 @@ impl AuthorizationServer {
 }
 
 /// What is read from the folder.
-struct State {
-    registry: Registry,
-    keys: Keys,
-    seal: Seal,
-    grants: Grants,
+struct AuthorizationServerState {
+    registry: ClientRegistry,
+    keys: SigningKeys,
+    seal: HmacSigner,
+    grants: GrantStore,
 }
 
-impl State {
-    fn open(dir: &Path, now: u64) -> Result<Self, KeyError> {
-        let store = Store::open(dir)?;
+impl AuthorizationServerState {
+    fn open(dir: &Path, now: u64) -> Result<Self, SigningKeyError> {
+        let store = AuthStore::open(dir)?;
         Ok(Self {
-            keys: Keys::open(store.clone(), LocalKeys::default(), now)?,
-            seal: Seal::new(&keys::secret(&store)?),
-            grants: Grants::open(store.clone(), now)?,
-            registry: Registry::open(dir, store)?,
+            keys: SigningKeys::open(store.clone(), LocalKeys::default(), now)?,
+            seal: HmacSigner::new(&keys::secret(&store)?),
+            grants: GrantStore::open(store.clone(), now)?,
+            registry: ClientRegistry::open(dir, store)?,
         })
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::rate_limit::RateLimiter;
 use crate::auth::web::is_public;
-use crate::http::Visit;
+use crate::http::RouteRequest;
 
 /// Networks that are told apart; more of them share.
 const SLOTS: usize = 16_384;
@@ -122,7 +122,7 @@ impl NetworkRate {
     }
 
     /// Takes one request, or says how long to wait.
-    pub(crate) fn take(&self, visit: &Visit, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(&self, visit: &RouteRequest, now: Instant) -> Result<(), Duration> {
         // Some proxies append to the line that came, others add one of their own behind it.
         let forwarded = visit.last_header("x-forwarded-for");
         self.take_from(visit.peer(), forwarded, now)

@@ -9,16 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::client::Client;
+use super::client::OAuthClient;
 use super::redirect;
-use crate::http::Page;
+use crate::http::RouteResponse;
 
 const STYLE: &str = include_str!("page.css");
 
 /// What the page asks, and of whom.
-pub(crate) struct Asking<'a> {
+pub(crate) struct ConsentPage<'a> {
     pub(crate) server: &'a str,
-    pub(crate) client: &'a Client,
+    pub(crate) client: &'a OAuthClient,
     pub(crate) redirect: &'a str,
     pub(crate) sees_email: bool,
     /// The request, and the seal under it.
@@ -28,12 +28,12 @@ pub(crate) struct Asking<'a> {
     pub(crate) hint: Option<&'a str>,
     /// The provider where people sign in; without one they type a password here.
     pub(crate) at: Option<&'a str>,
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<SignInError>,
 }
 
 /// Why somebody is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SignInError {
     Wrong,
     /// Too many guesses at one name.
     TooOften(Duration),
@@ -42,7 +42,7 @@ pub(crate) enum Trouble {
     Busy,
 }
 
-impl Trouble {
+impl SignInError {
     fn text(self) -> String {
         match self {
             Self::Wrong => "That name and password do not go together.".to_owned(),
@@ -60,7 +60,7 @@ impl Trouble {
 }
 
 /// The page that asks.
-pub(crate) fn consent_page(asking: &Asking<'_>) -> Page {
+pub(crate) fn consent_page(asking: &ConsentPage<'_>) -> RouteResponse {
     let host = redirect::display_target(asking.redirect);
     let client = client_label(asking.client, &host);
     let (name, server) = (escape(&client), escape(asking.server));
@@ -99,16 +99,16 @@ pub(crate) fn consent_page(asking: &Asking<'_>) -> Page {
     let page = page(&format!("Sign in to {}", asking.server), &main, "");
     match asking.trouble {
         None => page,
-        Some(Trouble::Wrong) => page.status(403),
-        Some(Trouble::Busy) => page.status(503).header("retry-after", "10"),
-        Some(Trouble::TooOften(wait) | Trouble::NetworkTooOften(wait)) => page
+        Some(SignInError::Wrong) => page.status(403),
+        Some(SignInError::Busy) => page.status(503).header("retry-after", "10"),
+        Some(SignInError::TooOften(wait) | SignInError::NetworkTooOften(wait)) => page
             .status(429)
             .header("retry-after", wait.as_secs().max(1).to_string()),
     }
 }
 
 /// What a client is called: its name, or where its answers go when it has none.
-fn client_label(client: &Client, host: &str) -> String {
+fn client_label(client: &OAuthClient, host: &str) -> String {
     if client.name.is_empty() {
         format!("an app at {host}")
     } else {
@@ -116,7 +116,7 @@ fn client_label(client: &Client, host: &str) -> String {
     }
 }
 
-fn form(asking: &Asking<'_>) -> String {
+fn form(asking: &ConsentPage<'_>) -> String {
     let mut form = format!(
         "<form method=\"post\" action=\"authorize\">\n<input type=\"hidden\" name=\"request\" value=\"{}\">\n\
          <input type=\"hidden\" name=\"token\" value=\"{}\">\n",
@@ -151,7 +151,7 @@ fn form(asking: &Asking<'_>) -> String {
 }
 
 /// A page that sends the browser on to the client, by itself or by hand.
-pub(crate) fn redirect_page(to: &str) -> Page {
+pub(crate) fn redirect_page(to: &str) -> RouteResponse {
     let to = escape(to);
     let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
     let main = format!(
@@ -161,7 +161,7 @@ pub(crate) fn redirect_page(to: &str) -> Page {
 }
 
 /// A page about something that the person or the app has to mend.
-pub(crate) fn error_page(why: &str) -> Page {
+pub(crate) fn error_page(why: &str) -> RouteResponse {
     let mut text = why.to_owned();
     if let Some(first) = text.get(..1) {
         let first = first.to_uppercase();
@@ -173,7 +173,7 @@ pub(crate) fn error_page(why: &str) -> Page {
 
 /// A page about a request that failed before anybody saw it. Clients register themselves, so a redirect here would let
 /// anybody send the visitors of this address anywhere; who knows where the link leads may follow it.
-pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> Page {
+pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> RouteResponse {
     let to = escape(to);
     let main = format!(
         "<h1>This cannot go on</h1>\n<p>The app asked for something that this server does not do: {} ({}).</p>\n\
@@ -186,13 +186,13 @@ pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> Page {
 }
 
 /// Sends the browser elsewhere, where no form stands before it.
-pub(crate) fn redirect(to: &str) -> Page {
-    Page::new(302, "text/plain; charset=utf-8", "")
+pub(crate) fn redirect(to: &str) -> RouteResponse {
+    RouteResponse::new(302, "text/plain; charset=utf-8", "")
         .header("location", to)
         .header("cache-control", "no-store")
 }
 
-fn page(title: &str, main: &str, head: &str) -> Page {
+fn page(title: &str, main: &str, head: &str) -> RouteResponse {
     let body = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -201,7 +201,7 @@ fn page(title: &str, main: &str, head: &str) -> Page {
         escape(title)
     );
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    Page::html(body)
+    RouteResponse::html(body)
         .header("cache-control", "no-store")
         .header("x-frame-options", "DENY")
         // With less than this the browser would not say that a form comes from here.

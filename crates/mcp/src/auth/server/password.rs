@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A password that is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadPassword {
+pub enum PasswordError {
     /// It can be guessed.
     #[error("the password has fewer than {MIN_CHARS} characters")]
     Short,
@@ -39,17 +39,17 @@ pub enum BadPassword {
 ///
 /// # Errors
 /// When it is too short or too long.
-pub fn hash(password: &str) -> Result<String, BadPassword> {
+pub fn hash(password: &str) -> Result<String, PasswordError> {
     if password.chars().count() < MIN_CHARS {
-        return Err(BadPassword::Short);
+        return Err(PasswordError::Short);
     }
     if password.len() > MAX_BYTES {
-        return Err(BadPassword::Long);
+        return Err(PasswordError::Long);
     }
     let hashed = argon2().and_then(|argon2| argon2.hash_password(password.as_bytes()).ok());
     hashed
         .map(|hash| hash.to_string())
-        .ok_or(BadPassword::Failed)
+        .ok_or(PasswordError::Failed)
 }
 
 /// Letters and digits that nobody takes for each other.
@@ -59,8 +59,8 @@ const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 ///
 /// # Errors
 /// When the system gives no randomness.
-pub fn new_password() -> Result<String, BadPassword> {
-    let random = super::seal::random::<20>().map_err(|_| BadPassword::Failed)?;
+pub fn new_password() -> Result<String, PasswordError> {
+    let random = super::seal::random::<20>().map_err(|_| PasswordError::Failed)?;
     let mut password = String::new();
     for (at, byte) in random.iter().enumerate() {
         if at > 0 && at % 5 == 0 {
@@ -87,7 +87,7 @@ fn verify(password: &str, hash: &str) -> bool {
 
 /// Nobody's turn came in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Busy;
+pub(crate) struct PasswordCheckBusy;
 
 /// Who waits for their password to be hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,16 +98,16 @@ pub(crate) enum HashLane {
 }
 
 /// Says whether passwords are right, a few at a time.
-pub(crate) struct Verifier {
+pub(crate) struct PasswordChecker {
     turns: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     /// The hash of a password that nobody has, so that an unknown name takes as long as a wrong password.
     nobody: String,
 }
 
-impl Verifier {
-    pub(crate) fn new() -> Result<Self, BadPassword> {
-        let unknown = super::seal::secret().map_err(|_| BadPassword::Failed)?;
+impl PasswordChecker {
+    pub(crate) fn new() -> Result<Self, PasswordError> {
+        let unknown = super::seal::secret().map_err(|_| PasswordError::Failed)?;
         Ok(Self {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             reserved: Arc::new(Semaphore::new(RESERVED)),
@@ -121,7 +121,7 @@ impl Verifier {
         password: &str,
         hash: Option<&str>,
         lane: HashLane,
-    ) -> Result<bool, Busy> {
+    ) -> Result<bool, PasswordCheckBusy> {
         if password.len() > MAX_BYTES {
             return Ok(false);
         }
@@ -133,10 +133,10 @@ impl Verifier {
             let _turn = turn;
             verify(&password, &hash)
         });
-        Ok(checked.await.map_err(|_| Busy)? && known)
+        Ok(checked.await.map_err(|_| PasswordCheckBusy)? && known)
     }
 
-    async fn turn(&self, lane: HashLane) -> Result<OwnedSemaphorePermit, Busy> {
+    async fn turn(&self, lane: HashLane) -> Result<OwnedSemaphorePermit, PasswordCheckBusy> {
         let anybodys = self.turns.clone().acquire_owned();
         let turn = async {
             match lane {
@@ -148,7 +148,8 @@ impl Verifier {
             }
         };
         let turn = tokio::time::timeout(PATIENCE, turn).await;
-        turn.map_err(|_| Busy)?.map_err(|_| Busy)
+        turn.map_err(|_| PasswordCheckBusy)?
+            .map_err(|_| PasswordCheckBusy)
     }
 
     /// Takes every turn of the browsers that nobody knows, for as long as this is kept.
@@ -165,10 +166,10 @@ mod tests {
 
     #[test]
     fn passwords_have_bounds_and_salt() {
-        assert_eq!(hash("ninechars"), Err(BadPassword::Short));
+        assert_eq!(hash("ninechars"), Err(PasswordError::Short));
         assert!(hash(&"ä".repeat(MIN_CHARS)).is_ok());
-        assert_eq!(hash(&"ä".repeat(MIN_CHARS - 1)), Err(BadPassword::Short));
-        assert_eq!(hash(&"a".repeat(MAX_BYTES + 1)), Err(BadPassword::Long));
+        assert_eq!(hash(&"ä".repeat(MIN_CHARS - 1)), Err(PasswordError::Short));
+        assert_eq!(hash(&"a".repeat(MAX_BYTES + 1)), Err(PasswordError::Long));
         let longest = "a".repeat(MAX_BYTES);
         let (one, two) = (hash(&longest).unwrap(), hash(&longest).unwrap());
         assert_ne!(one, two);
@@ -193,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_password_counts_and_a_longer_one_is_not_even_hashed() {
-        let verifier = Verifier::new().unwrap();
+        let verifier = PasswordChecker::new().unwrap();
         let longest = "a".repeat(MAX_BYTES);
         let kept = hash(&longest).unwrap();
         let check = async |password: &str| {
@@ -204,12 +205,12 @@ mod tests {
         verifier.turns.close();
         let over = "a".repeat(MAX_BYTES + 1);
         assert_eq!(check(&over).await, Ok(false));
-        assert_eq!(check(&longest).await, Err(Busy));
+        assert_eq!(check(&longest).await, Err(PasswordCheckBusy));
     }
 
     #[tokio::test]
     async fn only_the_right_password_of_somebody_is_right() {
-        let verifier = Verifier::new().unwrap();
+        let verifier = PasswordChecker::new().unwrap();
         let kept = hash("harbour lights").unwrap();
         for (password, hash, expected) in [
             ("harbour lights", Some(kept.as_str()), true),
@@ -227,15 +228,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_too_long_is_told_so() {
-        let verifier = Verifier::new().unwrap();
+        let verifier = PasswordChecker::new().unwrap();
         let _all = verifier.take_all_turns().await;
         let checked = verifier.check("harbour lights", None, HashLane::Anybody);
-        assert_eq!(checked.await, Err(Busy));
+        assert_eq!(checked.await, Err(PasswordCheckBusy));
     }
 
     #[tokio::test]
     async fn a_known_browser_has_its_turn_while_all_others_are_taken() {
-        let verifier = Verifier::new().unwrap();
+        let verifier = PasswordChecker::new().unwrap();
         let kept = hash("harbour lights").unwrap();
         let check = || verifier.check("harbour lights", Some(&kept), HashLane::KnownBrowser);
         let all = verifier.take_all_turns().await;
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(check().await, Ok(true));
         let _all = verifier.take_all_turns().await;
         tokio::time::pause();
-        assert_eq!(check().await, Err(Busy));
+        assert_eq!(check().await, Err(PasswordCheckBusy));
         drop(reserved);
     }
 }

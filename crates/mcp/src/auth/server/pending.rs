@@ -16,9 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-use super::client::Client;
+use super::client::OAuthClient;
 use super::seal;
-use super::store::{NEWCOMERS, Rows, SEEN_BY_TIME, Store, StoreError, TimeIndex, UNSEEN_BY_TIME};
+use super::store::{
+    AuthStore, NEWCOMERS, SEEN_BY_TIME, StoreError, StoreTransaction, TimeIndex, UNSEEN_BY_TIME,
+};
 
 /// How long a client is kept that nobody authorized, in seconds: a day.
 pub(crate) const PENDING_FOR: u64 = 86_400;
@@ -36,14 +38,14 @@ const LEAVE_AT_ONCE: usize = 2;
 /// A client on the disk.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ClientRow {
-    pub(crate) client: Client,
+    pub(crate) client: OAuthClient,
     pub(crate) made: u64,
     pub(crate) ends: u64,
 }
 
 /// Why a client was not registered.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RegisterError {
+pub(crate) enum RegistrationError {
     /// Too many wait for the disk.
     #[error("too many registrations wait")]
     Busy,
@@ -51,15 +53,15 @@ pub(crate) enum RegisterError {
     Store(#[from] StoreError),
 }
 
-struct Queued {
+struct QueuedRegistration {
     row: ClientRow,
-    done: oneshot::Sender<Client>,
+    done: oneshot::Sender<OAuthClient>,
 }
 
 /// Clients that nobody authorized yet.
 pub(crate) struct PendingClients {
-    store: Store,
-    queue: Arc<Mutex<Vec<Queued>>>,
+    store: AuthStore,
+    queue: Arc<Mutex<Vec<QueuedRegistration>>>,
     /// When the clients registered that somebody came with since the last commit, and their ids. It only matters when
     /// the next one registers, so it is written then and no visit waits for the disk. A restart in between forgets it.
     /// Only clients on the disk come in here, so there are never more.
@@ -73,7 +75,7 @@ pub(crate) struct PendingClients {
 impl PendingClients {
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            store: Store::open_registrations(dir)?,
+            store: AuthStore::open_registrations(dir)?,
             queue: Arc::default(),
             seen: Arc::default(),
             turn: AsyncMutex::default(),
@@ -93,10 +95,14 @@ impl PendingClients {
     }
 
     /// Keeps a client under a new id. It is on the disk when this returns.
-    pub(crate) async fn add(&self, client: Client, now: u64) -> Result<Client, RegisterError> {
+    pub(crate) async fn add(
+        &self,
+        client: OAuthClient,
+        now: u64,
+    ) -> Result<OAuthClient, RegistrationError> {
         let id = seal::encode(&seal::random::<16>().map_err(StoreError::from)?);
         let row = ClientRow {
-            client: Client { id, ..client },
+            client: OAuthClient { id, ..client },
             made: now,
             ends: now.saturating_add(PENDING_FOR),
         };
@@ -104,9 +110,9 @@ impl PendingClients {
         {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             if queue.len() >= MAX_QUEUED {
-                return Err(RegisterError::Busy);
+                return Err(RegistrationError::Busy);
             }
-            queue.push(Queued { row, done });
+            queue.push(QueuedRegistration { row, done });
         }
         let _turn = self.turn.lock().await;
         if let Ok(client) = answer.try_recv() {
@@ -138,7 +144,7 @@ impl PendingClients {
                 }
                 Ok(())
             })?;
-            for Queued { row, done } in batch {
+            for QueuedRegistration { row, done } in batch {
                 // Whoever has gone does not need the answer.
                 let _ = done.send(row.client);
             }
@@ -148,7 +154,7 @@ impl PendingClients {
     }
 
     /// The client of an id that somebody came with: a browser at `/authorize`, or the client at `/token`.
-    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<Client>, StoreError> {
+    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
         let row: Option<ClientRow> = self.store.get(NEWCOMERS, id).await?;
         let Some(row) = row.filter(|row| now < row.ends) else {
             return Ok(None);
@@ -168,7 +174,7 @@ impl PendingClients {
 }
 
 /// Moves a client to those that somebody came with, unless it is there already or has left.
-fn mark_seen(rows: &Rows, made: u64, id: &str) -> Result<(), StoreError> {
+fn mark_seen(rows: &StoreTransaction, made: u64, id: &str) -> Result<(), StoreError> {
     if rows.remove_index_entry(UNSEEN_BY_TIME, made, id)? {
         rows.insert_index_entry(SEEN_BY_TIME, made, id)?;
     }
@@ -176,7 +182,7 @@ fn mark_seen(rows: &Rows, made: u64, id: &str) -> Result<(), StoreError> {
 }
 
 /// Writes a client; others leave where their day is over or there is no more room.
-fn insert(rows: &Rows, row: &ClientRow, now: u64) -> Result<(), StoreError> {
+fn insert(rows: &StoreTransaction, row: &ClientRow, now: u64) -> Result<(), StoreError> {
     for _ in 0..LEAVE_AT_ONCE {
         let Some((index, made, id)) = next_to_leave(rows, now)? else {
             break;
@@ -190,7 +196,10 @@ fn insert(rows: &Rows, row: &ClientRow, now: u64) -> Result<(), StoreError> {
 
 /// The client that leaves next: one whose day is over, or where there is no more room the oldest that nobody came with,
 /// or the oldest of the others where the unseen have no more than their share.
-fn next_to_leave(rows: &Rows, now: u64) -> Result<Option<(TimeIndex, u64, String)>, StoreError> {
+fn next_to_leave(
+    rows: &StoreTransaction,
+    now: u64,
+) -> Result<Option<(TimeIndex, u64, String)>, StoreError> {
     let full = rows.count(NEWCOMERS)? >= MAX_PENDING;
     let unseen_first = rows.count_entries(UNSEEN_BY_TIME)? > UNSEEN_SHARE;
     let order = if unseen_first {
@@ -216,8 +225,8 @@ mod tests {
 
     use super::*;
 
-    fn client() -> Client {
-        Client {
+    fn client() -> OAuthClient {
+        OAuthClient {
             id: String::new(),
             name: "Chart room".to_owned(),
             redirects: vec!["https://app.example/cb".to_owned()],
@@ -228,7 +237,7 @@ mod tests {
     fn row(n: usize, made: u64) -> ClientRow {
         let id = format!("{n:022}");
         ClientRow {
-            client: Client { id, ..client() },
+            client: OAuthClient { id, ..client() },
             made,
             ends: made + PENDING_FOR,
         }
@@ -246,7 +255,7 @@ mod tests {
     }
 
     fn count(pending: &PendingClients) -> usize {
-        let count = |rows: &Rows| rows.count(NEWCOMERS);
+        let count = |rows: &StoreTransaction| rows.count(NEWCOMERS);
         pending.store.change(count).unwrap()
     }
 
@@ -268,7 +277,7 @@ mod tests {
 
     /// Whether clients are on the disk, without coming with them.
     fn there(pending: &PendingClients, n: usize) -> bool {
-        let row = |rows: &Rows| rows.get::<ClientRow>(NEWCOMERS, &format!("{n:022}"));
+        let row = |rows: &StoreTransaction| rows.get::<ClientRow>(NEWCOMERS, &format!("{n:022}"));
         pending.store.change(row).unwrap().is_some()
     }
 
@@ -313,7 +322,7 @@ mod tests {
         fill(&pending, others);
         assert_eq!(count(&pending), MAX_PENDING);
         let known = |id: &str| {
-            let row = |rows: &Rows| rows.get::<ClientRow>(NEWCOMERS, id);
+            let row = |rows: &StoreTransaction| rows.get::<ClientRow>(NEWCOMERS, id);
             pending.store.change(row).unwrap().is_some()
         };
         assert!(known(&late.id), "those whose pages are open left instead");
@@ -370,10 +379,14 @@ mod tests {
         for n in 0..MAX_QUEUED {
             let (done, _) = oneshot::channel();
             let row = row(n, 1_000);
-            pending.queue.lock().unwrap().push(Queued { row, done });
+            pending
+                .queue
+                .lock()
+                .unwrap()
+                .push(QueuedRegistration { row, done });
         }
         let refused = pending.add(client(), 1_000).await;
-        assert!(matches!(refused, Err(RegisterError::Busy)));
+        assert!(matches!(refused, Err(RegistrationError::Busy)));
         pending.queue.lock().unwrap().pop();
         assert!(pending.add(client(), 1_000).await.is_ok());
         assert_eq!(count(&pending), MAX_QUEUED);

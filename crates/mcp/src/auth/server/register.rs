@@ -6,11 +6,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::AuthorizationServer;
-use super::client::Metadata;
-use super::pending::RegisterError;
-use super::token::{Refusal, Stop, endpoint_response, no_store};
+use super::client::ClientMetadata;
+use super::pending::RegistrationError;
+use super::token::{EndpointError, OAuthError, endpoint_response, no_store};
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 /// The most bytes of what a client says.
 pub(crate) const MAX_BYTES: usize = 16 * 1024;
@@ -19,12 +19,12 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 
 impl AuthorizationServer {
     /// `POST /register`.
-    pub(super) async fn register(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn register(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
         endpoint_response(self.try_register(&visit).await)
     }
 
-    async fn try_register(&self, visit: &Visit) -> Result<Page, Stop> {
-        let bad = |why: &str| Refusal::new("invalid_client_metadata", why);
+    async fn try_register(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
+        let bad = |why: &str| OAuthError::new("invalid_client_metadata", why);
         let kind = visit.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
@@ -38,10 +38,10 @@ impl AuthorizationServer {
         // Before anything is parsed: a flood costs a look at a clock.
         if let Err(wait) = self.0.registrations.take(visit, Instant::now()) {
             let why = "too many clients register from this network; try again later";
-            let refusal = Refusal::new("temporarily_unavailable", why).status(429);
+            let refusal = OAuthError::new("temporarily_unavailable", why).status(429);
             return Err(refusal.retry_after(wait).into());
         }
-        let metadata: Metadata = serde_json::from_slice(visit.body())
+        let metadata: ClientMetadata = serde_json::from_slice(visit.body())
             .map_err(|_| bad("the metadata is not a JSON object of texts and lists"))?;
         // Whatever way to prove itself a client prefers, it is told the one there is.
         let client = metadata.into_client("").map_err(|error| {
@@ -50,17 +50,17 @@ impl AuthorizationServer {
             } else {
                 "invalid_client_metadata"
             };
-            Refusal::new(kind, format!("the client {}", error.0))
+            OAuthError::new(kind, format!("the client {}", error.0))
         })?;
         let now = self.now();
         let client = match self.0.registry.add(client, now).await {
             Ok(client) => client,
-            Err(RegisterError::Busy) => {
+            Err(RegistrationError::Busy) => {
                 let why = "too many clients register at once; try again in a second";
-                let refusal = Refusal::new("temporarily_unavailable", why).status(503);
+                let refusal = OAuthError::new("temporarily_unavailable", why).status(503);
                 return Err(refusal.retry_after(BUSY_FOR).into());
             }
-            Err(RegisterError::Store(error)) => return Err(error.into()),
+            Err(RegistrationError::Store(error)) => return Err(error.into()),
         };
         let grants: &[&str] = if client.refreshes {
             &["authorization_code", "refresh_token"]
@@ -68,7 +68,7 @@ impl AuthorizationServer {
             &["authorization_code"]
         };
         Ok(no_store(
-            Page::json(&json!({
+            RouteResponse::json(&json!({
                 "client_id": client.id,
                 "client_id_issued_at": now,
                 "client_name": client.name,

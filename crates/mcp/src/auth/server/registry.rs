@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::client::Client;
-use super::pending::{ClientRow, PendingClients, RegisterError};
-use super::store::{CLIENTS, CLIENTS_BY_END, NEWCOMERS, Rows, Store, StoreError};
+use super::client::OAuthClient;
+use super::pending::{ClientRow, PendingClients, RegistrationError};
+use super::store::{AuthStore, CLIENTS, CLIENTS_BY_END, NEWCOMERS, StoreError, StoreTransaction};
 
 /// Clients that somebody authorized. There are no more grants than this, so one of them always has none.
 pub(crate) const MAX_KEPT: usize = 20_000;
@@ -18,11 +18,11 @@ const OUTLIVES: u64 = 30 * 86_400;
 pub(crate) struct KnownClient {
     pub(crate) id: String,
     /// What it registered with, if it did.
-    pub(crate) registered: Option<Client>,
+    pub(crate) registered: Option<OAuthClient>,
 }
 
-impl From<&Client> for KnownClient {
-    fn from(client: &Client) -> Self {
+impl From<&OAuthClient> for KnownClient {
+    fn from(client: &OAuthClient) -> Self {
         Self {
             id: client.id.clone(),
             registered: (!client.has_document()).then(|| client.clone()),
@@ -31,14 +31,14 @@ impl From<&Client> for KnownClient {
 }
 
 /// Clients that registered themselves.
-pub(crate) struct Registry {
-    store: Store,
+pub(crate) struct ClientRegistry {
+    store: AuthStore,
     pending: PendingClients,
 }
 
-impl Registry {
+impl ClientRegistry {
     /// Opens the registrations in `dir`, beside the store of what people allowed.
-    pub(crate) fn open(dir: &Path, store: Store) -> Result<Self, StoreError> {
+    pub(crate) fn open(dir: &Path, store: AuthStore) -> Result<Self, StoreError> {
         let pending = PendingClients::open(dir)?;
         // Older versions kept these in the store. They are written here before they go there, so that a crash
         // between the two loses none.
@@ -51,12 +51,16 @@ impl Registry {
     }
 
     /// Keeps a client under a new id.
-    pub(crate) async fn add(&self, client: Client, now: u64) -> Result<Client, RegisterError> {
+    pub(crate) async fn add(
+        &self,
+        client: OAuthClient,
+        now: u64,
+    ) -> Result<OAuthClient, RegistrationError> {
         self.pending.add(client, now).await
     }
 
     /// The client of an id.
-    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<Client>, StoreError> {
+    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
         // Our ids are this long; anything else is not looked for.
         if id.len() != 22 {
             return Ok(None);
@@ -78,7 +82,7 @@ impl Registry {
 /// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.
 /// Where there are too many, those leave that end first, and none that is `in_use`.
 pub(crate) fn retain_client(
-    rows: &Rows,
+    rows: &StoreTransaction,
     client: &KnownClient,
     ends: u64,
     in_use: impl FnOnce() -> HashSet<String>,
@@ -113,7 +117,7 @@ pub(crate) fn retain_client(
 }
 
 /// Drops every client whose time is over and makes the index anew, which older versions did not keep.
-pub(crate) fn sweep(rows: &Rows, now: u64) -> Result<(), StoreError> {
+pub(crate) fn sweep(rows: &StoreTransaction, now: u64) -> Result<(), StoreError> {
     rows.clear(CLIENTS_BY_END)?;
     for (id, row) in rows.all::<ClientRow>(CLIENTS)? {
         if now < row.ends {
@@ -130,8 +134,8 @@ mod tests {
     use super::super::pending::PENDING_FOR;
     use super::*;
 
-    fn client(id: &str) -> Client {
-        Client {
+    fn client(id: &str) -> OAuthClient {
+        OAuthClient {
             id: id.to_owned(),
             name: "Chart room".to_owned(),
             redirects: vec!["https://app.example/cb".to_owned()],
@@ -148,7 +152,7 @@ mod tests {
         ClientRow { client, made, ends }
     }
 
-    fn there(store: &Store, id: &str) -> bool {
+    fn there(store: &AuthStore, id: &str) -> bool {
         let there = store.change(|rows| rows.get::<ClientRow>(CLIENTS, id));
         there.unwrap().is_some()
     }
@@ -156,7 +160,7 @@ mod tests {
     #[tokio::test]
     async fn of_the_authorized_the_first_to_end_makes_room_and_never_one_in_use() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         // The first to end is not the first by name.
         let most = MAX_KEPT as u64;
         store
@@ -183,7 +187,7 @@ mod tests {
         // The next to end has a grant that lives, so the one after it leaves.
         keep_one("newer", 1_000, HashSet::from([id(3)]));
         assert!(there(&store, &id(3)) && !there(&store, &id(4)));
-        let count = |rows: &Rows| rows.count(CLIENTS);
+        let count = |rows: &StoreTransaction| rows.count(CLIENTS);
         assert_eq!(store.change(count).unwrap(), MAX_KEPT);
         // A client that did not register is not kept.
         keep_one("https://app.example/client.json", 9_000_000, nobody());
@@ -195,8 +199,8 @@ mod tests {
     #[tokio::test]
     async fn who_is_authorized_outlives_the_grant_by_a_month() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let registry = Registry::open(dir.path(), store.clone()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
+        let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();
         let unused = registry.add(client(""), 1_000).await.unwrap();
         let used = registry.add(client(""), 1_000).await.unwrap();
         let kept = KnownClient::from(&used);
@@ -217,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn clients_of_an_older_store_are_taken_over_once() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         let (new, old) = ("n".repeat(22), "o".repeat(22));
         store
             .change(|rows| {
@@ -227,7 +231,7 @@ mod tests {
             .unwrap();
         for _ in 0..2 {
             store.change(|rows| sweep(rows, 1_000)).unwrap();
-            let registry = Registry::open(dir.path(), store.clone()).unwrap();
+            let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();
             let found = async |id: &str, now: u64| registry.find(id, now).await.unwrap();
             assert_eq!(found(&new, 1_001).await, Some(client(&new)));
             assert_eq!(found(&new, 1_000 + PENDING_FOR).await, None);

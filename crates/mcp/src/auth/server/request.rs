@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::AuthorizationServer;
-use super::client::{Client, is_document_url};
+use super::client::{OAuthClient, is_document_url};
 use super::document::DocumentError;
-use super::form::{BadForm, Form};
+use super::form::{FormError, FormParams};
 use super::seal;
 use crate::auth::challenge::canonical;
 use crate::error::Failure;
@@ -23,7 +23,7 @@ const CHALLENGE_CHARS: usize = 43;
 /// A request that can be granted.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthorizationRequest {
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<OAuthClient>,
     pub(crate) redirect: String,
     pub(crate) state: Option<String>,
     pub(crate) challenge: String,
@@ -36,7 +36,7 @@ pub(crate) struct AuthorizationRequest {
 
 /// Why a request is not granted.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum AuthorizationRefusal {
     /// Told to the person: there is no address that could be trusted with it.
     Here(String),
     /// For the client, by way of the person.
@@ -50,14 +50,14 @@ pub(crate) enum Refused {
     Failed(Failure),
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for AuthorizationRefusal {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl From<BadForm> for Refused {
-    fn from(error: BadForm) -> Self {
+impl From<FormError> for AuthorizationRefusal {
+    fn from(error: FormError) -> Self {
         Self::Here(error.to_string())
     }
 }
@@ -67,12 +67,12 @@ impl AuthorizationServer {
     pub(crate) async fn parse_authorization_request(
         &self,
         query: &str,
-    ) -> Result<AuthorizationRequest, Refused> {
-        let form = Form::parse(query.as_bytes())?;
+    ) -> Result<AuthorizationRequest, AuthorizationRefusal> {
+        let form = FormParams::parse(query.as_bytes())?;
         let client = self.requesting_client(&form).await?;
         let redirect = self.redirect(&form, &client)?;
         let state = form.get("state").map(str::to_owned);
-        let back = |error, why| Refused::Back {
+        let back = |error, why| AuthorizationRefusal::Back {
             to: redirect.clone(),
             // What is too long to be kept is too long to be sent back.
             state: state.clone().filter(|state| state.len() <= MAX_STATE),
@@ -102,31 +102,40 @@ impl AuthorizationServer {
         })
     }
 
-    async fn requesting_client(&self, form: &Form) -> Result<Arc<Client>, Refused> {
-        let id = form
-            .get("client_id")
-            .ok_or_else(|| Refused::Here("the app did not say which one it is".to_owned()))?;
+    async fn requesting_client(
+        &self,
+        form: &FormParams,
+    ) -> Result<Arc<OAuthClient>, AuthorizationRefusal> {
+        let id = form.get("client_id").ok_or_else(|| {
+            AuthorizationRefusal::Here("the app did not say which one it is".to_owned())
+        })?;
         if is_document_url(id) {
             let found = self.0.documents.client(id, self.now()).await;
             return found.map_err(|error| match error {
-                DocumentError::Busy => Refused::Here(
+                DocumentError::Busy => AuthorizationRefusal::Here(
                     "too many apps are signing in at once; try again in a moment".to_owned(),
                 ),
-                error => Refused::Here(format!("the app cannot be identified: {error}")),
+                error => {
+                    AuthorizationRefusal::Here(format!("the app cannot be identified: {error}"))
+                }
             });
         }
         let found = self.0.registry.find(id, self.now()).await;
-        let found = found.map_err(|error| Refused::Failed(error.into()))?;
+        let found = found.map_err(|error| AuthorizationRefusal::Failed(error.into()))?;
         found.map(Arc::new).ok_or_else(|| {
-            Refused::Here(
+            AuthorizationRefusal::Here(
                 "the app is not known here (any more): remove this connection in the app and add it again"
                     .to_owned(),
             )
         })
     }
 
-    fn redirect(&self, form: &Form, client: &Client) -> Result<String, Refused> {
-        let bad = |text: &str| Refused::Here(text.to_owned());
+    fn redirect(
+        &self,
+        form: &FormParams,
+        client: &OAuthClient,
+    ) -> Result<String, AuthorizationRefusal> {
+        let bad = |text: &str| AuthorizationRefusal::Here(text.to_owned());
         match form.get("redirect_uri") {
             Some(asked) if client.allows_redirect(asked) => Ok(asked.to_owned()),
             Some(_) => Err(bad(
@@ -168,10 +177,10 @@ fn login_hint(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-type Why = (&'static str, &'static str);
+type OAuthErrorText = (&'static str, &'static str);
 
 /// Everything about a request that depends on nothing but itself.
-fn check_shape(form: &Form) -> Result<(), Why> {
+fn check_shape(form: &FormParams) -> Result<(), OAuthErrorText> {
     if form
         .get("state")
         .is_some_and(|state| state.len() > MAX_STATE)

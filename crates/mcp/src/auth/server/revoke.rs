@@ -1,18 +1,18 @@
 //! `/revoke`: the end of a grant (RFC 7009), by its refresh token or an access token.
 
-use super::token::{Stop, endpoint_response, no_store, parse_form_body};
+use super::token::{EndpointError, endpoint_response, no_store, parse_form_body};
 use super::{AuthorizationServer, grants};
 use crate::auth::{Caller, token};
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
     /// `POST /revoke`. Whether there was something to end is nobody's business.
-    pub(super) async fn revoke(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn revoke(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
         endpoint_response(self.try_revoke(&visit).await)
     }
 
-    async fn try_revoke(&self, visit: &Visit) -> Result<Page, Stop> {
+    async fn try_revoke(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
         let form = parse_form_body(visit)?;
         let client = self.known_client(&form).await?;
         let token = form.get("token").unwrap_or_default();
@@ -23,7 +23,7 @@ impl AuthorizationServer {
         if let Some(id) = id {
             self.0.grants.end(&id, Some(&client.id)).await?;
         }
-        Ok(no_store(Page::new(200, "application/json", "{}")))
+        Ok(no_store(RouteResponse::new(200, "application/json", "{}")))
     }
 
     /// The grant of an access token of ours that is still good.

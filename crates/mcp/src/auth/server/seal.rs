@@ -12,14 +12,14 @@ pub(crate) const SECRET_BYTES: usize = 32;
 /// The system gave no randomness.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the system gives no random numbers")]
-pub(crate) struct NoRandomness;
+pub(crate) struct RandomnessError;
 
 /// Fresh random bytes.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], RandomnessError> {
     let mut bytes = [0; N];
     rand::SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| NoRandomness)?;
+        .map_err(|_| RandomnessError)?;
     Ok(bytes)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
 }
 
 /// A fresh secret as text.
-pub(crate) fn secret() -> Result<String, NoRandomness> {
+pub(crate) fn secret() -> Result<String, RandomnessError> {
     random::<SECRET_BYTES>().map(|bytes| encode(&bytes))
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn constant_time_eq(a: &str, b: &str) -> bool {
 }
 
 /// Seals texts for a purpose, so that a seal made for one cannot serve another.
-pub(crate) struct Seal(hmac::Key);
+pub(crate) struct HmacSigner(hmac::Key);
 
-impl Seal {
+impl HmacSigner {
     pub(crate) fn new(secret: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_seal_holds_for_what_it_was_made_for_and_nothing_else() {
-        let (ours, theirs) = (Seal::new(b"one"), Seal::new(b"two"));
+        let (ours, theirs) = (HmacSigner::new(b"one"), HmacSigner::new(b"two"));
         let seal = ours.sign("form", &["ab", "c"]);
         assert!(ours.verify("form", &["ab", "c"], &seal));
         assert!(!ours.verify("form", &["a", "bc"], &seal));

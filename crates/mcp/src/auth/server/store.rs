@@ -26,40 +26,40 @@ pub(crate) const NAME: &str = "sign-in.redb";
 pub(crate) const REGISTRATIONS: &str = "registrations.redb";
 
 /// One kind of rows: JSON by a text.
-pub(crate) type Table = TableDefinition<'static, &'static str, &'static [u8]>;
+pub(crate) type StoreTable = TableDefinition<'static, &'static str, &'static [u8]>;
 /// Keys of a table in the order of a time, so that the first of them is found without reading the others.
 pub(crate) type TimeIndex = TableDefinition<'static, (u64, &'static str), ()>;
 
 /// Clients that registered themselves and were allowed something, by their id.
-pub(crate) const CLIENTS: Table = TableDefinition::new("clients");
+pub(crate) const CLIENTS: StoreTable = TableDefinition::new("clients");
 /// The same by when they end.
 pub(crate) const CLIENTS_BY_END: TimeIndex = TableDefinition::new("clients_by_end");
 /// Clients that registered themselves and were not yet allowed anything. Older versions kept them in `sign-in.redb`.
-pub(crate) const NEWCOMERS: Table = TableDefinition::new("newcomers");
+pub(crate) const NEWCOMERS: StoreTable = TableDefinition::new("newcomers");
 /// Those of them that nobody has asked for yet, by when they registered.
 pub(crate) const UNSEEN_BY_TIME: TimeIndex = TableDefinition::new("newcomers_by_time");
 /// Those of them that a browser or the client itself came with, by when they registered.
 pub(crate) const SEEN_BY_TIME: TimeIndex = TableDefinition::new("seen_newcomers_by_time");
 /// Codes, by their digest.
-pub(crate) const CODES: Table = TableDefinition::new("codes");
+pub(crate) const CODES: StoreTable = TableDefinition::new("codes");
 /// Grants, by the digest of their id.
-pub(crate) const GRANTS: Table = TableDefinition::new("grants");
+pub(crate) const GRANTS: StoreTable = TableDefinition::new("grants");
 /// Keys that sign, by their id, and the secret behind every seal.
-pub(crate) const KEYS: Table = TableDefinition::new("keys");
+pub(crate) const KEYS: StoreTable = TableDefinition::new("keys");
 
 /// What one of the files holds.
-struct Layout {
+struct StoreLayout {
     name: &'static str,
-    tables: &'static [Table],
+    tables: &'static [StoreTable],
     indexes: &'static [TimeIndex],
 }
 
-const SIGN_IN_LAYOUT: Layout = Layout {
+const SIGN_IN_LAYOUT: StoreLayout = StoreLayout {
     name: NAME,
     tables: &[CLIENTS, CODES, GRANTS, KEYS],
     indexes: &[CLIENTS_BY_END],
 };
-const REGISTRATIONS_LAYOUT: Layout = Layout {
+const REGISTRATIONS_LAYOUT: StoreLayout = StoreLayout {
     name: REGISTRATIONS,
     tables: &[NEWCOMERS],
     indexes: &[UNSEEN_BY_TIME, SEEN_BY_TIME],
@@ -85,7 +85,7 @@ pub(crate) enum StoreError {
     Gone,
     /// The system gave no randomness.
     #[error(transparent)]
-    NoRandomness(#[from] super::seal::NoRandomness),
+    NoRandomness(#[from] super::seal::RandomnessError),
 }
 
 macro_rules! fails_with {
@@ -107,9 +107,9 @@ fails_with!(
 
 /// An open file.
 #[derive(Clone)]
-pub(crate) struct Store(Arc<Database>);
+pub(crate) struct AuthStore(Arc<Database>);
 
-impl Store {
+impl AuthStore {
     /// Opens the file of what people allowed in `dir`, or makes an empty one that only its owner can read.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_layout(dir, &SIGN_IN_LAYOUT)
@@ -120,7 +120,7 @@ impl Store {
         Self::open_layout(dir, &REGISTRATIONS_LAYOUT)
     }
 
-    fn open_layout(dir: &Path, layout: &Layout) -> Result<Self, StoreError> {
+    fn open_layout(dir: &Path, layout: &StoreLayout) -> Result<Self, StoreError> {
         let path = dir.join(layout.name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -153,9 +153,9 @@ impl Store {
     /// Changes rows: all of it lasts when this returns, or nothing happened.
     pub(crate) fn change<T>(
         &self,
-        change: impl FnOnce(&Rows) -> Result<T, StoreError>,
+        change: impl FnOnce(&StoreTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let rows = Rows {
+        let rows = StoreTransaction {
             transaction: self.0.begin_write()?,
             #[cfg(test)]
             touched: std::cell::Cell::new(0),
@@ -174,7 +174,7 @@ impl Store {
     /// The same away from the threads that answer requests: a commit waits for the disk.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&Rows) -> Result<T, StoreError> + Send + 'static,
+        change: impl FnOnce(&StoreTransaction) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
         tokio::task::spawn_blocking(move || store.change(change))
@@ -185,7 +185,7 @@ impl Store {
     /// One row.
     pub(crate) async fn get<R: DeserializeOwned + Send + 'static>(
         &self,
-        table: Table,
+        table: StoreTable,
         key: &str,
     ) -> Result<Option<R>, StoreError> {
         let (store, key) = (self.clone(), key.to_owned());
@@ -210,18 +210,18 @@ fn make_private_file(file: &std::fs::File) -> io::Result<()> {
 }
 
 /// Every row, within one transaction.
-pub(crate) struct Rows {
+pub(crate) struct StoreTransaction {
     transaction: WriteTransaction,
     /// Rows and entries that were looked at or changed, for tests of what an operation costs.
     #[cfg(test)]
     touched: std::cell::Cell<usize>,
 }
 
-impl Rows {
+impl StoreTransaction {
     /// One row.
     pub(crate) fn get<R: DeserializeOwned>(
         &self,
-        table: Table,
+        table: StoreTable,
         key: &str,
     ) -> Result<Option<R>, StoreError> {
         self.touch();
@@ -235,7 +235,7 @@ impl Rows {
     /// Writes a row over whatever was there.
     pub(crate) fn put<R: Serialize>(
         &self,
-        table: Table,
+        table: StoreTable,
         key: &str,
         row: &R,
     ) -> Result<(), StoreError> {
@@ -247,14 +247,14 @@ impl Rows {
     }
 
     /// Takes a row away.
-    pub(crate) fn remove(&self, table: Table, key: &str) -> Result<(), StoreError> {
+    pub(crate) fn remove(&self, table: StoreTable, key: &str) -> Result<(), StoreError> {
         self.touch();
         self.transaction.open_table(table)?.remove(key)?;
         Ok(())
     }
 
     /// How many rows of a kind there are.
-    pub(crate) fn count(&self, table: Table) -> Result<usize, StoreError> {
+    pub(crate) fn count(&self, table: StoreTable) -> Result<usize, StoreError> {
         let count = self.transaction.open_table(table)?.len()?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
@@ -268,7 +268,7 @@ impl Rows {
     /// Every row of a kind. The kinds are bounded where rows are made.
     pub(crate) fn all<R: DeserializeOwned>(
         &self,
-        table: Table,
+        table: StoreTable,
     ) -> Result<Vec<(String, R)>, StoreError> {
         let table = self.transaction.open_table(table)?;
         let mut rows = Vec::new();
@@ -284,7 +284,7 @@ impl Rows {
     }
 
     /// Removes a table that this version no longer keeps here.
-    pub(crate) fn drop_table(&self, table: Table) -> Result<(), StoreError> {
+    pub(crate) fn drop_table(&self, table: StoreTable) -> Result<(), StoreError> {
         self.transaction.delete_table(table)?;
         Ok(())
     }
@@ -379,7 +379,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_written_is_there_after_opening_again() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         store
             .write(|rows| rows.put(CODES, "a", &vec![1, 2]))
             .await
@@ -390,7 +390,7 @@ mod tests {
         });
         assert!(undone.is_err());
         drop(store);
-        let store = Store::open(dir.path()).unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
         assert_eq!(store.get(CODES, "a").await.unwrap(), Some(vec![1, 2]));
         assert_eq!(store.get::<i32>(CODES, "b").await.unwrap(), None);
         assert_eq!(
@@ -402,8 +402,11 @@ mod tests {
     #[test]
     fn a_second_process_is_told_that_the_file_is_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let _first = Store::open(dir.path()).unwrap();
-        assert!(matches!(Store::open(dir.path()), Err(StoreError::Taken)));
+        let _first = AuthStore::open(dir.path()).unwrap();
+        assert!(matches!(
+            AuthStore::open(dir.path()),
+            Err(StoreError::Taken)
+        ));
     }
 
     #[cfg(unix)]
@@ -414,7 +417,7 @@ mod tests {
         let path = dir.path().join(NAME);
         std::fs::write(&path, "").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        drop(Store::open(dir.path()).unwrap());
+        drop(AuthStore::open(dir.path()).unwrap());
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -423,6 +426,6 @@ mod tests {
     fn a_damaged_file_is_an_error_and_not_an_empty_store() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(NAME), vec![b'x'; 8192]).unwrap();
-        assert!(Store::open(dir.path()).is_err());
+        assert!(AuthStore::open(dir.path()).is_err());
     }
 }

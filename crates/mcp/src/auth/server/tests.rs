@@ -23,8 +23,8 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::auth::Auth;
-use crate::http::guard::Guard;
-use crate::{Answer, App, Context, Descriptor, Hints, Tool};
+use crate::http::guard::RequestGuard;
+use crate::{Answer, App, Context, Tool, ToolAnnotations, ToolDescriptor};
 
 const ADDRESS: &str = "https://docs.example.org";
 const CALLBACK: &str = "https://app.example/cb";
@@ -33,19 +33,19 @@ const PASSWORD: &str = "harbour lights";
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-struct Who;
-impl Tool for Who {
-    type Input = Nothing;
+struct WhoTool;
+impl Tool for WhoTool {
+    type Input = NoArguments;
     type Output = String;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new(
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new(
             "who",
             "Who",
             "Use this to learn who asks.",
-            Hints::READ_ONLY,
+            ToolAnnotations::READ_ONLY,
         )
     }
-    async fn call(&self, _: Nothing, context: Context) -> Result<Answer<String>, Failure> {
+    async fn call(&self, _: NoArguments, context: Context) -> Result<Answer<String>, Failure> {
         let caller = context.caller();
         let all = [
             caller.subject().unwrap_or_default().to_owned(),
@@ -57,26 +57,26 @@ impl Tool for Who {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+struct NoArguments {}
 
 /// A server with its authorization server, a clock that can be turned, and a folder that outlives both.
-struct World {
+struct SignInWorld {
     dir: tempfile::TempDir,
     clock: Arc<AtomicU64>,
-    login: Login,
+    login: LoginMethod,
     own_hosts: OwnHosts,
     server: Option<AuthorizationServer>,
     router: Router,
 }
 
 /// What came back.
-struct Got {
+struct PageReply {
     status: StatusCode,
     headers: http::HeaderMap,
     body: String,
 }
 
-impl Got {
+impl PageReply {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
@@ -149,23 +149,23 @@ fn encoded(values: &[(&str, &str)]) -> String {
     query.finish()
 }
 
-impl World {
+impl SignInWorld {
     fn new() -> Self {
-        Self::with(Login::Password)
+        Self::with(LoginMethod::Password)
     }
 
-    fn with(login: Login) -> Self {
+    fn with(login: LoginMethod) -> Self {
         Self::made(login, OwnHosts::default())
     }
 
     /// With hosts of the owner's own.
     fn at_home(own_hosts: OwnHosts) -> Self {
-        Self::made(Login::Password, own_hosts)
+        Self::made(LoginMethod::Password, own_hosts)
     }
 
-    fn made(login: Login, own_hosts: OwnHosts) -> Self {
+    fn made(login: LoginMethod, own_hosts: OwnHosts) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let now = (Options::new("", "", "").clock)();
+        let now = (AuthorizationServerOptions::new("", "", "").clock)();
         let mut world = Self {
             dir,
             clock: Arc::new(AtomicU64::new(now)),
@@ -174,9 +174,9 @@ impl World {
             server: None,
             router: Router::new(),
         };
-        let users = Users::in_dir(world.dir.path());
+        let users = UserStore::in_dir(world.dir.path());
         for (name, group) in [("anna", "crew"), ("nils", "guests")] {
-            let user = User {
+            let user = UserAccount {
                 name: name.to_owned(),
                 email: Some(format!("{name}@port.example")),
                 groups: vec![group.to_owned()],
@@ -193,23 +193,23 @@ impl World {
         self.router = Router::new();
         self.server = None;
         let clock = self.clock.clone();
-        let server = AuthorizationServer::open(Options {
+        let server = AuthorizationServer::open(AuthorizationServerOptions {
             login: self.login.clone(),
             own_hosts: self.own_hosts.clone(),
             clock: Arc::new(move || clock.load(Ordering::SeqCst)),
-            ..Options::new(ADDRESS, "Harbour <archive>", self.dir.path())
+            ..AuthorizationServerOptions::new(ADDRESS, "Harbour <archive>", self.dir.path())
         })
         .unwrap();
         let auth = Auth::builder([ADDRESS])
             .issuer(server.issuer())
             .scopes(["docs.read"]);
-        let options = crate::http::Options {
+        let options = crate::http::HttpOptions {
             auth: Some(auth.build().unwrap()),
             routes: server.routes(),
-            ..crate::http::Options::default()
+            ..crate::http::HttpOptions::default()
         };
-        let app = App::builder("t", "1.0.0").tool(Who).build().unwrap();
-        let guard = Guard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
+        let app = App::builder("t", "1.0.0").tool(WhoTool).build().unwrap();
+        let guard = RequestGuard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
         self.router = crate::http::router(app, options, guard);
         self.server = Some(server);
     }
@@ -222,7 +222,7 @@ impl World {
         self.clock.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    async fn send(&self, request: http::request::Builder, body: String) -> Got {
+    async fn send(&self, request: http::request::Builder, body: String) -> PageReply {
         let request = request
             .header("host", "docs.example.org")
             .body(Body::from(body))
@@ -230,24 +230,24 @@ impl World {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Got {
+        PageReply {
             status: parts.status,
             headers: parts.headers,
             body: String::from_utf8(bytes.to_vec()).unwrap(),
         }
     }
 
-    async fn get(&self, target: &str) -> Got {
+    async fn get(&self, target: &str) -> PageReply {
         self.send(Request::get(target), String::new()).await
     }
 
-    async fn post(&self, path: &str, values: &[(&str, &str)]) -> Got {
+    async fn post(&self, path: &str, values: &[(&str, &str)]) -> PageReply {
         let request =
             Request::post(path).header("content-type", "application/x-www-form-urlencoded");
         self.send(request, encoded(values)).await
     }
 
-    async fn register(&self, metadata: Value) -> Got {
+    async fn register(&self, metadata: Value) -> PageReply {
         let request = Request::post("/register").header("content-type", "application/json");
         self.send(request, metadata.to_string()).await
     }
@@ -275,12 +275,12 @@ impl World {
         ]
     }
 
-    async fn ask(&self, values: &[(&str, &str)]) -> Got {
+    async fn ask(&self, values: &[(&str, &str)]) -> PageReply {
         self.get(&format!("/authorize?{}", encoded(values))).await
     }
 
     /// Sends the form of a page back, as the browser that got it.
-    async fn answer(&self, page: &Got, values: &[(&str, &str)]) -> Got {
+    async fn answer(&self, page: &PageReply, values: &[(&str, &str)]) -> PageReply {
         let cookie = page
             .header("set-cookie")
             .split(';')
@@ -308,7 +308,7 @@ impl World {
         self.send(request, encoded(&all)).await
     }
 
-    async fn sign_in(&self, page: &Got, name: &str, password: &str) -> Got {
+    async fn sign_in(&self, page: &PageReply, name: &str, password: &str) -> PageReply {
         let values = [
             ("name", name),
             ("password", password),
@@ -324,7 +324,7 @@ impl World {
         got.sent("code").unwrap_or_else(|| panic!("{}", got.body))
     }
 
-    async fn spend(&self, client: &str, code: &str) -> Got {
+    async fn spend(&self, client: &str, code: &str) -> PageReply {
         let values = [
             ("grant_type", "authorization_code"),
             ("client_id", client),
@@ -336,7 +336,7 @@ impl World {
         self.post("/token", &values).await
     }
 
-    async fn refresh(&self, client: &str, token: &str) -> Got {
+    async fn refresh(&self, client: &str, token: &str) -> PageReply {
         let values = [
             ("grant_type", "refresh_token"),
             ("client_id", client),
@@ -355,7 +355,7 @@ impl World {
     }
 
     /// What the tool says to whoever has this token.
-    async fn call(&self, token: &str) -> Got {
+    async fn call(&self, token: &str) -> PageReply {
         let request = Request::post("/mcp")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
@@ -368,7 +368,7 @@ impl World {
     }
 }
 
-impl World {
+impl SignInWorld {
     /// A code without a form, at another second each time.
     async fn allow_directly(&self, client: &str, second: u64) -> String {
         let query = encoded(&self.request(client));
@@ -377,7 +377,7 @@ impl World {
             .parse_authorization_request(&query)
             .await
             .unwrap_or_else(|_| panic!("{query}"));
-        let user = Users::in_dir(self.dir.path())
+        let user = UserStore::in_dir(self.dir.path())
             .find("anna")
             .unwrap()
             .unwrap();
@@ -390,7 +390,7 @@ impl World {
         let body = String::from_utf8(page.body().to_vec()).unwrap();
         let headers = http::HeaderMap::new();
         let status = StatusCode::OK;
-        Got {
+        PageReply {
             status,
             headers,
             body,
@@ -400,9 +400,9 @@ impl World {
     }
 }
 
-impl Inner {
+impl AuthorizationServerInner {
     /// How many rows of a kind there are.
-    fn grants_on_disk(&self, table: store::Table) -> usize {
+    fn grants_on_disk(&self, table: store::StoreTable) -> usize {
         self.grants.count(table)
     }
 }

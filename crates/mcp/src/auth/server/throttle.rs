@@ -25,13 +25,13 @@ const SLOTS: usize = 65_536;
 const DEVICE_SLOTS: usize = 16_384;
 
 /// Counts wrong passwords. In memory alone: a restart forgives a few guesses.
-pub(crate) struct Throttle {
+pub(crate) struct LoginRateLimiter {
     names: RateLimiter,
     devices: RateLimiter,
     device_names: RateLimiter,
 }
 
-impl Default for Throttle {
+impl Default for LoginRateLimiter {
     fn default() -> Self {
         Self {
             names: RateLimiter::new(SLOTS, AT_ONCE, EACH),
@@ -41,7 +41,7 @@ impl Default for Throttle {
     }
 }
 
-impl Throttle {
+impl LoginRateLimiter {
     /// Takes one guess at a name's password, in a known browser or anywhere, or says how long to wait. It counts
     /// before the password is looked at, so that guesses at the same time count too.
     pub(crate) fn take(
@@ -74,19 +74,19 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::super::device;
-    use super::super::seal::Seal;
+    use super::super::seal::HmacSigner;
     use super::*;
 
     /// A browser in which `name` signed in.
     fn browser(name: &str) -> DeviceId {
-        let seal = Seal::new(b"one");
+        let seal = HmacSigner::new(b"one");
         let cookie = device::remembered(&seal, None, name, 0).unwrap();
         device::known(&seal, Some(&cookie), name, 0).unwrap()
     }
 
     #[tokio::test]
     async fn the_eleventh_guess_waits_and_others_do_not() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
         assert!((0..10).all(|_| throttle.take("anna", None, now).is_ok()));
         assert_eq!(throttle.take("anna", None, now), Err(EACH));
         assert!(throttle.take("nils", None, now).is_ok());
@@ -99,7 +99,7 @@ mod tests {
     async fn the_right_password_does_not_count_and_wins_nothing_back() {
         let home = browser("anna");
         for (device, tries) in [(None, 100), (Some(&home), 20)] {
-            let (throttle, now) = (Throttle::default(), Instant::now());
+            let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
             for _ in 0..tries {
                 throttle.take("anna", device, now).unwrap();
                 throttle.refund("anna", device);
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_flood_of_names_wins_back_a_guess_at_one() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
         while throttle.take("anna", None, now).is_ok() {}
         // Enough for a map of any bound: twenty thousand names that used up all they have.
         for n in 0..20_000 {
@@ -131,20 +131,20 @@ mod tests {
 
     #[tokio::test]
     async fn guesses_elsewhere_do_not_count_in_a_known_browser_nor_the_other_way() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
         let (home, work) = (browser("anna"), browser("anna"));
         while throttle.take("anna", None, now).is_ok() {}
         assert!((0..10).all(|_| throttle.take("anna", Some(&home), now).is_ok()));
         assert_eq!(throttle.take("anna", Some(&home), now), Err(EACH));
         assert!(throttle.take("anna", Some(&work), now).is_ok());
-        let (throttle, home) = (Throttle::default(), browser("nils"));
+        let (throttle, home) = (LoginRateLimiter::default(), browser("nils"));
         while throttle.take("nils", Some(&home), now).is_ok() {}
         assert!(throttle.take("nils", None, now).is_ok());
     }
 
     #[tokio::test]
     async fn many_browsers_of_a_name_have_a_bound_together() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
         let browsers: Vec<_> = (0..50).map(|_| browser("anna")).collect();
         let guessed = |now: Instant| {
             let all = browsers.iter().cycle().take(500);

@@ -5,27 +5,27 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::client::is_document_url;
-use super::form::Form;
-use super::grants::{Allowed, Granted, NotGranted, Person, Spending};
-use super::keys::KeyError;
+use super::form::FormParams;
+use super::grants::{CodeRedemption, GrantError, GrantedAccess, IssuedGrant, UserIdentity};
+use super::keys::SigningKeyError;
 use super::registry::KnownClient;
-use super::{AuthorizationServer, SignIn, seal};
+use super::{AuthorizationServer, LoginBackend, seal};
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 /// How long an access token is good for, in seconds. Hosts refresh by themselves.
 pub(crate) const ACCESS_FOR: u64 = 900;
 
 /// A refusal as RFC 6749 writes it.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct OAuthError {
     status: u16,
     error: &'static str,
     why: String,
     retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl OAuthError {
     pub(crate) fn new(error: &'static str, why: impl Into<String>) -> Self {
         let status = if error == "invalid_client" { 401 } else { 400 };
         Self {
@@ -48,9 +48,9 @@ impl Refusal {
     }
 
     /// The answer.
-    pub(crate) fn into_response(self) -> Page {
+    pub(crate) fn into_response(self) -> RouteResponse {
         let body = json!({"error": self.error, "error_description": self.why});
-        let page = no_store(Page::json(&body).status(self.status));
+        let page = no_store(RouteResponse::json(&body).status(self.status));
         match self.retry_after {
             None => page,
             Some(wait) => {
@@ -62,78 +62,84 @@ impl Refusal {
 }
 
 /// An answer that nobody keeps a copy of.
-pub(crate) fn no_store(page: Page) -> Page {
+pub(crate) fn no_store(page: RouteResponse) -> RouteResponse {
     page.header("cache-control", "no-store")
         .header("pragma", "no-cache")
 }
 
 /// The values of a form that was posted as one.
-pub(crate) fn parse_form_body(visit: &Visit) -> Result<Form, Refusal> {
+pub(crate) fn parse_form_body(visit: &RouteRequest) -> Result<FormParams, OAuthError> {
     let kind = visit.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         let why = "send the parameters as `application/x-www-form-urlencoded`";
-        return Err(Refusal::new("invalid_request", why).status(415));
+        return Err(OAuthError::new("invalid_request", why).status(415));
     }
-    Form::parse(visit.body()).map_err(|error| Refusal::new("invalid_request", error.to_string()))
+    FormParams::parse(visit.body())
+        .map_err(|error| OAuthError::new("invalid_request", error.to_string()))
 }
 
 /// A refusal, or a failure of ours.
-pub(crate) enum Stop {
-    Refused(Refusal),
+pub(crate) enum EndpointError {
+    Refused(OAuthError),
     Failed(Failure),
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
+impl From<OAuthError> for EndpointError {
+    fn from(refusal: OAuthError) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Stop {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for EndpointError {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
 /// The answer for either outcome.
-pub(crate) fn endpoint_response(outcome: Result<Page, Stop>) -> Result<Page, Failure> {
+pub(crate) fn endpoint_response(
+    outcome: Result<RouteResponse, EndpointError>,
+) -> Result<RouteResponse, Failure> {
     match outcome {
         Ok(page) => Ok(page),
-        Err(Stop::Refused(refusal)) => Ok(refusal.into_response()),
-        Err(Stop::Failed(failure)) => Err(failure),
+        Err(EndpointError::Refused(refusal)) => Ok(refusal.into_response()),
+        Err(EndpointError::Failed(failure)) => Err(failure),
     }
 }
 
 impl AuthorizationServer {
     /// `POST /token`.
-    pub(super) async fn exchange(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn exchange(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
         endpoint_response(self.try_exchange(&visit).await)
     }
 
-    async fn try_exchange(&self, visit: &Visit) -> Result<Page, Stop> {
+    async fn try_exchange(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
         let form = parse_form_body(visit)?;
         match form.get("grant_type") {
             Some("authorization_code") => self.redeem_code(&form).await,
             Some("refresh_token") => self.redeem_refresh_token(&form).await,
-            Some(_) => Err(Refusal::new(
+            Some(_) => Err(OAuthError::new(
                 "unsupported_grant_type",
                 "`grant_type` must be `authorization_code` or `refresh_token`",
             )
             .into()),
-            None => Err(Refusal::new("invalid_request", "`grant_type` is missing").into()),
+            None => Err(OAuthError::new("invalid_request", "`grant_type` is missing").into()),
         }
     }
 
     /// A client that may be known. A client with a document needs no look at it here: codes and refresh tokens hold
     /// the id they were made for.
-    pub(crate) async fn known_client(&self, form: &Form) -> Result<KnownClient, Stop> {
+    pub(crate) async fn known_client(
+        &self,
+        form: &FormParams,
+    ) -> Result<KnownClient, EndpointError> {
         let id = form
             .get("client_id")
-            .ok_or_else(|| Refusal::new("invalid_client", "`client_id` is missing"))?;
+            .ok_or_else(|| OAuthError::new("invalid_client", "`client_id` is missing"))?;
         if form.get("client_secret").is_some() || form.get("client_assertion").is_some() {
             let why = "clients here have no secret: send `client_id` alone";
-            return Err(Refusal::new("invalid_client", why).into());
+            return Err(OAuthError::new("invalid_client", why).into());
         }
         if is_document_url(id) {
             return Ok(KnownClient {
@@ -143,17 +149,17 @@ impl AuthorizationServer {
         }
         let found = self.0.registry.find(id, self.now()).await?;
         let client = found.ok_or_else(|| {
-            Refusal::new("invalid_client", "the client is not known; register again")
+            OAuthError::new("invalid_client", "the client is not known; register again")
         })?;
         Ok(KnownClient::from(&client))
     }
 
     /// The resource that is named once more, if it is.
-    fn named_resource(&self, form: &Form) -> Result<Option<String>, Refusal> {
+    fn named_resource(&self, form: &FormParams) -> Result<Option<String>, OAuthError> {
         match form.get("resource") {
             None => Ok(None),
             Some(asked) => self.resource(Some(asked)).map(Some).ok_or_else(|| {
-                Refusal::new(
+                OAuthError::new(
                     "invalid_target",
                     "`resource` is not an address of this server",
                 )
@@ -161,13 +167,14 @@ impl AuthorizationServer {
         }
     }
 
-    async fn redeem_code(&self, form: &Form) -> Result<Page, Stop> {
-        let missing = |name: &str| Refusal::new("invalid_request", format!("`{name}` is missing"));
+    async fn redeem_code(&self, form: &FormParams) -> Result<RouteResponse, EndpointError> {
+        let missing =
+            |name: &str| OAuthError::new("invalid_request", format!("`{name}` is missing"));
         let code = form.get("code").ok_or_else(|| missing("code"))?;
         let verifier = form
             .get("code_verifier")
             .ok_or_else(|| missing("code_verifier"))?;
-        let spending = Spending {
+        let spending = CodeRedemption {
             code: code.to_owned(),
             client: self.known_client(form).await?,
             redirect: form.get("redirect_uri").map(str::to_owned),
@@ -179,14 +186,17 @@ impl AuthorizationServer {
         self.tokens(&granted, None)
     }
 
-    async fn redeem_refresh_token(&self, form: &Form) -> Result<Page, Stop> {
+    async fn redeem_refresh_token(
+        &self,
+        form: &FormParams,
+    ) -> Result<RouteResponse, EndpointError> {
         let token = form
             .get("refresh_token")
-            .ok_or_else(|| Refusal::new("invalid_request", "`refresh_token` is missing"))?;
+            .ok_or_else(|| OAuthError::new("invalid_request", "`refresh_token` is missing"))?;
         let client = self.known_client(form).await?;
         let resource = self.named_resource(form)?;
         let ended = || {
-            Refusal::new(
+            OAuthError::new(
                 "invalid_grant",
                 "the refresh token has ended: sign in again",
             )
@@ -196,7 +206,7 @@ impl AuthorizationServer {
             return Err(ended().into());
         }
         if resource.is_some_and(|resource| resource != allowed.resource) {
-            return Err(Refusal::new(
+            return Err(OAuthError::new(
                 "invalid_target",
                 "`resource` is not the one that was allowed",
             )
@@ -217,8 +227,11 @@ impl AuthorizationServer {
     }
 
     /// Who somebody is by now; nobody when they may no longer sign in, or have another password.
-    async fn current_identity(&self, allowed: &Allowed) -> Result<Option<Person>, Stop> {
-        let SignIn::Password { users, .. } = &self.0.sign_in else {
+    async fn current_identity(
+        &self,
+        allowed: &GrantedAccess,
+    ) -> Result<Option<UserIdentity>, EndpointError> {
+        let LoginBackend::Password { users, .. } = &self.0.sign_in else {
             return Ok(Some(allowed.person.clone()));
         };
         let (users, name) = (users.clone(), allowed.person.subject.clone());
@@ -228,7 +241,11 @@ impl AuthorizationServer {
     }
 
     /// The answer to a good request: tokens for a grant.
-    fn tokens(&self, granted: &Granted, narrower: Option<&[String]>) -> Result<Page, Stop> {
+    fn tokens(
+        &self,
+        granted: &IssuedGrant,
+        narrower: Option<&[String]>,
+    ) -> Result<RouteResponse, EndpointError> {
         let now = self.now();
         let allowed = &granted.allowed;
         let scopes = narrower.unwrap_or(&allowed.scopes);
@@ -255,11 +272,16 @@ impl AuthorizationServer {
             let token = self.id_token(granted, scopes, now)?;
             body.insert("id_token".to_owned(), json!(token));
         }
-        Ok(no_store(Page::json(&Value::Object(body))))
+        Ok(no_store(RouteResponse::json(&Value::Object(body))))
     }
 
     /// What tells a client who signed in; it opens nothing.
-    fn id_token(&self, granted: &Granted, scopes: &[String], now: u64) -> Result<String, KeyError> {
+    fn id_token(
+        &self,
+        granted: &IssuedGrant,
+        scopes: &[String],
+        now: u64,
+    ) -> Result<String, SigningKeyError> {
         let allowed = &granted.allowed;
         let mut claims = self.claims(allowed, &allowed.client, now);
         claims.remove("groups");
@@ -275,7 +297,7 @@ impl AuthorizationServer {
     }
 
     /// What every token says about its owner.
-    fn claims(&self, allowed: &Allowed, audience: &str, now: u64) -> Map<String, Value> {
+    fn claims(&self, allowed: &GrantedAccess, audience: &str, now: u64) -> Map<String, Value> {
         let person = &allowed.person;
         let mut claims = Map::new();
         let mut say = |name: &str, value: Value| claims.insert(name.to_owned(), value);
@@ -296,7 +318,7 @@ impl AuthorizationServer {
 }
 
 /// The scopes of a refresh: all of them, or some.
-fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, Refusal> {
+fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, OAuthError> {
     let Some(asked) = asked else {
         return Ok(allowed.to_vec());
     };
@@ -307,20 +329,20 @@ fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>,
     if all && !asked.is_empty() {
         Ok(asked.into_iter().map(str::to_owned).collect())
     } else {
-        Err(Refusal::new("invalid_scope", "more than was allowed"))
+        Err(OAuthError::new("invalid_scope", "more than was allowed"))
     }
 }
 
 /// What a client learns: which kind of error it is, and not what would help somebody to guess on.
-fn grant_refused(why: NotGranted, what: &str) -> Refusal {
+fn grant_refused(why: GrantError, what: &str) -> OAuthError {
     tracing::info!(?why, "a token was refused");
     match why {
-        NotGranted::OtherResource => Refusal::new(
+        GrantError::OtherResource => OAuthError::new(
             "invalid_target",
             "`resource` is not the one that was allowed",
         ),
-        NotGranted::TooMany => Refusal::new("temporarily_unavailable", "try again").status(503),
-        _ => Refusal::new(
+        GrantError::TooMany => OAuthError::new("temporarily_unavailable", "try again").status(503),
+        _ => OAuthError::new(
             "invalid_grant",
             format!("{what} is not good (any more), or not for this request"),
         ),

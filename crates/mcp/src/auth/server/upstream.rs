@@ -15,16 +15,18 @@ use tokio::time::Instant;
 use url::form_urlencoded::{Serializer, byte_serialize};
 use url::{Host, Url};
 
-use super::authorize::{Stage, refuse_to_client};
-use super::cookie::Cookie;
-use super::form::{Form, with_query};
-use super::grants::Person;
+use super::authorize::{RefusalStage, refuse_to_client};
+use super::cookie::BrowserCookie;
+use super::form::{FormParams, with_query};
+use super::grants::UserIdentity;
 use super::request::AuthorizationRequest;
-use super::{AuthorizationServer, SignIn, page, seal};
-use crate::auth::web::{self, Fetch, http_fetcher};
-use crate::auth::{Authorities, Issuer, Network, Reach, claims, discovery, token};
+use super::{AuthorizationServer, LoginBackend, page, seal};
+use crate::auth::web::{self, HttpFetch, http_fetcher};
+use crate::auth::{
+    CertificateAuthorities, Issuer, IssuerNetwork, IssuerTransport, claims, discovery, token,
+};
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 /// How long somebody may take at the provider, in seconds.
 const TRIP_FOR: u64 = 600;
@@ -37,16 +39,16 @@ const MAX_GROUP_BYTES: usize = 8 * 1024;
 
 /// Something that is not shown, not even by mistake.
 #[derive(Clone)]
-pub struct Secret(String);
+pub struct ClientSecret(String);
 
-impl Secret {
+impl ClientSecret {
     /// Takes a secret into keeping.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ClientSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(hidden)")
     }
@@ -54,42 +56,42 @@ impl fmt::Debug for Secret {
 
 /// The provider at which people sign in, and what this server is to it.
 #[derive(Debug, Clone)]
-pub struct Upstream {
+pub struct UpstreamProvider {
     /// The provider's address, to the letter as its metadata names it.
     pub issuer: String,
     /// The id under which this server is registered there, with `/callback` below its address as the only redirect uri.
     pub client_id: String,
     /// Its secret, if it has one.
-    pub client_secret: Option<Secret>,
+    pub client_secret: Option<ClientSecret>,
 }
 
 /// The settings of the provider make no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the https address of a provider")]
-pub struct BadUpstream(pub String);
+pub struct UpstreamError(pub String);
 
 /// What the provider says about itself.
-type Metadata = Arc<Map<String, Value>>;
+type ProviderMetadata = Arc<Map<String, Value>>;
 
 /// The provider, ready to be talked to.
-pub(super) struct Provider {
-    upstream: Upstream,
+pub(super) struct OidcProvider {
+    upstream: UpstreamProvider,
     host: String,
-    web: Arc<dyn Fetch>,
+    web: Arc<dyn HttpFetch>,
     issuer: Issuer,
-    metadata: Mutex<Option<(Instant, Metadata)>>,
+    metadata: Mutex<Option<(Instant, ProviderMetadata)>>,
 }
 
 /// Why somebody could not be signed in. The person reads it; it quotes nothing that came from outside.
 #[derive(Debug)]
-struct Unknown(&'static str);
+struct UpstreamSignInError(&'static str);
 
-impl Provider {
+impl OidcProvider {
     pub(super) fn new(
-        upstream: Upstream,
-        authorities: Option<Authorities>,
-    ) -> Result<Self, BadUpstream> {
-        let bad = || BadUpstream(upstream.issuer.clone());
+        upstream: UpstreamProvider,
+        authorities: Option<CertificateAuthorities>,
+    ) -> Result<Self, UpstreamError> {
+        let bad = || UpstreamError(upstream.issuer.clone());
         let url = Url::parse(&upstream.issuer).map_err(|_| bad())?;
         let here = match url.host() {
             Some(Host::Ipv4(ip)) => ip.is_loopback(),
@@ -101,8 +103,8 @@ impl Provider {
             return Err(bad());
         }
         // The owner chose the provider, so it may be in their own network.
-        let network = Network::Private;
-        let web = http_fetcher(&Reach {
+        let network = IssuerNetwork::Private;
+        let web = http_fetcher(&IssuerTransport {
             network,
             authorities,
         });
@@ -120,7 +122,7 @@ impl Provider {
         &self.host
     }
 
-    async fn metadata(&self) -> Result<Metadata, Unknown> {
+    async fn metadata(&self) -> Result<ProviderMetadata, UpstreamSignInError> {
         let kept = {
             let kept = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
             kept.clone().filter(|(since, _)| since.elapsed() < FRESH)
@@ -131,21 +133,22 @@ impl Provider {
         let found = discovery::metadata(&self.upstream.issuer, self.web.as_ref()).await;
         let found = Arc::new(found.map_err(|why| {
             tracing::warn!(%why, "the provider's metadata did not come");
-            Unknown("the provider where people sign in does not answer")
+            UpstreamSignInError("the provider where people sign in does not answer")
         })?);
         let mut kept = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some((Instant::now(), found.clone()));
         Ok(found)
     }
 
-    async fn address(&self, name: &str) -> Result<String, Unknown> {
+    async fn address(&self, name: &str) -> Result<String, UpstreamSignInError> {
         let metadata = self.metadata().await?;
-        discovery::endpoint_url(&metadata, name).ok_or(Unknown("the provider lacks an endpoint"))
+        discovery::endpoint_url(&metadata, name)
+            .ok_or(UpstreamSignInError("the provider lacks an endpoint"))
     }
 
     /// True when an answer may be the provider's: one that names itself must be the one that was asked, and one that
     /// promises to name itself must do so (RFC 9207).
-    async fn is_expected_issuer(&self, iss: Option<&str>) -> Result<bool, Unknown> {
+    async fn is_expected_issuer(&self, iss: Option<&str>) -> Result<bool, UpstreamSignInError> {
         if let Some(iss) = iss {
             return Ok(iss == self.upstream.issuer);
         }
@@ -160,16 +163,16 @@ impl Provider {
         url: String,
         authorization: Option<String>,
         body: String,
-    ) -> Result<Map<String, Value>, Unknown> {
-        let form = web::Form {
+    ) -> Result<Map<String, Value>, UpstreamSignInError> {
+        let form = web::FormPost {
             authorization,
             body,
         };
         let answer = self.web.post(url, form).await.map_err(|error| {
             tracing::warn!(%error, "the provider refused");
-            Unknown("the provider did not confirm the sign-in")
+            UpstreamSignInError("the provider did not confirm the sign-in")
         })?;
-        claims::parse(&answer).ok_or(Unknown("the provider's answer is not JSON"))
+        claims::parse(&answer).ok_or(UpstreamSignInError("the provider's answer is not JSON"))
     }
 
     /// A code into an ID token, and an access token for the provider's own endpoints.
@@ -178,7 +181,7 @@ impl Provider {
         code: &str,
         verifier: &str,
         redirect: &str,
-    ) -> Result<Map<String, Value>, Unknown> {
+    ) -> Result<Map<String, Value>, UpstreamSignInError> {
         let url = self.address("token_endpoint").await?;
         let metadata = self.metadata().await?;
         let methods = metadata.get("token_endpoint_auth_methods_supported");
@@ -203,14 +206,14 @@ impl Provider {
             .append_pair("redirect_uri", redirect)
             .append_pair("code_verifier", verifier);
         let authorization = match &self.upstream.client_secret {
-            Some(Secret(secret)) if basic => {
+            Some(ClientSecret(secret)) if basic => {
                 let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = format!("{}:{}", encoded(client), encoded(secret));
                 Some(format!("Basic {}", STANDARD.encode(pair)))
             }
             secret => {
                 body.append_pair("client_id", client);
-                if let Some(Secret(secret)) = secret {
+                if let Some(ClientSecret(secret)) = secret {
                     body.append_pair("client_secret", secret);
                 }
                 None
@@ -223,19 +226,20 @@ impl Provider {
     async fn identity(
         &self,
         code: &str,
-        trip: &Trip,
+        trip: &UpstreamLogin,
         redirect: &str,
         now: u64,
-    ) -> Result<Person, Unknown> {
+    ) -> Result<UserIdentity, UpstreamSignInError> {
         let tokens = self.tokens(code, &trip.verifier, redirect).await?;
         let text = |name: &str| tokens.get(name).and_then(Value::as_str);
-        let id_token = text("id_token").ok_or(Unknown("the provider gave no ID token"))?;
+        let id_token =
+            text("id_token").ok_or(UpstreamSignInError("the provider gave no ID token"))?;
         let client = &self.upstream.client_id;
         let caller = token::verify_id_token(id_token, &self.issuer, client, &trip.nonce, now)
             .await
             .map_err(|why| {
                 tracing::warn!(?why, "the provider's ID token was refused");
-                Unknown("the provider's ID token does not count")
+                UpstreamSignInError("the provider's ID token does not count")
             })?;
         let subject = caller.subject().unwrap_or_default().to_owned();
         let mut said = vec![claims_of(&caller)];
@@ -276,7 +280,7 @@ fn claims_of(caller: &crate::auth::Caller) -> Map<String, Value> {
 }
 
 /// What several answers say about somebody, the first that says something winning.
-pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>]) -> Person {
+pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>]) -> UserIdentity {
     let first = |name: &str| said.iter().find_map(|claims| claims.get(name));
     // Some providers write the truth as a text.
     let verified = first("email_verified").map(|value| *value == true || value == "true");
@@ -296,7 +300,7 @@ pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>])
     if !fits {
         tracing::warn!("somebody has more groups than a token can hold; they count as in none");
     }
-    Person {
+    UserIdentity {
         subject,
         email: email.map(str::to_owned),
         email_verified: verified == Some(true),
@@ -306,7 +310,7 @@ pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>])
 }
 
 /// A browser's way to the provider and back.
-struct Trip {
+struct UpstreamLogin {
     query: String,
     id: String,
     nonce: String,
@@ -314,8 +318,8 @@ struct Trip {
 }
 
 impl AuthorizationServer {
-    fn upstream_login(&self, id: &str, query: &str) -> Trip {
-        Trip {
+    fn upstream_login(&self, id: &str, query: &str) -> UpstreamLogin {
+        UpstreamLogin {
             query: query.to_owned(),
             id: id.to_owned(),
             nonce: self.0.seal.sign("nonce", &[id]),
@@ -323,8 +327,8 @@ impl AuthorizationServer {
         }
     }
 
-    fn upstream_login_cookie(&self) -> Cookie {
-        Cookie::new("docent-trip", &self.0.issuer)
+    fn upstream_login_cookie(&self) -> BrowserCookie {
+        BrowserCookie::new("docent-trip", &self.0.issuer)
     }
 
     fn callback(&self) -> String {
@@ -334,13 +338,13 @@ impl AuthorizationServer {
     /// Sends the browser to the provider, on behalf of a request that has been checked and consented to.
     pub(super) async fn redirect_to_provider(
         &self,
-        provider: &Provider,
+        provider: &OidcProvider,
         query: &str,
         request: &AuthorizationRequest,
-    ) -> Result<Page, Failure> {
+    ) -> Result<RouteResponse, Failure> {
         let endpoint = match provider.address("authorization_endpoint").await {
             Ok(endpoint) => endpoint,
-            Err(Unknown(why)) => return Ok(page::error_page(why).status(502)),
+            Err(UpstreamSignInError(why)) => return Ok(page::error_page(why).status(502)),
         };
         let trip = self.upstream_login(&seal::encode(&seal::random::<16>()?), query);
         let until = (self.now() + TRIP_FOR).to_string();
@@ -368,11 +372,14 @@ impl AuthorizationServer {
     }
 
     /// `GET /callback`: the browser comes back.
-    pub(super) async fn handle_callback(self, visit: Visit) -> Result<Page, Failure> {
-        let SignIn::Upstream(provider) = &self.0.sign_in else {
+    pub(super) async fn handle_callback(
+        self,
+        visit: RouteRequest,
+    ) -> Result<RouteResponse, Failure> {
+        let LoginBackend::Upstream(provider) = &self.0.sign_in else {
             return Err(Failure::not_found("/callback"));
         };
-        let form = Form::parse(visit.query().as_bytes()).unwrap_or_default();
+        let form = FormParams::parse(visit.query().as_bytes()).unwrap_or_default();
         let Some(trip) = self.pending_login(&visit, &form) else {
             let text = "this sign-in is too old, or began in another browser: go back to the app and connect again";
             return Ok(page::error_page(text).status(403));
@@ -380,17 +387,17 @@ impl AuthorizationServer {
         match provider.is_expected_issuer(form.get("iss")).await {
             Ok(true) => {}
             Ok(false) => return Ok(page::error_page("another provider answered").status(403)),
-            Err(Unknown(why)) => return Ok(page::error_page(why).status(502)),
+            Err(UpstreamSignInError(why)) => return Ok(page::error_page(why).status(502)),
         }
         let request = match self.parse_authorization_request(&trip.query).await {
             Ok(request) => request,
-            Err(refused) => return self.refuse(refused, Stage::AfterProvider),
+            Err(refused) => return self.refuse(refused, RefusalStage::AfterProvider),
         };
         let Some(code) = form.get("code") else {
             let why = "the user did not sign in";
             return self.refuse(
                 refuse_to_client(&request, "access_denied", why),
-                Stage::AfterProvider,
+                RefusalStage::AfterProvider,
             );
         };
         let found = provider
@@ -398,13 +405,13 @@ impl AuthorizationServer {
             .await;
         let page = match found {
             Ok(person) => self.allow(request, person).await?,
-            Err(Unknown(why)) => page::error_page(why).status(502),
+            Err(UpstreamSignInError(why)) => page::error_page(why).status(502),
         };
         Ok(page.header("set-cookie", self.upstream_login_cookie().set("", 0)))
     }
 
     /// The trip that this browser is on, if it is the one that this answer belongs to.
-    fn pending_login(&self, visit: &Visit, form: &Form) -> Option<Trip> {
+    fn pending_login(&self, visit: &RouteRequest, form: &FormParams) -> Option<UpstreamLogin> {
         let cookie = self.upstream_login_cookie().read(visit)?;
         let mut parts = cookie.splitn(4, '.');
         let (id, until, kept, mark) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);

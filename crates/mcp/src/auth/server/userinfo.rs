@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use super::AuthorizationServer;
 use super::token::no_store;
 use crate::error::Failure;
-use crate::http::{Page, Visit};
+use crate::http::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
     /// `GET` and `POST /userinfo`, for access tokens with the scope `openid`.
-    pub(super) async fn userinfo(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn userinfo(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
         let token = visit.header("authorization").and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
             scheme
@@ -17,12 +17,12 @@ impl AuthorizationServer {
                 .then_some(token.trim())
         });
         let refuse = |status: u16, challenge: &str| {
-            let page = Page::json(&json!({"error": challenge})).status(status);
+            let page = RouteResponse::json(&json!({"error": challenge})).status(status);
             let error = format!("Bearer error=\"{challenge}\"");
             Ok(no_store(page).header("www-authenticate", error))
         };
         let Some(token) = token else {
-            let page = Page::json(&json!({"error": "invalid_request"})).status(401);
+            let page = RouteResponse::json(&json!({"error": "invalid_request"})).status(401);
             return Ok(no_store(page).header("www-authenticate", "Bearer"));
         };
         let Some(caller) = self.token_owner(token).await else {
@@ -43,6 +43,6 @@ impl AuthorizationServer {
             body.insert("email".to_owned(), json!(email));
             body.insert("email_verified".to_owned(), json!(verified));
         }
-        Ok(no_store(Page::json(&Value::Object(body))))
+        Ok(no_store(RouteResponse::json(&Value::Object(body))))
     }
 }

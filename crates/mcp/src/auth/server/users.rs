@@ -21,7 +21,7 @@ const NAME: &str = "users.json";
 
 /// Somebody who may sign in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
+pub struct UserAccount {
     /// What they type to sign in, and who they are in every token.
     pub name: String,
     /// Their address, if it is known.
@@ -55,17 +55,17 @@ pub enum UserError {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Content {
-    users: Vec<User>,
+struct UserFile {
+    users: Vec<UserAccount>,
 }
 
 /// The list in a folder. Nothing is kept in memory: every look reads the file.
 #[derive(Debug, Clone)]
-pub struct Users {
+pub struct UserStore {
     dir: PathBuf,
 }
 
-impl Users {
+impl UserStore {
     /// The list in `dir`, which need not exist.
     #[must_use]
     pub fn in_dir(dir: &Path) -> Self {
@@ -78,7 +78,7 @@ impl Users {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn list(&self) -> Result<Vec<User>, UserError> {
+    pub fn list(&self) -> Result<Vec<UserAccount>, UserError> {
         let path = self.dir.join(NAME);
         let failed = |error| UserError::Io(path.clone(), error);
         let file = match File::open(&path) {
@@ -93,7 +93,7 @@ impl Users {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(UserError::Damaged(path, None));
         }
-        let content: Content = serde_json::from_slice(&bytes)
+        let content: UserFile = serde_json::from_slice(&bytes)
             .map_err(|error| UserError::Damaged(path.clone(), Some(error)))?;
         Ok(content.users)
     }
@@ -102,7 +102,7 @@ impl Users {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn find(&self, name: &str) -> Result<Option<User>, UserError> {
+    pub fn find(&self, name: &str) -> Result<Option<UserAccount>, UserError> {
         Ok(self.list()?.into_iter().find(|user| user.name == name))
     }
 
@@ -110,7 +110,7 @@ impl Users {
     ///
     /// # Errors
     /// When the name is taken or something about them cannot be, or the file cannot be written.
-    pub fn add(&self, user: User) -> Result<(), UserError> {
+    pub fn add(&self, user: UserAccount) -> Result<(), UserError> {
         check(&user)?;
         self.change(|users| {
             if users.iter().any(|known| known.name == user.name) {
@@ -145,7 +145,11 @@ impl Users {
     ///
     /// # Errors
     /// When nobody has the name, the change makes what cannot be, or the file cannot be written.
-    pub fn update(&self, name: &str, change: impl FnOnce(&mut User)) -> Result<(), UserError> {
+    pub fn update(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut UserAccount),
+    ) -> Result<(), UserError> {
         self.change(|users| {
             let found = users.iter_mut().find(|user| user.name == name);
             let user = found.ok_or_else(|| UserError::Unknown(name.to_owned()))?;
@@ -158,7 +162,7 @@ impl Users {
     /// One change at a time, also among processes: read, change, write beside, put in place.
     fn change(
         &self,
-        change: impl FnOnce(&mut Vec<User>) -> Result<(), UserError>,
+        change: impl FnOnce(&mut Vec<UserAccount>) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
         let failed = |error| UserError::Io(self.dir.clone(), error);
         make_private(&self.dir).map_err(failed)?;
@@ -166,10 +170,10 @@ impl Users {
         lock.lock().map_err(failed)?;
         let mut users = self.list()?;
         change(&mut users)?;
-        self.replace(&Content { users }).map_err(failed)
+        self.replace(&UserFile { users }).map_err(failed)
     }
 
-    fn replace(&self, content: &Content) -> io::Result<()> {
+    fn replace(&self, content: &UserFile) -> io::Result<()> {
         let beside = self.dir.join("users.json.new");
         // What a killed process left has its own rights; a new file has ours.
         match std::fs::remove_file(&beside) {
@@ -202,7 +206,7 @@ fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn check(user: &User) -> Result<(), UserError> {
+fn check(user: &UserAccount) -> Result<(), UserError> {
     let bad = |what: &str, text: &str| {
         let shown: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
         Err(UserError::Bad(format!("`{shown}` is not {what}")))
@@ -239,8 +243,8 @@ fn check(user: &User) -> Result<(), UserError> {
 mod tests {
     use super::*;
 
-    fn user(name: &str) -> User {
-        User {
+    fn user(name: &str) -> UserAccount {
+        UserAccount {
             name: name.to_owned(),
             email: None,
             groups: vec!["crew".to_owned()],
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn people_come_change_and_go() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(&dir.path().join("made"));
+        let users = UserStore::in_dir(&dir.path().join("made"));
         assert_eq!(users.list().unwrap(), []);
         users.add(user("nils")).unwrap();
         users.add(user("anna")).unwrap();
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_and_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         for bad in ["", " anna", "an\nna", &"a".repeat(MAX_CHARS + 1)] {
             assert!(
                 matches!(users.add(user(bad)), Err(UserError::Bad(_))),
@@ -297,9 +301,9 @@ mod tests {
     #[test]
     fn the_longest_list_is_read_and_one_more_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         let all = (0..MAX_USERS).map(|n| user(&format!("u{n}"))).collect();
-        users.replace(&Content { users: all }).unwrap();
+        users.replace(&UserFile { users: all }).unwrap();
         assert!(users.add(user("one more")).is_err());
         users.remove("u0").unwrap();
         users.add(user("one more")).unwrap();
@@ -308,7 +312,7 @@ mod tests {
     #[test]
     fn the_file_is_lines_that_a_person_can_read_and_has_a_bound() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         users.add(user("anna")).unwrap();
         let path = dir.path().join(NAME);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -331,11 +335,11 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(matches!(
-            Users::in_dir(&file).list(),
+            UserStore::in_dir(&file).list(),
             Err(UserError::Io(..))
         ));
         assert!(matches!(
-            Users::in_dir(&file).add(user("anna")),
+            UserStore::in_dir(&file).add(user("anna")),
             Err(UserError::Io(..))
         ));
     }
@@ -343,7 +347,7 @@ mod tests {
     #[test]
     fn names_addresses_and_groups_have_bounds() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         let (most, over) = ("ä".repeat(MAX_CHARS), "ä".repeat(MAX_CHARS + 1));
         users.add(user(&most)).unwrap();
         for (group, taken) in [(&most, true), (&over, false), (&String::new(), false)] {
@@ -375,7 +379,7 @@ mod tests {
     #[test]
     fn damage_is_told_and_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         let path = dir.path().join(NAME);
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(users.list(), Err(UserError::Damaged(..))));
@@ -389,7 +393,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let made = dir.path().join("state");
-        let users = Users::in_dir(&made);
+        let users = UserStore::in_dir(&made);
         make_private(&made).unwrap();
         let folder = std::fs::metadata(&made).unwrap().permissions().mode();
         assert_eq!(folder & 0o777, 0o700);
@@ -402,7 +406,7 @@ mod tests {
     #[test]
     fn two_at_once_lose_nobody() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::in_dir(dir.path());
+        let users = UserStore::in_dir(dir.path());
         std::thread::scope(|scope| {
             for n in 0..16 {
                 let users = &users;

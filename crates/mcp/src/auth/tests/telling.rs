@@ -3,13 +3,13 @@
 use super::*;
 
 /// One document that is both an issuer's metadata and its keys.
-struct Published(serde_json::Value);
+struct PublishedMetadata(serde_json::Value);
 
-impl web::Fetch for Published {
+impl web::HttpFetch for PublishedMetadata {
     fn get(
         &self,
         _: String,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
         let bytes = self.0.to_string().into_bytes();
         Box::pin(async { Ok(bytes) })
     }
@@ -17,9 +17,9 @@ impl web::Fetch for Published {
     fn post(
         &self,
         _: String,
-        _: web::Form,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
-        Box::pin(async { Err(web::FetchError::Unreachable) })
+        _: web::FormPost,
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
+        Box::pin(async { Err(web::HttpFetchError::Unreachable) })
     }
 }
 
@@ -28,7 +28,7 @@ async fn keys_are_here_before_the_first_caller_and_stay_fresh() {
     let mut document = jwks(&[&Signer::ed25519("k")]);
     document["issuer"] = json!("https://r.example");
     document["jwks_uri"] = json!("https://r.example/jwks");
-    let web = Arc::new(Published(document));
+    let web = Arc::new(PublishedMetadata(document));
     let issuer = Issuer::with_fetcher("https://r.example".to_owned(), None, web);
     let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
     assert!(!auth.is_ready());
@@ -53,7 +53,7 @@ async fn described(auth: &Auth) -> (HeaderMap, serde_json::Value) {
 #[tokio::test]
 async fn what_a_server_says_of_itself_is_what_it_was_given() {
     let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeys::open(dir.path().join("keys")).unwrap();
+    let keys = ApiKeyStore::open(dir.path().join("keys")).unwrap();
     let only_keys = Auth::builder([BASE]).keys(keys).build().unwrap();
     let (headers, document) = described(&only_keys).await;
     // An empty list would say that nobody has to sign in.
@@ -120,22 +120,25 @@ async fn an_issuer_on_this_machine_is_asked_where_the_owner_allows_it() {
     let endpoint = format!("http://{}/i", listener.local_addr().unwrap());
     let says = json!({"active": true, "sub": "u", "aud": BASE, "exp": now() + 60});
     let route = crate::http::Route::post("/i", move |_| {
-        let page = crate::http::Page::json(&says);
+        let page = crate::http::RouteResponse::json(&says);
         async move { Ok(page) }
     });
-    let options = crate::http::Options {
+    let options = crate::http::HttpOptions {
         routes: vec![route],
-        ..crate::http::Options::default()
+        ..crate::http::HttpOptions::default()
     };
     let stop = CancellationToken::new();
     tokio::spawn(crate::http::serve_routes(options, listener, stop.clone()));
-    let identify = async |network: Network| {
+    let identify = async |network: IssuerNetwork| {
         let issuer = Issuer::introspected("https://x.example", &endpoint, ("c", "s"), network);
         let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
         auth.identify(&headers("opaque")).await
     };
-    let caller = identify(Network::Private).await.unwrap();
+    let caller = identify(IssuerNetwork::Private).await.unwrap();
     assert_eq!(caller.subject(), Some("u"));
-    assert_eq!(identify(Network::Public).await, Err(Denied::Unready));
+    assert_eq!(
+        identify(IssuerNetwork::Public).await,
+        Err(AuthRejection::Unready)
+    );
     stop.cancel();
 }

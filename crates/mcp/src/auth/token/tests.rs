@@ -9,13 +9,13 @@ use super::*;
 const ISSUER: &str = "https://a.example";
 const NOW: u64 = 1_800_000_000;
 
-struct Bench {
+struct JwtBench {
     signer: Signer,
     issuers: Vec<Issuer>,
     audiences: BTreeSet<String>,
 }
 
-impl Bench {
+impl JwtBench {
     fn new() -> Self {
         Self::with(|issuer| issuer.access_tokens_only(false))
     }
@@ -34,12 +34,12 @@ impl Bench {
         }
     }
 
-    async fn verify(&self, token: &str) -> Result<Caller, Denied> {
+    async fn verify(&self, token: &str) -> Result<Caller, AuthRejection> {
         verify(token, &self.issuers, &self.audiences, NOW).await
     }
 
     /// What becomes of the usual claims with some changed, or by `null` left out.
-    async fn said(&self, changes: Value) -> Result<Caller, Denied> {
+    async fn said(&self, changes: Value) -> Result<Caller, AuthRejection> {
         let mut claims = json!({"iss": ISSUER, "sub": "u", "aud": "https://docs.example.org/mcp",
             "exp": NOW + 60});
         for (name, value) in changes.as_object().unwrap() {
@@ -52,23 +52,23 @@ impl Bench {
         self.verify(&self.signer.token(&claims)).await
     }
 
-    async fn headed(&self, changes: Value) -> Result<Caller, Denied> {
+    async fn headed(&self, changes: Value) -> Result<Caller, AuthRejection> {
         let claims = json!({"iss": ISSUER, "sub": "u", "aud": "api://docs", "exp": NOW + 60});
         self.verify(&self.signer.token_with(&changes, &claims))
             .await
     }
 }
 
-fn why<T: std::fmt::Debug>(result: Result<T, Denied>) -> &'static str {
+fn why<T: std::fmt::Debug>(result: Result<T, AuthRejection>) -> &'static str {
     match result {
-        Err(Denied::Bad(why)) => why,
+        Err(AuthRejection::Bad(why)) => why,
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
 async fn a_good_token_says_who_somebody_is() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let caller = bench
         .said(json!({"client_id": "c", "azp": "other", "scope": "b a  b", "groups": ["g"]}))
         .await
@@ -85,7 +85,7 @@ async fn a_good_token_says_who_somebody_is() {
 
 #[tokio::test]
 async fn the_client_has_three_names_and_a_bound() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     for name in ["client_id", "azp", "cid"] {
         let caller = bench.said(json!({name: "c"})).await.unwrap();
         assert_eq!(caller.client(), Some("c"), "{name}");
@@ -101,7 +101,7 @@ async fn the_client_has_three_names_and_a_bound() {
 
 #[tokio::test]
 async fn times_are_numbers_within_half_a_minute() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     for good in [
         json!({"exp": NOW - LEEWAY}),
         json!({"exp": NOW as f64 + 0.5}),
@@ -129,7 +129,7 @@ async fn times_are_numbers_within_half_a_minute() {
 
 #[tokio::test]
 async fn a_token_is_meant_for_us_by_our_exact_name() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     for good in [
         json!("https://docs.example.org/mcp"),
         json!("HTTPS://DOCS.example.org/mcp"),
@@ -161,7 +161,7 @@ async fn a_token_is_meant_for_us_by_our_exact_name() {
 
 #[tokio::test]
 async fn subjects_are_texts_of_some_length() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let sub = |bytes: usize| json!({"sub": "s".repeat(bytes)});
     assert!(bench.said(sub(MAX_SUBJECT_BYTES)).await.is_ok());
     for bad in [
@@ -177,7 +177,7 @@ async fn subjects_are_texts_of_some_length() {
 
 #[tokio::test]
 async fn scopes_are_texts_with_a_bound() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let cases = [
         (json!({"scope": "a b"}), vec!["a", "b"]),
         (json!({"scp": "a b"}), vec!["a", "b"]),
@@ -208,7 +208,7 @@ async fn scopes_are_texts_with_a_bound() {
 
 #[tokio::test]
 async fn issuers_are_told_apart_to_the_letter() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     for bad in [
         json!("https://a.example/"),
         json!("https://A.example"),
@@ -223,15 +223,15 @@ async fn issuers_are_told_apart_to_the_letter() {
 
 #[tokio::test]
 async fn an_issuer_without_keys_is_waited_for() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let claims = json!({"iss": "https://b.example", "sub": "u", "aud": "api://docs", "exp": NOW});
     let token = bench.signer.token(&claims);
-    assert_eq!(bench.verify(&token).await, Err(Denied::Unready));
+    assert_eq!(bench.verify(&token).await, Err(AuthRejection::Unready));
 }
 
 #[tokio::test]
 async fn headers_that_choose_are_refused() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     assert!(bench.headed(json!({})).await.is_ok());
     assert!(bench.headed(json!({"x": 1, "x5t": "abc"})).await.is_ok());
     for name in ["jwk", "jku", "x5u", "x5c"] {
@@ -260,7 +260,7 @@ async fn headers_that_choose_are_refused() {
 
 #[tokio::test]
 async fn only_the_issuers_algorithms_count() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     for alg in [
         json!("none"),
         json!("HS256"),
@@ -272,16 +272,16 @@ async fn only_the_issuers_algorithms_count() {
         let found = why(bench.headed(json!({"alg": alg})).await);
         assert!(found.contains("algorithm"), "{alg}");
     }
-    let other = Bench::with(|issuer| issuer.algorithms([Algorithm::Es256]));
+    let other = JwtBench::with(|issuer| issuer.algorithms([SignatureAlgorithm::Es256]));
     assert!(why(other.headed(json!({})).await).contains("algorithm"));
-    let none = Bench::with(|issuer| issuer.algorithms([]));
+    let none = JwtBench::with(|issuer| issuer.algorithms([]));
     assert!(why(none.headed(json!({})).await).contains("algorithm"));
 }
 
 #[tokio::test]
 async fn access_tokens_are_told_from_others() {
-    let lenient = Bench::new();
-    let strict = Bench::with(|issuer| issuer);
+    let lenient = JwtBench::new();
+    let strict = JwtBench::with(|issuer| issuer);
     for (kind, free, bound) in [
         (json!("at+jwt"), true, true),
         (json!("AT+JWT"), true, true),
@@ -315,7 +315,7 @@ async fn access_tokens_are_told_from_others() {
 
 #[tokio::test]
 async fn a_token_has_three_parts_and_a_bound() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let claims = json!({"iss": ISSUER, "sub": "u", "aud": "api://docs", "exp": NOW});
     let token = bench.signer.token(&claims);
     assert!(bench.verify(&token).await.is_ok());
@@ -354,7 +354,7 @@ async fn a_token_has_three_parts_and_a_bound() {
 
 #[tokio::test]
 async fn another_key_of_the_same_name_signs_nothing() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let claims = json!({"iss": ISSUER, "sub": "u", "aud": "api://docs", "exp": NOW});
     let forged = Signer::ed25519("k").token(&claims);
     assert!(why(bench.verify(&forged).await).contains("signature"));
@@ -362,7 +362,8 @@ async fn another_key_of_the_same_name_signs_nothing() {
 
 #[tokio::test]
 async fn somebody_who_was_signed_out_is_out() {
-    let bench = Bench::with(|issuer| issuer.reject_if(|caller| caller.subject() == Some("gone")));
+    let bench =
+        JwtBench::with(|issuer| issuer.reject_if(|caller| caller.subject() == Some("gone")));
     assert!(bench.said(json!({"sub": "here"})).await.is_ok());
     assert!(why(bench.said(json!({"sub": "gone"})).await).contains("any more"));
 }
@@ -384,7 +385,7 @@ fn jwts_are_told_from_opaque_tokens() {
 
 #[tokio::test]
 async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
-    let bench = Bench::new();
+    let bench = JwtBench::new();
     let issuer = &bench.issuers[1];
     let good = json!({"iss": ISSUER, "sub": "u", "aud": "me", "exp": NOW + 60, "nonce": "n"});
     let check = async |signer: &Signer, header: Value, changes: Value| {
@@ -433,7 +434,7 @@ async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
     let unnamed = check(&bench.signer, json!({"typ": "JWT", "kid": ""}), json!({})).await;
     assert!(why(unnamed).contains("name of the key"));
     // A key that would do is of no use where the issuer does not sign that way.
-    let other = Bench::with(|issuer| issuer.algorithms([Algorithm::Es256]));
+    let other = JwtBench::with(|issuer| issuer.algorithms([SignatureAlgorithm::Es256]));
     let token = other.signer.token_with(&jwt(), &good);
     let refused = verify_id_token(&token, &other.issuers[1], "me", "n", NOW).await;
     assert!(why(refused).contains("algorithm"));

@@ -38,7 +38,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 #[tokio::test]
 async fn a_small_answer_is_fetched() {
     let (url, heard) = once(answer("200 OK", "", "{}"));
-    assert_eq!(Web::new(true).get(url).await, Ok(b"{}".to_vec()));
+    assert_eq!(HttpFetcher::new(true).get(url).await, Ok(b"{}".to_vec()));
     let heard = heard.join().unwrap().to_ascii_lowercase();
     assert!(heard.starts_with("get /x "), "{heard}");
     assert!(heard.contains("accept: application/json"), "{heard}");
@@ -49,11 +49,14 @@ async fn a_small_answer_is_fetched() {
 #[tokio::test]
 async fn a_form_is_sent_with_what_it_needs() {
     let (url, heard) = once(answer("200 OK", "", "{}"));
-    let form = Form {
+    let form = FormPost {
         authorization: Some("Basic abc".to_owned()),
         body: "token=x".to_owned(),
     };
-    assert_eq!(Web::new(true).post(url, form).await, Ok(b"{}".to_vec()));
+    assert_eq!(
+        HttpFetcher::new(true).post(url, form).await,
+        Ok(b"{}".to_vec())
+    );
     let heard = heard.join().unwrap().to_ascii_lowercase();
     assert!(heard.starts_with("post /x "), "{heard}");
     assert!(heard.contains("authorization: basic abc"), "{heard}");
@@ -69,7 +72,10 @@ async fn a_redirect_is_not_followed() {
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let (url, _) = once(answer(status, &format!("location: {elsewhere}\r\n"), ""));
         let code = status[..3].parse().unwrap();
-        assert_eq!(Web::new(true).get(url).await, Err(FetchError::Status(code)));
+        assert_eq!(
+            HttpFetcher::new(true).get(url).await,
+            Err(HttpFetchError::Status(code))
+        );
     }
     for (status, code) in [
         ("404 Not Found", 404),
@@ -77,7 +83,10 @@ async fn a_redirect_is_not_followed() {
         ("204 No Content", 204),
     ] {
         let (url, _) = once(answer(status, "", ""));
-        assert_eq!(Web::new(true).get(url).await, Err(FetchError::Status(code)));
+        assert_eq!(
+            HttpFetcher::new(true).get(url).await,
+            Err(HttpFetchError::Status(code))
+        );
     }
 }
 
@@ -86,16 +95,19 @@ async fn an_answer_has_a_bound() {
     let most = usize::try_from(MAX_ANSWER_BYTES).unwrap();
     let (url, _) = once(answer("200 OK", "", &"x".repeat(most)));
     assert_eq!(
-        Web::new(true).get(url).await.map(|body| body.len()),
+        HttpFetcher::new(true).get(url).await.map(|body| body.len()),
         Ok(most)
     );
     let (url, _) = once(answer("200 OK", "", &"x".repeat(most + 1)));
-    assert_eq!(Web::new(true).get(url).await, Err(FetchError::TooLong));
+    assert_eq!(
+        HttpFetcher::new(true).get(url).await,
+        Err(HttpFetchError::TooLong)
+    );
 }
 
 #[tokio::test]
 async fn only_the_owner_opens_private_networks() {
-    let web = Web::new(false);
+    let web = HttpFetcher::new(false);
     for url in [
         "https://127.0.0.1:1/x",
         "https://localhost:1/x",
@@ -104,7 +116,7 @@ async fn only_the_owner_opens_private_networks() {
     ] {
         assert_eq!(
             web.get(url.to_owned()).await,
-            Err(FetchError::Private),
+            Err(HttpFetchError::Private),
             "{url}"
         );
     }
@@ -117,26 +129,26 @@ async fn only_the_owner_opens_private_networks() {
     ] {
         assert_eq!(
             web.get(url.to_owned()).await,
-            Err(FetchError::Scheme),
+            Err(HttpFetchError::Scheme),
             "{url}"
         );
     }
-    let form = Form {
+    let form = FormPost {
         authorization: None,
         body: String::new(),
     };
     assert_eq!(
         web.post("http://127.0.0.1:1/".to_owned(), form).await,
-        Err(FetchError::Scheme)
+        Err(HttpFetchError::Scheme)
     );
     // http is for this machine alone, even where private networks are allowed.
-    let private = Web::new(true);
+    let private = HttpFetcher::new(true);
     assert_eq!(
         private.get("http://10.0.0.1/x".to_owned()).await,
-        Err(FetchError::Scheme)
+        Err(HttpFetchError::Scheme)
     );
     let gone = private.get("http://127.0.0.1:1/x".to_owned()).await;
-    assert_eq!(gone, Err(FetchError::Unreachable));
+    assert_eq!(gone, Err(HttpFetchError::Unreachable));
 }
 
 #[test]

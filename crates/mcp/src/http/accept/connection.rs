@@ -18,26 +18,26 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::pulse::{Busy, Order, Pulse};
-use super::stream::{Tracked, Watched};
-use super::{Answering, Peer};
+use super::pulse::{CloseCommand, ConnectionState, RequestInFlight};
+use super::stream::{MonitoredStream, TrackedBody};
+use super::{InfallibleService, PeerAddress};
 use crate::http::body::{BodyAccount, BodyError};
 use crate::http::budget::{AnswerOwner, ByteReservation, ConnectionShare, ConnectionShares};
-use crate::http::guard::{MAX_FIELDS, Refusal};
+use crate::http::guard::{GuardRejection, MAX_FIELDS};
 use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
-use crate::http::tls::Tls;
+use crate::http::tls::ServerTls;
 
 /// What one connection needs to be served.
-pub(super) struct Connection<S> {
+pub(super) struct HttpConnection<S> {
     pub(super) service: S,
     pub(super) protocol: Arc<auto::Builder<TokioExecutor>>,
-    pub(super) pulse: Arc<Pulse>,
-    pub(super) peer: Peer,
-    pub(super) tls: Option<Tls>,
+    pub(super) pulse: Arc<ConnectionState>,
+    pub(super) peer: PeerAddress,
+    pub(super) tls: Option<ServerTls>,
     pub(super) shares: ConnectionShares,
 }
 
-impl<S: Answering> Connection<S> {
+impl<S: InfallibleService> HttpConnection<S> {
     /// Serves until the peer goes, or is told to.
     pub(super) async fn run(self, stream: TcpStream) {
         let Some(tls) = &self.tls else {
@@ -48,7 +48,7 @@ impl<S: Answering> Connection<S> {
         let mut greeting = Box::pin(tls.accept(stream));
         let greeted = poll_fn(|cx| {
             self.pulse.waker().register(cx.waker());
-            if self.pulse.order() == Order::Cut {
+            if self.pulse.order() == CloseCommand::Cut {
                 return Poll::Ready(None);
             }
             greeting.as_mut().poll(cx).map(Result::ok)
@@ -74,10 +74,10 @@ impl<S: Answering> Connection<S> {
             shares,
         } = self;
         let requests = Arc::clone(&shares.bodies);
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse), requests));
+        let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(&pulse), requests));
         let counted = Arc::clone(&pulse);
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
+            let busy = RequestInFlight::begin(&counted, request.version() == Version::HTTP_2);
             let mut request = request.map(Body::new);
             let admitted = admit(&mut request, &shares);
             request.extensions_mut().insert(peer);
@@ -93,7 +93,7 @@ impl<S: Answering> Connection<S> {
                 return Poll::Ready(());
             }
             let order = pulse.order();
-            if order == Order::Cut {
+            if order == CloseCommand::Cut {
                 return Poll::Ready(());
             }
             if !told && pulse.may_close(order) {
@@ -116,7 +116,7 @@ fn admit(
     shares: &ConnectionShares,
 ) -> Result<Option<ByteReservation>, Box<Response<Body>>> {
     let refusal = if request.headers().len() > MAX_FIELDS {
-        Refusal::TooManyFields.into_response()
+        GuardRejection::TooManyFields.into_response()
     } else if request.version() < Version::HTTP_2 {
         // One at a time, and its task is the connection's own.
         return Ok(None);
@@ -135,12 +135,12 @@ fn admit(
 }
 
 async fn answer(
-    mut service: impl Answering,
+    mut service: impl InfallibleService,
     request: Request<Body>,
     admitted: Result<Option<ByteReservation>, Box<Response<Body>>>,
-    busy: Busy,
+    busy: RequestInFlight,
     share: Arc<ConnectionShare>,
-) -> Result<Response<Tracked>, Infallible> {
+) -> Result<Response<TrackedBody>, Infallible> {
     let can_close = request.version() < Version::HTTP_2;
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
@@ -149,7 +149,7 @@ async fn answer(
         *refusal
     } else if !share.has_room() {
         let refused = refusal::too_many_unread();
-        return Ok(refused.map(|body| Tracked::refusal(body, busy)));
+        return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
         // It is its turn. From here on a body that does not come at once is counted.
         drop(admitted);
@@ -175,10 +175,10 @@ async fn answer(
     }
     let owner = response.extensions_mut().remove::<AnswerOwner>();
     let (head, body) = response.into_parts();
-    let tracked = Tracked::new(body, busy, &share, owner.map(|owner| owner.0));
+    let tracked = TrackedBody::new(body, busy, &share, owner.map(|owner| owner.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
-        Err(busy) => refusal::too_many_unread().map(|body| Tracked::refusal(body, busy)),
+        Err(busy) => refusal::too_many_unread().map(|body| TrackedBody::refusal(body, busy)),
     })
 }
 
@@ -186,7 +186,7 @@ async fn answer(
 mod tests {
     use super::*;
     use crate::http::budget::ServerBudgets;
-    use crate::http::limits::Limits;
+    use crate::http::limits::HttpLimits;
 
     fn request(version: Version, fields: usize) -> Request<Body> {
         let mut request = Request::new(Body::empty());
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn heads_of_http2_are_counted_before_their_tasks_run() {
-        let budgets = ServerBudgets::new(&Limits::default());
+        let budgets = ServerBudgets::new(&HttpLimits::default());
         let (one, two) = (budgets.connection(), budgets.connection());
         let waiting = admit(&mut request(Version::HTTP_2, 100), &one).unwrap();
         assert!(one.bodies.held() > 100 * 100);
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_does_not_keep_its_head() {
-        let budgets = ServerBudgets::new(&Limits::default());
+        let budgets = ServerBudgets::new(&HttpLimits::default());
         let mut packed = request(Version::HTTP_2, 101);
         let refused = admit(&mut packed, &budgets.connection()).unwrap_err();
         assert_eq!(
@@ -220,9 +220,9 @@ mod tests {
             (431, 0)
         );
         // No budget for requests at all.
-        let limits = Limits {
+        let limits = HttpLimits {
             request_bytes: 0,
-            ..Limits::default()
+            ..HttpLimits::default()
         };
         let budgets = ServerBudgets::new(&limits);
         let mut crowded = request(Version::HTTP_2, 1);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::rules::{Rules, Stalled, Watch};
+use super::rules::{ConnectionMonitor, Stalled, TimeoutPolicy};
 use crate::http::budget::ByteBudget;
 
 /// How much older a connection has to be where its budget is nearly spent, but nobody waits for room.
@@ -17,9 +17,9 @@ const HEAD_GRACE: u64 = 250;
 
 /// Cuts connections whose answers nobody reads, until enough bytes are on their way to be free. Says how many.
 pub(super) fn unread<K: Hash + Eq>(
-    watches: &mut HashMap<K, Watch>,
+    watches: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
-    rules: &Rules,
+    rules: &TimeoutPolicy,
     now: u64,
 ) -> usize {
     let least = if budget.pressure().is_urgent() {
@@ -27,23 +27,24 @@ pub(super) fn unread<K: Hash + Eq>(
     } else {
         rules.evict_after.saturating_mul(UNHURRIED)
     };
-    let stalled = |watch: &mut Watch| watch.stalled(now);
+    let stalled = |watch: &mut ConnectionMonitor| watch.stalled(now);
     cut_oldest(watches, stalled, least, budget.eviction_goal())
 }
 
 /// Cuts connections that hold bytes of heads that do not end, until enough bytes are on their way to be free.
 pub(super) fn heads<K: Hash + Eq>(
-    watches: &mut HashMap<K, Watch>,
+    watches: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
     now: u64,
 ) -> usize {
-    let stalled = |watch: &mut Watch| watch.headless(now).filter(|stalled| stalled.bytes > 0);
+    let stalled =
+        |watch: &mut ConnectionMonitor| watch.headless(now).filter(|stalled| stalled.bytes > 0);
     cut_oldest(watches, stalled, HEAD_GRACE, budget.eviction_goal())
 }
 
 /// Cuts so many connections that have not sent a whole request head, those that have waited longest first.
 pub(super) fn headless<K: Hash + Eq>(
-    watches: &mut HashMap<K, Watch>,
+    watches: &mut HashMap<K, ConnectionMonitor>,
     count: usize,
     now: u64,
 ) -> usize {
@@ -51,7 +52,7 @@ pub(super) fn headless<K: Hash + Eq>(
         bytes: 1,
         ..stalled
     };
-    let stalled = |watch: &mut Watch| {
+    let stalled = |watch: &mut ConnectionMonitor| {
         let headless = watch.headless(now).filter(|_| !watch.is_cut());
         headless.map(slot)
     };
@@ -61,8 +62,8 @@ pub(super) fn headless<K: Hash + Eq>(
 /// Cuts the connections that have stalled for longest until `goal` is reached. What was cut before and is not gone yet
 /// counts too.
 fn cut_oldest<K: Hash + Eq>(
-    watches: &mut HashMap<K, Watch>,
-    mut stalled: impl FnMut(&mut Watch) -> Option<Stalled>,
+    watches: &mut HashMap<K, ConnectionMonitor>,
+    mut stalled: impl FnMut(&mut ConnectionMonitor) -> Option<Stalled>,
     least: u64,
     goal: usize,
 ) -> usize {
@@ -101,32 +102,32 @@ mod tests {
 
     use futures::FutureExt as _;
 
-    use super::super::pulse::{Busy, Clock, Pulse};
+    use super::super::pulse::{CoarseClock, ConnectionState, RequestInFlight};
     use super::*;
     use crate::http::budget::{ByteReservation, ConnectionShares, ServerBudgets};
-    use crate::http::limits::Limits;
+    use crate::http::limits::HttpLimits;
 
     const TOTAL: usize = 1_600_000;
 
     /// Connections by their number, the time injected.
     struct World {
         budgets: ServerBudgets,
-        rules: Rules,
-        watches: HashMap<usize, Watch>,
+        rules: TimeoutPolicy,
+        watches: HashMap<usize, ConnectionMonitor>,
         shares: Vec<ConnectionShares>,
         held: Vec<ByteReservation>,
     }
 
     impl World {
         fn new() -> Self {
-            let limits = Limits {
+            let limits = HttpLimits {
                 unread_bytes: TOTAL,
                 request_bytes: TOTAL,
-                ..Limits::default()
+                ..HttpLimits::default()
             };
             Self {
                 budgets: ServerBudgets::new(&limits),
-                rules: Rules::new(&limits),
+                rules: TimeoutPolicy::new(&limits),
                 watches: HashMap::new(),
                 shares: Vec::new(),
                 held: Vec::new(),
@@ -135,13 +136,13 @@ mod tests {
 
         /// One more connection; one that has sent a request, or not.
         fn connect(&mut self, has_asked: bool) -> usize {
-            let pulse = Arc::new(Pulse::new(Arc::new(Clock::new())));
+            let pulse = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
             if has_asked {
-                drop(Busy::begin(&pulse, false));
+                drop(RequestInFlight::begin(&pulse, false));
             }
             let shares = self.budgets.connection();
             let number = self.shares.len();
-            let watch = Watch::new(pulse, shares.clone());
+            let watch = ConnectionMonitor::new(pulse, shares.clone());
             self.watches.insert(number, watch);
             self.shares.push(shares);
             number

@@ -10,16 +10,16 @@ use std::time::Instant;
 
 use futures::task::AtomicWaker;
 
-use super::wire::Findings;
+use super::wire::FramingFindings;
 
 /// Milliseconds since serving began, as of the last look.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct CoarseClock {
     start: Instant,
     now: AtomicU64,
 }
 
-impl Clock {
+impl CoarseClock {
     pub(super) fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -42,7 +42,7 @@ impl Clock {
 
 /// What a connection without a request in flight is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// Its first byte.
     Fresh,
     /// The rest of a request head.
@@ -53,7 +53,7 @@ pub(super) enum Phase {
 
 /// What the accept loop wants of a connection. Later ones are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(super) enum CloseCommand {
     /// Go on.
     Carry,
     /// Close after the next answer, and say so in it.
@@ -66,8 +66,8 @@ pub(super) enum Order {
 
 /// The state of one connection, shared by its task and the accept loop.
 #[derive(Debug)]
-pub(super) struct Pulse {
-    clock: Arc<Clock>,
+pub(super) struct ConnectionState {
+    clock: Arc<CoarseClock>,
     waker: AtomicWaker,
     in_flight: AtomicU32,
     /// Time stamp and phase in one word, so that the loop never pairs a new phase with an old
@@ -84,15 +84,15 @@ pub(super) struct Pulse {
 
 const NONE: u32 = u32::MAX;
 
-impl Pulse {
-    pub(super) fn new(clock: Arc<Clock>) -> Self {
-        let word = AtomicU64::new(pack(Phase::Fresh, clock.refresh()));
+impl ConnectionState {
+    pub(super) fn new(clock: Arc<CoarseClock>) -> Self {
+        let word = AtomicU64::new(pack(ConnectionPhase::Fresh, clock.refresh()));
         Self {
             clock,
             waker: AtomicWaker::new(),
             in_flight: AtomicU32::new(0),
             word,
-            order: AtomicU8::new(Order::Carry as u8),
+            order: AtomicU8::new(CloseCommand::Carry as u8),
             multiplexed: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             ambiguous: AtomicU32::new(NONE),
@@ -104,12 +104,12 @@ impl Pulse {
         &self.waker
     }
 
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> CloseCommand {
         match self.order.load(Ordering::Acquire) {
-            0 => Order::Carry,
-            1 => Order::Last,
-            2 => Order::Finish,
-            _ => Order::Cut,
+            0 => CloseCommand::Carry,
+            1 => CloseCommand::Last,
+            2 => CloseCommand::Finish,
+            _ => CloseCommand::Cut,
         }
     }
 
@@ -121,17 +121,17 @@ impl Pulse {
     /// Whether hyper may be told to close under this order without losing a request.
     ///
     /// Only the connection's own task may ask, because the accept loop's picture is a moment old.
-    pub(super) fn may_close(&self, order: Order) -> bool {
+    pub(super) fn may_close(&self, order: CloseCommand) -> bool {
         let state = self.snapshot();
         match order {
-            Order::Carry => false,
+            CloseCommand::Carry => false,
             // An HTTP/2 goodbye loses nothing that is on its way.
-            Order::Last => state.multiplexed,
+            CloseCommand::Last => state.multiplexed,
             // On HTTP/1 hyper closes at once when nothing is in flight, and after the answer when
             // something is. A head on its way would be lost, and so would the request that a peer
             // sends after an answer that did not say it is the last.
-            Order::Finish | Order::Cut => {
-                state.multiplexed || (!state.busy && state.phase != Phase::Head)
+            CloseCommand::Finish | CloseCommand::Cut => {
+                state.multiplexed || (!state.busy && state.phase != ConnectionPhase::Head)
             }
         }
     }
@@ -143,40 +143,40 @@ impl Pulse {
         if self.in_flight.load(Ordering::Relaxed) > 0 || self.multiplexed.load(Ordering::Relaxed) {
             return;
         }
-        if unpack(self.word.load(Ordering::Relaxed)).0 != Phase::Head {
-            self.stamp(Phase::Head);
+        if unpack(self.word.load(Ordering::Relaxed)).0 != ConnectionPhase::Head {
+            self.stamp(ConnectionPhase::Head);
         }
     }
 
     /// The peer greets us in TLS, which may take as long as a head.
     pub(super) fn note_tls_handshake(&self) {
-        self.stamp(Phase::Head);
+        self.stamp(ConnectionPhase::Head);
     }
 
     /// It has, and may now say something.
     pub(super) fn note_handshake_done(&self) {
-        self.stamp(Phase::Fresh);
+        self.stamp(ConnectionPhase::Fresh);
     }
 
     /// Keeps what was found in the heads so far.
-    pub(super) fn note_findings(&self, findings: Findings) {
+    pub(super) fn note_findings(&self, findings: FramingFindings) {
         self.ambiguous
             .store(findings.ambiguous.unwrap_or(NONE), Ordering::Relaxed);
         self.last
             .store(findings.last.unwrap_or(NONE), Ordering::Relaxed);
     }
 
-    fn stamp(&self, phase: Phase) {
+    fn stamp(&self, phase: ConnectionPhase) {
         self.word
             .store(pack(phase, self.clock.now()), Ordering::Release);
     }
 
     /// What there is to judge.
-    pub(super) fn snapshot(&self) -> State {
+    pub(super) fn snapshot(&self) -> ConnectionSnapshot {
         // The order matters: the stamp of the last answer is stored before the count falls.
         let busy = self.in_flight.load(Ordering::Acquire) > 0;
         let (phase, since) = unpack(self.word.load(Ordering::Acquire));
-        State {
+        ConnectionSnapshot {
             busy,
             phase,
             since,
@@ -185,7 +185,7 @@ impl Pulse {
     }
 
     /// Gives an order, unless a stronger one stands.
-    pub(super) fn command(&self, order: Order) {
+    pub(super) fn command(&self, order: CloseCommand) {
         if self.order() < order {
             self.order.store(order as u8, Ordering::Release);
             self.waker.wake();
@@ -195,15 +195,15 @@ impl Pulse {
 
 /// One request in flight, from the end of its head to the end of its answer.
 #[derive(Debug)]
-pub(super) struct Busy {
-    pulse: Arc<Pulse>,
+pub(super) struct RequestInFlight {
+    pulse: Arc<ConnectionState>,
     number: u32,
 }
 
-impl Busy {
-    pub(super) fn begin(pulse: &Arc<Pulse>, multiplexed: bool) -> Self {
+impl RequestInFlight {
+    pub(super) fn begin(pulse: &Arc<ConnectionState>, multiplexed: bool) -> Self {
         pulse.in_flight.fetch_add(1, Ordering::AcqRel);
-        pulse.stamp(Phase::Idle);
+        pulse.stamp(ConnectionPhase::Idle);
         if multiplexed {
             pulse.multiplexed.store(true, Ordering::Relaxed);
         }
@@ -216,12 +216,12 @@ impl Busy {
 
     /// A part of the answer went out.
     pub(super) fn note_progress(&self) {
-        self.pulse.stamp(Phase::Idle);
+        self.pulse.stamp(ConnectionPhase::Idle);
     }
 
     /// True when this answer should be the last one of its connection.
     pub(super) fn is_last(&self) -> bool {
-        self.pulse.order() >= Order::Last
+        self.pulse.order() >= CloseCommand::Last
             || self.number >= self.pulse.last.load(Ordering::Relaxed)
             || self.is_ambiguous()
     }
@@ -232,33 +232,33 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
-        self.pulse.stamp(Phase::Idle);
+        self.pulse.stamp(ConnectionPhase::Idle);
         self.pulse.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// What the accept loop sees of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct State {
+pub(super) struct ConnectionSnapshot {
     pub(super) busy: bool,
-    pub(super) phase: Phase,
+    pub(super) phase: ConnectionPhase,
     /// When it last changed, or last moved a part of an answer.
     pub(super) since: u64,
     /// Whether it speaks HTTP/2.
     pub(super) multiplexed: bool,
 }
 
-fn pack(phase: Phase, since: u64) -> u64 {
+fn pack(phase: ConnectionPhase, since: u64) -> u64 {
     since << 2 | phase as u64
 }
 
-fn unpack(word: u64) -> (Phase, u64) {
+fn unpack(word: u64) -> (ConnectionPhase, u64) {
     let phase = match word & 3 {
-        0 => Phase::Fresh,
-        1 => Phase::Head,
-        _ => Phase::Idle,
+        0 => ConnectionPhase::Fresh,
+        1 => ConnectionPhase::Head,
+        _ => ConnectionPhase::Idle,
     };
     (phase, word >> 2)
 }
@@ -269,7 +269,11 @@ mod tests {
 
     #[test]
     fn a_stamp_keeps_its_phase() {
-        for phase in [Phase::Fresh, Phase::Head, Phase::Idle] {
+        for phase in [
+            ConnectionPhase::Fresh,
+            ConnectionPhase::Head,
+            ConnectionPhase::Idle,
+        ] {
             assert_eq!(unpack(pack(phase, 123_456_789)), (phase, 123_456_789));
         }
     }

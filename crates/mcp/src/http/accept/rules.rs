@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::pulse::{Order, Phase, Pulse, State};
+use super::pulse::{CloseCommand, ConnectionPhase, ConnectionSnapshot, ConnectionState};
 use crate::http::budget::{ConnectionShare, ConnectionShares};
-use crate::http::limits::Limits;
+use crate::http::limits::HttpLimits;
 
 /// The accept loop's side of one connection.
 #[derive(Debug)]
-pub(super) struct Watch {
-    pulse: Arc<Pulse>,
+pub(super) struct ConnectionMonitor {
+    pulse: Arc<ConnectionState>,
     born: u64,
     finishing: Option<u64>,
     shares: ConnectionShares,
-    unread: Unread,
+    unread: UnreadProgress,
     evicted: bool,
 }
 
 /// How the peer takes the answers that wait for it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Unread {
+struct UnreadProgress {
     /// Bytes that wait, and bytes that it ever took.
     waiting: usize,
     taken: u64,
@@ -37,7 +37,7 @@ struct Progress {
     next: u64,
 }
 
-impl Unread {
+impl UnreadProgress {
     fn observe(&mut self, share: &ConnectionShare, now: u64) {
         let (waiting, taken) = (share.held(), share.taken());
         let idle = waiting == 0 || self.waiting == 0;
@@ -64,15 +64,15 @@ impl Unread {
 /// Bytes that a peer has to take before it counts as progress, if so many wait.
 const LEAST_TAKEN: usize = 2 * 1024;
 
-impl Watch {
-    pub(super) fn new(pulse: Arc<Pulse>, shares: ConnectionShares) -> Self {
+impl ConnectionMonitor {
+    pub(super) fn new(pulse: Arc<ConnectionState>, shares: ConnectionShares) -> Self {
         let born = pulse.created_at();
         Self {
             pulse,
             born,
             finishing: None,
             shares,
-            unread: Unread::default(),
+            unread: UnreadProgress::default(),
             evicted: false,
         }
     }
@@ -89,7 +89,7 @@ impl Watch {
     /// connection that has sent a request and no part of the next.
     pub(super) fn headless(&self, now: u64) -> Option<Stalled> {
         let state = self.pulse.snapshot();
-        let headless = !state.busy && state.phase != Phase::Idle;
+        let headless = !state.busy && state.phase != ConnectionPhase::Idle;
         headless.then(|| Stalled {
             for_millis: now.saturating_sub(state.since),
             bytes: self.shares.bodies.held(),
@@ -97,13 +97,13 @@ impl Watch {
     }
 
     pub(super) fn is_cut(&self) -> bool {
-        self.pulse.order() == Order::Cut
+        self.pulse.order() == CloseCommand::Cut
     }
 
     /// Ends the connection now, to make room for others.
     pub(super) fn evict(&mut self) {
         self.evicted = true;
-        self.pulse.command(Order::Cut);
+        self.pulse.command(CloseCommand::Cut);
     }
 
     pub(super) fn is_evicted(&self) -> bool {
@@ -111,7 +111,7 @@ impl Watch {
     }
 
     /// Judges the connection and gives it its order.
-    pub(super) fn check(&mut self, rules: &Rules, now: u64) {
+    pub(super) fn check(&mut self, rules: &TimeoutPolicy, now: u64) {
         let mut state = self.pulse.snapshot();
         self.unread.observe(&self.shares.answers, now);
         if self.unread.waiting > 0 {
@@ -119,7 +119,7 @@ impl Watch {
             state.since = state.since.max(self.unread.since);
         }
         let order = rules.evaluate(&state, self, now);
-        if order >= Order::Finish && self.finishing.is_none() {
+        if order >= CloseCommand::Finish && self.finishing.is_none() {
             self.finishing = Some(now);
         }
         self.pulse.command(order);
@@ -135,7 +135,7 @@ pub(super) struct Stalled {
 
 /// The limits in milliseconds, with what changes them: a crowd, or shutdown.
 #[derive(Debug, Clone)]
-pub(super) struct Rules {
+pub(super) struct TimeoutPolicy {
     first_byte: u64,
     headers: u64,
     idle: u64,
@@ -161,8 +161,8 @@ pub(super) struct Rules {
 /// What a head may take, and the silence before it, when connections or the memory for requests run out.
 const HURRIED_HEAD: u64 = 2_000;
 
-impl Rules {
-    pub(super) fn new(limits: &Limits) -> Self {
+impl TimeoutPolicy {
+    pub(super) fn new(limits: &HttpLimits) -> Self {
         let working = limits.body.saturating_add(limits.handler);
         let patience = working.max(limits.sse_keep_alive.saturating_mul(2));
         let mut rules = Self {
@@ -213,21 +213,26 @@ impl Rules {
         now.saturating_sub(since) >= limit.saturating_add(self.tick)
     }
 
-    fn evaluate(&self, state: &State, watch: &Watch, now: u64) -> Order {
+    fn evaluate(
+        &self,
+        state: &ConnectionSnapshot,
+        watch: &ConnectionMonitor,
+        now: u64,
+    ) -> CloseCommand {
         let leaving = self.closing_since(watch, now);
         if self.must_cut(state, watch, leaving, now) {
-            Order::Cut
+            CloseCommand::Cut
         } else if self.must_finish(state, leaving, now) {
-            Order::Finish
+            CloseCommand::Finish
         } else if leaving.is_some() {
-            Order::Last
+            CloseCommand::Last
         } else {
-            Order::Carry
+            CloseCommand::Carry
         }
     }
 
     /// Since when the connection should go, whatever it does.
-    fn closing_since(&self, watch: &Watch, now: u64) -> Option<u64> {
+    fn closing_since(&self, watch: &ConnectionMonitor, now: u64) -> Option<u64> {
         let aged = || {
             self.has_elapsed(watch.born, self.age, now)
                 .then(|| watch.born.saturating_add(self.age))
@@ -248,7 +253,13 @@ impl Rules {
         self.has_elapsed(since, self.linger, now)
     }
 
-    fn must_cut(&self, state: &State, watch: &Watch, leaving: Option<u64>, now: u64) -> bool {
+    fn must_cut(
+        &self,
+        state: &ConnectionSnapshot,
+        watch: &ConnectionMonitor,
+        leaving: Option<u64>,
+        now: u64,
+    ) -> bool {
         let unread = &watch.unread;
         if unread.waiting > 0 && self.has_elapsed(unread.since, self.unread, now) {
             return true;
@@ -261,21 +272,21 @@ impl Rules {
             return self.has_elapsed(state.since, self.stall, now);
         }
         match state.phase {
-            Phase::Fresh => {
+            ConnectionPhase::Fresh => {
                 self.has_elapsed(state.since, self.hurried(self.first_byte), now)
                     || leaving.is_some_and(|since| self.has_lingered(since, now))
             }
-            Phase::Head => self.has_elapsed(state.since, self.hurried(self.headers), now),
+            ConnectionPhase::Head => self.has_elapsed(state.since, self.hurried(self.headers), now),
             // It was told to finish and has nothing left to answer, but the peer does not take
             // what is buffered or does not play its part in an HTTP/2 goodbye.
-            Phase::Idle => {
+            ConnectionPhase::Idle => {
                 let told = watch.finishing.map(|told| told.max(state.since));
                 told.is_some_and(|told| self.has_elapsed(told, self.headers, now))
             }
         }
     }
 
-    fn must_finish(&self, state: &State, leaving: Option<u64>, now: u64) -> bool {
+    fn must_finish(&self, state: &ConnectionSnapshot, leaving: Option<u64>, now: u64) -> bool {
         if let Some(since) = leaving {
             // On HTTP/1 the next request may be on its way, so an idle connection lingers.
             let quiet = !state.busy && self.has_lingered(since.max(state.since), now);
@@ -287,7 +298,9 @@ impl Rules {
         } else {
             self.idle
         };
-        !state.busy && state.phase == Phase::Idle && self.has_elapsed(state.since, idle, now)
+        !state.busy
+            && state.phase == ConnectionPhase::Idle
+            && self.has_elapsed(state.since, idle, now)
     }
 }
 
@@ -297,31 +310,31 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pulse::{Busy, Clock};
+    use super::super::pulse::{CoarseClock, RequestInFlight};
     use super::*;
     use crate::http::budget::{ByteReservation, ServerBudgets};
 
     const SECOND: u64 = 1000;
 
-    fn rules(closing: Option<u64>) -> Rules {
-        Rules {
+    fn rules(closing: Option<u64>) -> TimeoutPolicy {
+        TimeoutPolicy {
             closing,
-            ..Rules::new(&Limits::default())
+            ..TimeoutPolicy::new(&HttpLimits::default())
         }
     }
 
-    fn watch(finishing: Option<u64>) -> Watch {
-        Watch {
+    fn watch(finishing: Option<u64>) -> ConnectionMonitor {
+        ConnectionMonitor {
             finishing,
-            ..Watch::new(
-                Arc::new(Pulse::new(Arc::new(Clock::new()))),
-                ServerBudgets::new(&Limits::default()).connection(),
+            ..ConnectionMonitor::new(
+                Arc::new(ConnectionState::new(Arc::new(CoarseClock::new()))),
+                ServerBudgets::new(&HttpLimits::default()).connection(),
             )
         }
     }
 
-    fn state(busy: bool, phase: Phase) -> State {
-        State {
+    fn state(busy: bool, phase: ConnectionPhase) -> ConnectionSnapshot {
+        ConnectionSnapshot {
             busy,
             phase,
             since: 0,
@@ -330,7 +343,12 @@ mod tests {
     }
 
     /// The order just before and at the end of a wait that began at zero.
-    fn turns(state: &State, rules: &Rules, watch: &Watch, after: u64) -> (Order, Order) {
+    fn turns(
+        state: &ConnectionSnapshot,
+        rules: &TimeoutPolicy,
+        watch: &ConnectionMonitor,
+        after: u64,
+    ) -> (CloseCommand, CloseCommand) {
         let end = after + rules.tick;
         (
             rules.evaluate(state, watch, end - 1),
@@ -340,11 +358,11 @@ mod tests {
 
     #[test]
     fn every_wait_has_its_end() {
-        use Order::{Carry, Cut, Finish, Last};
+        use CloseCommand::{Carry, Cut, Finish, Last};
         let rows = [
             (
                 "silent",
-                state(false, Phase::Fresh),
+                state(false, ConnectionPhase::Fresh),
                 None,
                 None,
                 5 * SECOND,
@@ -352,7 +370,7 @@ mod tests {
             ),
             (
                 "half a head",
-                state(false, Phase::Head),
+                state(false, ConnectionPhase::Head),
                 None,
                 None,
                 10 * SECOND,
@@ -360,7 +378,7 @@ mod tests {
             ),
             (
                 "idle",
-                state(false, Phase::Idle),
+                state(false, ConnectionPhase::Idle),
                 None,
                 None,
                 60 * SECOND,
@@ -368,7 +386,7 @@ mod tests {
             ),
             (
                 "stuck",
-                state(true, Phase::Idle),
+                state(true, ConnectionPhase::Idle),
                 None,
                 None,
                 60 * SECOND,
@@ -376,7 +394,7 @@ mod tests {
             ),
             (
                 "no goodbye",
-                state(false, Phase::Idle),
+                state(false, ConnectionPhase::Idle),
                 Some(0),
                 None,
                 10 * SECOND,
@@ -384,7 +402,7 @@ mod tests {
             ),
             (
                 "silent at the end",
-                state(false, Phase::Fresh),
+                state(false, ConnectionPhase::Fresh),
                 None,
                 Some(0),
                 500,
@@ -392,7 +410,7 @@ mod tests {
             ),
             (
                 "idle at the end",
-                state(false, Phase::Idle),
+                state(false, ConnectionPhase::Idle),
                 None,
                 Some(0),
                 500,
@@ -409,61 +427,64 @@ mod tests {
     fn at_the_end_multiplexed_connections_finish_and_busy_ones_answer_a_last_time() {
         let rules = rules(Some(0));
         assert_eq!(
-            rules.evaluate(&state(true, Phase::Idle), &watch(None), 0),
-            Order::Last
+            rules.evaluate(&state(true, ConnectionPhase::Idle), &watch(None), 0),
+            CloseCommand::Last
         );
-        let multiplexed = State {
+        let multiplexed = ConnectionSnapshot {
             multiplexed: true,
-            ..state(false, Phase::Idle)
+            ..state(false, ConnectionPhase::Idle)
         };
-        assert_eq!(rules.evaluate(&multiplexed, &watch(None), 0), Order::Finish);
+        assert_eq!(
+            rules.evaluate(&multiplexed, &watch(None), 0),
+            CloseCommand::Finish
+        );
     }
 
     #[test]
     fn an_old_connection_goes_when_it_is_quiet() {
         let (rules, age) = (rules(None), 600 * SECOND);
-        let active = |since: u64| State {
+        let active = |since: u64| ConnectionSnapshot {
             since,
-            ..state(false, Phase::Idle)
+            ..state(false, ConnectionPhase::Idle)
         };
         assert_eq!(
             rules.evaluate(&active(age - 1), &watch(None), age),
-            Order::Carry
+            CloseCommand::Carry
         );
         let past = age + rules.tick;
         assert_eq!(
             rules.evaluate(&active(past), &watch(None), past),
-            Order::Last
+            CloseCommand::Last
         );
         assert_eq!(
             rules.evaluate(&active(past), &watch(None), past + SECOND),
-            Order::Finish
+            CloseCommand::Finish
         );
     }
 
     #[test]
     fn slower_work_may_stall_longer() {
-        let stall = |limits: Limits| Rules::new(&limits).stall;
+        let stall = |limits: HttpLimits| TimeoutPolicy::new(&limits).stall;
         let second = Duration::from_secs(1);
-        assert_eq!(stall(Limits::default()), 60 * SECOND);
+        assert_eq!(stall(HttpLimits::default()), 60 * SECOND);
         assert_eq!(
-            stall(Limits {
+            stall(HttpLimits {
                 handler: 300 * second,
-                ..Limits::default()
+                ..HttpLimits::default()
             }),
             315 * SECOND
         );
         assert_eq!(
-            stall(Limits {
+            stall(HttpLimits {
                 sse_keep_alive: 50 * second,
-                ..Limits::default()
+                ..HttpLimits::default()
             }),
             100 * SECOND
         );
         assert_eq!(
-            stall(Limits {
+            stall(HttpLimits {
                 handler: Duration::MAX,
-                ..Limits::default()
+                ..HttpLimits::default()
             }),
             u64::MAX
         );
@@ -471,46 +492,66 @@ mod tests {
 
     #[test]
     fn a_crowd_shortens_idling_and_heads() {
-        let rules = Rules {
+        let rules = TimeoutPolicy {
             crowded: true,
             ..rules(None)
         };
-        for phase in [Phase::Fresh, Phase::Head] {
+        for phase in [ConnectionPhase::Fresh, ConnectionPhase::Head] {
             let head = turns(&state(false, phase), &rules, &watch(None), 2 * SECOND);
-            assert_eq!(head, (Order::Carry, Order::Cut));
+            assert_eq!(head, (CloseCommand::Carry, CloseCommand::Cut));
         }
-        let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
-        assert_eq!(idle, (Order::Carry, Order::Finish));
-        let busy = turns(&state(true, Phase::Idle), &rules, &watch(None), 5 * SECOND);
-        assert_eq!(busy, (Order::Carry, Order::Carry));
+        let idle = turns(
+            &state(false, ConnectionPhase::Idle),
+            &rules,
+            &watch(None),
+            5 * SECOND,
+        );
+        assert_eq!(idle, (CloseCommand::Carry, CloseCommand::Finish));
+        let busy = turns(
+            &state(true, ConnectionPhase::Idle),
+            &rules,
+            &watch(None),
+            5 * SECOND,
+        );
+        assert_eq!(busy, (CloseCommand::Carry, CloseCommand::Carry));
     }
 
     #[test]
     fn heads_hurry_when_the_memory_for_requests_runs_out() {
-        let rules = Rules {
+        let rules = TimeoutPolicy {
             flooded: true,
             ..rules(None)
         };
-        let head = turns(&state(false, Phase::Head), &rules, &watch(None), 2 * SECOND);
-        assert_eq!(head, (Order::Carry, Order::Cut));
-        let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
-        assert_eq!(idle, (Order::Carry, Order::Carry));
+        let head = turns(
+            &state(false, ConnectionPhase::Head),
+            &rules,
+            &watch(None),
+            2 * SECOND,
+        );
+        assert_eq!(head, (CloseCommand::Carry, CloseCommand::Cut));
+        let idle = turns(
+            &state(false, ConnectionPhase::Idle),
+            &rules,
+            &watch(None),
+            5 * SECOND,
+        );
+        assert_eq!(idle, (CloseCommand::Carry, CloseCommand::Carry));
     }
 
     /// A connection for which so many bytes have waited since zero.
-    fn unread(waiting: usize) -> (Watch, ByteReservation) {
-        let shares = ServerBudgets::new(&Limits::default()).connection();
+    fn unread(waiting: usize) -> (ConnectionMonitor, ByteReservation) {
+        let shares = ServerBudgets::new(&HttpLimits::default()).connection();
         let counted = shares.answers.reserve(waiting, None).unwrap();
-        let pulse = Arc::new(Pulse::new(Arc::new(Clock::new())));
+        let pulse = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
         // A request that was answered.
-        drop(Busy::begin(&pulse, false));
-        let mut watch = Watch::new(pulse, shares);
+        drop(RequestInFlight::begin(&pulse, false));
+        let mut watch = ConnectionMonitor::new(pulse, shares);
         watch.check(&rules(None), 0);
         (watch, counted)
     }
 
-    fn order_at(watch: &mut Watch, strained: bool, now: u64) -> Order {
-        let rules = Rules {
+    fn order_at(watch: &mut ConnectionMonitor, strained: bool, now: u64) -> CloseCommand {
+        let rules = TimeoutPolicy {
             strained,
             ..rules(None)
         };
@@ -522,13 +563,16 @@ mod tests {
     fn what_nobody_takes_is_cut_and_any_progress_begins_anew() {
         let tick = rules(None).tick;
         let (mut watch, _counted) = unread(1);
-        assert!(order_at(&mut watch, false, 30 * SECOND + tick - 1) < Order::Cut);
-        assert_eq!(order_at(&mut watch, false, 30 * SECOND + tick), Order::Cut);
+        assert!(order_at(&mut watch, false, 30 * SECOND + tick - 1) < CloseCommand::Cut);
+        assert_eq!(
+            order_at(&mut watch, false, 30 * SECOND + tick),
+            CloseCommand::Cut
+        );
 
         let (mut watch, _counted) = unread(1_000_000);
         for round in 1..20 {
             watch.shares.answers.record_taken(1);
-            assert!(order_at(&mut watch, false, round * 29 * SECOND) < Order::Cut);
+            assert!(order_at(&mut watch, false, round * 29 * SECOND) < CloseCommand::Cut);
         }
     }
 
@@ -539,16 +583,16 @@ mod tests {
             for (taken, expected) in [(due, false), (due - 1, true)] {
                 let (mut watch, _counted) = unread(waiting);
                 watch.shares.answers.record_taken(taken);
-                let cut = order_at(&mut watch, true, 2 * SECOND) == Order::Cut;
+                let cut = order_at(&mut watch, true, 2 * SECOND) == CloseCommand::Cut;
                 assert_eq!(cut, expected, "{taken} of {waiting}");
             }
             let (mut watch, _counted) = unread(waiting);
             assert!(
-                order_at(&mut watch, true, 2 * SECOND - 1) < Order::Cut,
+                order_at(&mut watch, true, 2 * SECOND - 1) < CloseCommand::Cut,
                 "too soon"
             );
             assert!(
-                order_at(&mut watch, false, 2 * SECOND) < Order::Cut,
+                order_at(&mut watch, false, 2 * SECOND) < CloseCommand::Cut,
                 "no strain"
             );
         }

@@ -10,16 +10,16 @@ use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pulse::{Busy, Pulse};
-use super::wire::Wire;
+use super::pulse::{ConnectionState, RequestInFlight};
+use super::wire::FramingScanner;
 use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
 
 /// A socket that tells when bytes come in, and counts long heads of HTTP/1 until they end.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct MonitoredStream<S> {
     stream: S,
-    pulse: Arc<Pulse>,
-    wire: Wire,
+    pulse: Arc<ConnectionState>,
+    wire: FramingScanner,
     requests: Arc<ConnectionShare>,
     head: Option<PartialHead>,
 }
@@ -33,12 +33,16 @@ struct PartialHead {
 /// Bytes of a head that are not counted, because nearly every head is shorter and comes at once.
 const UNCOUNTED_HEAD: usize = 4 * 1024;
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>, requests: Arc<ConnectionShare>) -> Self {
+impl<S> MonitoredStream<S> {
+    pub(super) fn new(
+        stream: S,
+        pulse: Arc<ConnectionState>,
+        requests: Arc<ConnectionShare>,
+    ) -> Self {
         Self {
             stream,
             pulse,
-            wire: Wire::default(),
+            wire: FramingScanner::default(),
             requests,
             head: None,
         }
@@ -71,7 +75,7 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,7 +96,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -149,15 +153,15 @@ impl Buf for MeteredBuf {
 /// An answer's body that keeps its request in flight until it has been handed over, and counts its bytes until they
 /// are written.
 #[derive(Debug)]
-pub(super) struct Tracked {
+pub(super) struct TrackedBody {
     body: Body,
-    busy: Busy,
-    counted: Counted,
+    busy: RequestInFlight,
+    counted: BodyAccounting,
 }
 
 /// How the bytes of an answer are counted.
 #[derive(Debug)]
-enum Counted {
+enum BodyAccounting {
     /// Not at all: a refusal, or nothing.
     Free,
     /// All at once, since its length is known.
@@ -183,22 +187,22 @@ fn unread_stream_charge(share: &ConnectionShare) -> usize {
     share.budget().total() / UNREAD_STREAM_PART
 }
 
-impl Tracked {
+impl TrackedBody {
     /// Counts an answer, or gives its request back where there is no room for it. Where the budget is spent, it waits
     /// a moment for others to be evicted.
     pub(super) async fn new(
         body: Body,
-        busy: Busy,
+        busy: RequestInFlight,
         share: &Arc<ConnectionShare>,
         owner: Option<OwnerSlot>,
-    ) -> Result<Self, Busy> {
+    ) -> Result<Self, RequestInFlight> {
         let counted = match body.size_hint().exact() {
-            Some(0) => Counted::Free,
+            Some(0) => BodyAccounting::Free,
             Some(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 let bytes = length.saturating_add(OVERHEAD);
                 match share.reserve_evicting(bytes, owner).await {
-                    Some(reservation) => Counted::Whole(reservation),
+                    Some(reservation) => BodyAccounting::Whole(reservation),
                     None => return Err(busy),
                 }
             }
@@ -206,7 +210,7 @@ impl Tracked {
                 .reserve_evicting(unread_stream_charge(share), owner)
                 .await
             {
-                Some(reservation) => Counted::Stream {
+                Some(reservation) => BodyAccounting::Stream {
                     share: Arc::clone(share),
                     owner,
                     unread: Some(reservation),
@@ -222,16 +226,16 @@ impl Tracked {
     }
 
     /// A refusal, which is small and always said.
-    pub(super) fn refusal(body: Body, busy: Busy) -> Self {
+    pub(super) fn refusal(body: Body, busy: RequestInFlight) -> Self {
         Self {
             body,
             busy,
-            counted: Counted::Free,
+            counted: BodyAccounting::Free,
         }
     }
 }
 
-impl Counted {
+impl BodyAccounting {
     fn frame(
         &mut self,
         frame: Frame<Bytes>,
@@ -255,7 +259,7 @@ impl Counted {
                 let part = share.reserve(length, *owner);
                 *unread = Some(share.charge(unread_stream_charge(share)));
                 // Whoever falls this far behind, or comes when all others have, loses the stream.
-                Some(part.ok_or_else(|| axum::Error::new(Overrun))?)
+                Some(part.ok_or_else(|| axum::Error::new(UnreadOverflow))?)
             }
         };
         Ok(frame.map_data(|bytes| MeteredBuf { bytes, counted }))
@@ -271,9 +275,9 @@ impl Counted {
 
 #[derive(Debug, thiserror::Error)]
 #[error("too many answers wait to be read")]
-struct Overrun;
+struct UnreadOverflow;
 
-impl HttpBody for Tracked {
+impl HttpBody for TrackedBody {
     type Data = MeteredBuf;
     type Error = axum::Error;
 

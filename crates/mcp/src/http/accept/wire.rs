@@ -7,7 +7,7 @@
 
 /// What was found in the heads of one connection, by the number of the request, from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Findings {
+pub(super) struct FramingFindings {
     /// The first request that two readers could understand differently.
     pub(super) ambiguous: Option<u32>,
     /// The first request after which the connection has to close, because we do not follow
@@ -17,11 +17,11 @@ pub(super) struct Findings {
 
 /// Follows one connection from its first byte.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
-    at: At,
-    head: Head,
+pub(super) struct FramingScanner {
+    at: FramingState,
+    head: RequestHeadScan,
     heads: u32,
-    findings: Findings,
+    findings: FramingFindings,
     /// The beginning of a line that came in pieces.
     line: Vec<u8>,
     /// Whether the last piece ended in a carriage return.
@@ -31,7 +31,7 @@ pub(super) struct Wire {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum At {
+enum FramingState {
     /// Between two messages.
     #[default]
     Between,
@@ -45,7 +45,7 @@ enum At {
 }
 
 #[derive(Debug, Default)]
-struct Head {
+struct RequestHeadScan {
     begun: bool,
     bare: bool,
     chunked: bool,
@@ -56,9 +56,9 @@ struct Head {
 /// Enough of a line for the longest name we look for and the longest length that fits in 64 bits.
 const KEEP: usize = 64;
 
-impl Wire {
+impl FramingScanner {
     /// What was found so far.
-    pub(super) fn findings(&self) -> Findings {
+    pub(super) fn findings(&self) -> FramingFindings {
         self.findings
     }
 
@@ -72,23 +72,23 @@ impl Wire {
         let mut in_head = false;
         while !bytes.is_empty() {
             match self.at {
-                At::Foreign => return true,
-                At::Lost => return in_head,
-                At::Body(left) => {
+                FramingState::Foreign => return true,
+                FramingState::Lost => return in_head,
+                FramingState::Body(left) => {
                     let taken = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     let left = left - taken as u64;
                     self.at = if left == 0 {
-                        At::Between
+                        FramingState::Between
                     } else {
-                        At::Body(left)
+                        FramingState::Body(left)
                     };
                     bytes = bytes.get(taken..).unwrap_or_default();
                 }
-                At::Between | At::Head => {
+                FramingState::Between | FramingState::Head => {
                     in_head = true;
-                    self.at = At::Head;
+                    self.at = FramingState::Head;
                     let rest = self.read_line(bytes);
-                    if self.at == At::Head {
+                    if self.at == FramingState::Head {
                         self.partial = self.partial.saturating_add(bytes.len() - rest.len());
                     } else {
                         self.partial = 0;
@@ -136,7 +136,7 @@ impl Wire {
             // Empty lines before a request are allowed and skipped.
             self.head.begun = !is_empty;
             if self.heads == 0 && line.starts_with(b"PRI * HTTP/2.0") {
-                self.at = At::Foreign;
+                self.at = FramingState::Foreign;
             }
         } else if is_empty {
             self.end_head();
@@ -157,12 +157,12 @@ impl Wire {
         }
         if head.chunked || head.unreadable {
             self.findings.last.get_or_insert(self.heads);
-            self.at = At::Lost;
+            self.at = FramingState::Lost;
         } else {
             self.at = head
                 .length
                 .filter(|length| *length > 0)
-                .map_or(At::Between, At::Body);
+                .map_or(FramingState::Between, FramingState::Body);
         }
         self.heads = self.heads.saturating_add(1);
     }
@@ -185,19 +185,19 @@ fn parse(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn follow(pieces: &[&[u8]]) -> (Findings, At, u32) {
-        let mut wire = Wire::default();
+    fn follow(pieces: &[&[u8]]) -> (FramingFindings, FramingState, u32) {
+        let mut wire = FramingScanner::default();
         for piece in pieces {
             wire.read(piece);
         }
         (wire.findings(), wire.at, wire.heads)
     }
 
-    fn check(raw: &str, ambiguous: Option<u32>, last: Option<u32>, at: At) {
+    fn check(raw: &str, ambiguous: Option<u32>, last: Option<u32>, at: FramingState) {
         let whole = follow(&[raw.as_bytes()]);
         assert_eq!(
             (whole.0, whole.1),
-            (Findings { ambiguous, last }, at),
+            (FramingFindings { ambiguous, last }, at),
             "{raw:?}"
         );
         // Where the network cuts the bytes must not matter.
@@ -213,16 +213,26 @@ mod tests {
 
     #[test]
     fn plain_requests_pass() {
-        check(GET, None, None, At::Between);
-        check(&format!("\r\n{GET}{GET}"), None, None, At::Between);
+        check(GET, None, None, FramingState::Between);
+        check(
+            &format!("\r\n{GET}{GET}"),
+            None,
+            None,
+            FramingState::Between,
+        );
         let post = "POST / HTTP/1.1\r\nHost: a\r\ncontent-LENGTH:  5 \r\n\r\n";
-        check(post, None, None, At::Body(5));
-        check(&format!("{post}a\nb\n\n{GET}"), None, None, At::Between);
+        check(post, None, None, FramingState::Body(5));
+        check(
+            &format!("{post}a\nb\n\n{GET}"),
+            None,
+            None,
+            FramingState::Between,
+        );
         check(
             "GET / HTTP/1.1\r\nX-Content-Length: 9\r\n\r\n",
             None,
             None,
-            At::Between,
+            FramingState::Between,
         );
     }
 
@@ -232,7 +242,7 @@ mod tests {
         let cl = "Content-Length: 5\r\n";
         for (first, second) in [(te, cl), (cl, te)] {
             let raw = format!("{GET}POST / HTTP/1.1\r\nHost: a\r\n{first}{second}\r\n0\r\n\r\n");
-            check(&raw, Some(1), Some(1), At::Lost);
+            check(&raw, Some(1), Some(1), FramingState::Lost);
         }
     }
 
@@ -242,34 +252,34 @@ mod tests {
             "GET / HTTP/1.1\nHost: a\r\n\r\n",
             Some(0),
             None,
-            At::Between,
+            FramingState::Between,
         );
         check(
             "GET / HTTP/1.1\r\nHost: a\n\r\n",
             Some(0),
             None,
-            At::Between,
+            FramingState::Between,
         );
         check(
             "GET / HTTP/1.1\r\nHost: a\r\n\n",
             Some(0),
             None,
-            At::Between,
+            FramingState::Between,
         );
         check(
             "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             Some(0),
             None,
-            At::Between,
+            FramingState::Between,
         );
     }
 
     #[test]
     fn after_chunks_or_an_unreadable_length_the_connection_ends() {
         let chunked = "POST / HTTP/1.1\r\nTRANSFER-ENCODING: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
-        check(chunked, None, Some(0), At::Lost);
+        check(chunked, None, Some(0), FramingState::Lost);
         let huge = "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n";
-        check(huge, None, Some(0), At::Lost);
+        check(huge, None, Some(0), FramingState::Lost);
         let padded = format!(
             "POST / HTTP/1.1\r\nContent-Length:{}5\r\n\r\n",
             " ".repeat(KEEP)
@@ -277,14 +287,14 @@ mod tests {
         let (findings, at, _) = follow(&[&padded.as_bytes()[..40], &padded.as_bytes()[40..]]);
         assert_eq!(
             (findings.last, at),
-            (Some(0), At::Lost),
+            (Some(0), FramingState::Lost),
             "cut lines are not guessed at"
         );
     }
 
     #[test]
     fn a_head_is_measured_until_it_ends() {
-        let mut wire = Wire::default();
+        let mut wire = FramingScanner::default();
         let (begun, rest) = GET.as_bytes().split_at(20);
         wire.read(begun);
         assert_eq!(wire.partial_head(), 20);
@@ -292,7 +302,7 @@ mod tests {
         assert_eq!(wire.partial_head(), 0);
         wire.read(format!("{GET}{GET}POST").as_bytes());
         assert_eq!(wire.partial_head(), 4);
-        let mut wire = Wire::default();
+        let mut wire = FramingScanner::default();
         wire.read(b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc");
         assert_eq!(wire.partial_head(), 0, "a body is no head");
     }
@@ -303,10 +313,10 @@ mod tests {
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\n\n\n",
             None,
             None,
-            At::Foreign,
+            FramingState::Foreign,
         );
         // Only at the beginning of a connection does it mean that.
         let later = format!("{GET}PRI * HTTP/2.0\r\n\n");
-        check(&later, Some(1), None, At::Between);
+        check(&later, Some(1), None, FramingState::Between);
     }
 }

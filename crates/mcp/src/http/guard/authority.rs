@@ -7,60 +7,60 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A host: borrowed from a request, or owned by a rule.
 #[derive(Debug, Clone, Copy)]
-enum Host<S> {
+enum HostName<S> {
     Name(S),
     V4(Ipv4Addr),
     V6(Ipv6Addr),
 }
 
-impl<S: AsRef<str>> Host<S> {
-    fn is<T: AsRef<str>>(&self, other: &Host<T>) -> bool {
+impl<S: AsRef<str>> HostName<S> {
+    fn is<T: AsRef<str>>(&self, other: &HostName<T>) -> bool {
         match (self, other) {
-            (Self::Name(a), Host::Name(b)) => a.as_ref().eq_ignore_ascii_case(b.as_ref()),
-            (Self::V4(a), Host::V4(b)) => a == b,
-            (Self::V6(a), Host::V6(b)) => a == b,
+            (Self::Name(a), HostName::Name(b)) => a.as_ref().eq_ignore_ascii_case(b.as_ref()),
+            (Self::V4(a), HostName::V4(b)) => a == b,
+            (Self::V6(a), HostName::V6(b)) => a == b,
             _ => false,
         }
     }
 }
 
-impl Host<&str> {
-    fn to_owned(self) -> Host<String> {
+impl HostName<&str> {
+    fn to_owned(self) -> HostName<String> {
         match self {
-            Self::Name(name) => Host::Name(name.to_owned()),
-            Self::V4(address) => Host::V4(address),
-            Self::V6(address) => Host::V6(address),
+            Self::Name(name) => HostName::Name(name.to_owned()),
+            Self::V4(address) => HostName::V4(address),
+            Self::V6(address) => HostName::V6(address),
         }
     }
 }
 
 /// A host with an optional port, as a request states it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Authority<'a> {
-    host: Host<&'a str>,
+pub(super) struct HostAuthority<'a> {
+    host: HostName<&'a str>,
     port: Option<u16>,
 }
 
-impl PartialEq for Authority<'_> {
+impl PartialEq for HostAuthority<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.host.is(&other.host) && self.port == other.port
     }
 }
 
-impl<'a> Authority<'a> {
+impl<'a> HostAuthority<'a> {
     /// Reads `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, and nothing else.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(inside) => {
                 let (address, port) = inside.split_once(']')?;
-                (Host::V6(address.parse().ok()?), port)
+                (HostName::V6(address.parse().ok()?), port)
             }
             None => {
                 let end = text.find(':').unwrap_or(text.len());
                 let (name, port) = text.split_at(end);
                 let host = match name.parse() {
-                    Ok(address) => Host::V4(address),
-                    Err(_) if is_name(name) => Host::Name(name),
+                    Ok(address) => HostName::V4(address),
+                    Err(_) if is_name(name) => HostName::Name(name),
                     Err(_) => return None,
                 };
                 (host, port)
@@ -78,19 +78,19 @@ impl<'a> Authority<'a> {
     /// that means any, or a name with a dot at its end, which browsers treat as a second site.
     pub(super) fn is_disguised(&self) -> bool {
         match self.host {
-            Host::Name(name) => name.ends_with('.') || is_number(name.rsplit('.').next()),
-            Host::V4(address) => address.is_unspecified(),
-            Host::V6(address) => address.is_unspecified() || address.to_ipv4_mapped().is_some(),
+            HostName::Name(name) => name.ends_with('.') || is_number(name.rsplit('.').next()),
+            HostName::V4(address) => address.is_unspecified(),
+            HostName::V6(address) => address.is_unspecified() || address.to_ipv4_mapped().is_some(),
         }
     }
 }
 
-impl fmt::Display for Authority<'_> {
+impl fmt::Display for HostAuthority<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host {
-            Host::Name(name) => f.write_str(name)?,
-            Host::V4(address) => write!(f, "{address}")?,
-            Host::V6(address) => write!(f, "[{address}]")?,
+            HostName::Name(name) => f.write_str(name)?,
+            HostName::V4(address) => write!(f, "{address}")?,
+            HostName::V6(address) => write!(f, "[{address}]")?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
@@ -130,14 +130,15 @@ fn is_number(last: Option<&str>) -> bool {
 /// An allowed host.
 #[derive(Debug, Clone)]
 pub(super) struct HostRule {
-    host: Host<String>,
+    host: HostName<String>,
     port: Option<u16>,
 }
 
 impl HostRule {
     /// Reads an entry of the settings.
     pub(super) fn parse(entry: &str) -> Option<Self> {
-        let authority = Authority::parse(entry).filter(|authority| !authority.is_disguised())?;
+        let authority =
+            HostAuthority::parse(entry).filter(|authority| !authority.is_disguised())?;
         Some(Self {
             host: authority.host.to_owned(),
             port: authority.port,
@@ -145,7 +146,7 @@ impl HostRule {
     }
 
     /// Whether a request for `stated` is for this host.
-    pub(super) fn allows(&self, stated: &Authority<'_>) -> bool {
+    pub(super) fn allows(&self, stated: &HostAuthority<'_>) -> bool {
         self.host.is(&stated.host)
             && match (self.port, stated.port) {
                 (None, _) => true,
@@ -158,17 +159,17 @@ impl HostRule {
 
 /// An origin as a browser states it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
+pub(super) struct RequestOrigin<'a> {
     scheme: &'a str,
-    host: Host<&'a str>,
+    host: HostName<&'a str>,
     port: Option<u16>,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> RequestOrigin<'a> {
     /// Reads `scheme://host` or `scheme://host:port`; `null` is not an origin that can be listed.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
-        let Authority { host, port } = Authority::parse(authority)?;
+        let HostAuthority { host, port } = HostAuthority::parse(authority)?;
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme
                 .bytes()
@@ -190,7 +191,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 #[derive(Debug, Clone)]
 pub(super) struct OriginRule {
     scheme: String,
-    host: Host<String>,
+    host: HostName<String>,
     port: Option<u16>,
     any_port: bool,
 }
@@ -202,7 +203,7 @@ impl OriginRule {
             Some(text) => (text, true),
             None => (entry, false),
         };
-        let Origin { scheme, host, port } = Origin::parse(text)?;
+        let RequestOrigin { scheme, host, port } = RequestOrigin::parse(text)?;
         Some(Self {
             scheme: scheme.to_owned(),
             host: host.to_owned(),
@@ -212,7 +213,7 @@ impl OriginRule {
     }
 
     /// Whether a page from `stated` is one of this origin.
-    pub(super) fn allows(&self, stated: &Origin<'_>) -> bool {
+    pub(super) fn allows(&self, stated: &RequestOrigin<'_>) -> bool {
         self.scheme.eq_ignore_ascii_case(stated.scheme)
             && self.host.is(&stated.host)
             && (self.any_port || self.port == stated.port)

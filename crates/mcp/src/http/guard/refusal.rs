@@ -9,7 +9,7 @@ use crate::http::refusal::{self, INVALID_REQUEST};
 
 /// Why a request was refused before anything was done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum GuardRejection {
     /// Both ways of giving a body's length.
     TwoLengths,
     /// A transfer coding other than chunks.
@@ -38,7 +38,7 @@ pub enum Refusal {
     OriginUnknown(String),
 }
 
-impl Refusal {
+impl GuardRejection {
     /// The HTTP status: 403 for whom we do not serve, 400 for what is not a proper request.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -81,7 +81,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for GuardRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TwoLengths => f.write_str("the request gives its length twice"),
@@ -101,9 +101,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for GuardRejection {}
 
-impl IntoResponse for Refusal {
+impl IntoResponse for GuardRejection {
     fn into_response(self) -> Response {
         refusal::answer(
             self.status(),

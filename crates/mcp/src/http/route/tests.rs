@@ -13,25 +13,25 @@ fn variables_are_decoded_or_not_found() {
 }
 
 /// Pages that answer, or never do, with one place for each page of sign-in and one for all others.
-fn served() -> Routes {
-    let never = |_: Visit| std::future::pending::<Result<Page, Failure>>();
-    let at_once = |_: Visit| async { Ok(Page::html("x")) };
+fn served() -> RouteTable {
+    let never = |_: RouteRequest| std::future::pending::<Result<RouteResponse, Failure>>();
+    let at_once = |_: RouteRequest| async { Ok(RouteResponse::html("x")) };
     let routes = vec![
         Route::post("/slow", never).sign_in(),
         Route::post("/quick", at_once).sign_in(),
         Route::post("/page", never),
         Route::post("/other", at_once),
     ];
-    let limits = Limits {
+    let limits = HttpLimits {
         in_flight: 1,
         sign_in_in_flight: 1,
         sign_in_bytes: 10,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
-    Routes::new(routes, Arc::new(limits), Gate(None))
+    RouteTable::new(routes, Arc::new(limits), AuthMiddleware(None))
 }
 
-fn posted(routes: &Routes, path: &str, body: Body) -> BoxFuture<'static, Response> {
+fn posted(routes: &RouteTable, path: &str, body: Body) -> BoxFuture<'static, Response> {
     let request = Request::post(path).body(body).unwrap();
     routes.clone().answer(request).boxed()
 }

@@ -5,8 +5,8 @@ use super::*;
 
 const NOW: u64 = 1_800_000_000;
 
-fn person(subject: &str) -> Person {
-    Person {
+fn person(subject: &str) -> UserIdentity {
+    UserIdentity {
         subject: subject.to_owned(),
         email: None,
         email_verified: false,
@@ -15,8 +15,8 @@ fn person(subject: &str) -> Person {
     }
 }
 
-fn allowed(subject: &str) -> Allowed {
-    Allowed {
+fn allowed(subject: &str) -> GrantedAccess {
+    GrantedAccess {
         client: "https://app.example/client.json".to_owned(),
         resource: "https://docs.example.org/mcp".to_owned(),
         scopes: vec!["docs.read".to_owned()],
@@ -27,8 +27,8 @@ fn allowed(subject: &str) -> Allowed {
     }
 }
 
-fn code(subject: &str) -> Code {
-    Code {
+fn code(subject: &str) -> AuthorizationCode {
+    AuthorizationCode {
         allowed: allowed(subject),
         redirect: "https://app.example/cb".to_owned(),
         challenge: seal::digest(&verifier()),
@@ -50,8 +50,8 @@ fn client() -> KnownClient {
     }
 }
 
-fn spending(code: String) -> Spending {
-    Spending {
+fn spending(code: String) -> CodeRedemption {
+    CodeRedemption {
         code,
         client: client(),
         redirect: None,
@@ -60,8 +60,8 @@ fn spending(code: String) -> Spending {
     }
 }
 
-fn grant(subject: &str, used: u64) -> Grant {
-    Grant {
+fn grant(subject: &str, used: u64) -> StoredGrant {
+    StoredGrant {
         allowed: allowed(subject),
         present: String::new(),
         before: None,
@@ -70,13 +70,13 @@ fn grant(subject: &str, used: u64) -> Grant {
     }
 }
 
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, AuthStore) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path()).unwrap();
+    let store = AuthStore::open(dir.path()).unwrap();
     (dir, store)
 }
 
-fn fill(store: &Store, grants: impl Iterator<Item = (String, Grant)>) {
+fn fill(store: &AuthStore, grants: impl Iterator<Item = (String, StoredGrant)>) {
     store
         .change(|rows| {
             for (id, grant) in grants {
@@ -87,7 +87,7 @@ fn fill(store: &Store, grants: impl Iterator<Item = (String, Grant)>) {
         .unwrap();
 }
 
-async fn granted(grants: &Grants, subject: &str, now: u64) -> Granted {
+async fn granted(grants: &GrantStore, subject: &str, now: u64) -> IssuedGrant {
     let text = grants
         .allow(code(subject), client(), now)
         .await
@@ -101,7 +101,7 @@ async fn one_more_than_there_is_room_for_takes_the_place_of_the_longest_unused()
     let (_dir, store) = store();
     let each = |n: usize| (format!("g{n}"), grant(&format!("u{n}"), NOW - n as u64));
     fill(&store, (0..MAX_GRANTS - 1).map(each));
-    let grants = Grants::open(store.clone(), NOW).unwrap();
+    let grants = GrantStore::open(store.clone(), NOW).unwrap();
     assert_eq!(grants.count(GRANTS), MAX_GRANTS - 1);
     let last = format!("g{}", MAX_GRANTS - 2);
     granted(&grants, "new", NOW).await;
@@ -119,7 +119,7 @@ async fn the_bound_of_one_person_is_nobody_elses() {
     let own = (0..MAX_OWN).map(|n| (format!("a{n:03}"), grant("anna", NOW - n as u64)));
     let others = (0..MAX_OWN).map(|n| (format!("n{n:03}"), grant("nils", NOW - n as u64)));
     fill(&store, own.chain(others));
-    let grants = Grants::open(store, NOW).unwrap();
+    let grants = GrantStore::open(store, NOW).unwrap();
     assert_eq!(
         grants.count(GRANTS),
         2 * MAX_OWN,
@@ -134,8 +134,8 @@ async fn the_bound_of_one_person_is_nobody_elses() {
 #[tokio::test]
 async fn codes_that_wait_have_a_bound() {
     let (_dir, store) = store();
-    let grants = Grants::open(store.clone(), NOW).unwrap();
-    let waiting = Code {
+    let grants = GrantStore::open(store.clone(), NOW).unwrap();
+    let waiting = AuthorizationCode {
         ends: NOW + 10,
         ..code("anna")
     };
@@ -150,7 +150,7 @@ async fn codes_that_wait_have_a_bound() {
     let one_more = grants.allow(code("anna"), client(), NOW).await.unwrap();
     assert!(one_more.is_ok());
     let too_many = grants.allow(code("anna"), client(), NOW).await.unwrap();
-    assert_eq!(too_many, Err(NotGranted::TooMany));
+    assert_eq!(too_many, Err(GrantError::TooMany));
     // A code that is over makes room, and goes.
     assert!(
         grants
@@ -181,7 +181,7 @@ async fn what_has_ended_is_not_there_after_opening_again() {
         &store,
         all.into_iter().map(|(id, grant)| (id.to_owned(), grant)),
     );
-    let late = Code {
+    let late = AuthorizationCode {
         ends: NOW,
         ..code("anna")
     };
@@ -189,7 +189,7 @@ async fn what_has_ended_is_not_there_after_opening_again() {
     store
         .change(|rows| rows.put(CODES, "waits", &code("anna")))
         .unwrap();
-    let grants = Grants::open(store, NOW).unwrap();
+    let grants = GrantStore::open(store, NOW).unwrap();
     for (id, lives) in [
         ("idle", false),
         ("nearly", true),
@@ -205,7 +205,7 @@ async fn what_has_ended_is_not_there_after_opening_again() {
 #[tokio::test]
 async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
     let (_dir, store) = store();
-    let grants = Grants::open(store, NOW).unwrap();
+    let grants = GrantStore::open(store, NOW).unwrap();
     let granted = granted(&grants, "anna", NOW).await;
     let (token, client) = (granted.refresh.unwrap(), granted.allowed.client);
     let refresh = |token: String, client: String, now: u64| {
@@ -220,7 +220,7 @@ async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
         }
     };
     let other = refresh(token.clone(), "other".to_owned(), NOW).await;
-    assert_eq!(other, Err(NotGranted::OtherClient));
+    assert_eq!(other, Err(GrantError::OtherClient));
     assert!(grants.is_live(&granted.id, NOW), "a stranger ends nothing");
     let at = NOW + IDLE_FOR - 1;
     let next = refresh(token, client.clone(), at).await.unwrap();
@@ -229,16 +229,16 @@ async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
         "it was used"
     );
     let late = refresh(next.clone(), client.clone(), at + IDLE_FOR).await;
-    assert_eq!(late, Err(NotGranted::Expired));
+    assert_eq!(late, Err(GrantError::Expired));
     assert_eq!(grants.count(GRANTS), 0);
     let gone = refresh(next, client, at).await;
-    assert_eq!(gone, Err(NotGranted::Unknown));
+    assert_eq!(gone, Err(GrantError::Unknown));
 }
 
 #[tokio::test]
 async fn a_grant_is_ended_by_its_own_client() {
     let (_dir, store) = store();
-    let grants = Grants::open(store, NOW).unwrap();
+    let grants = GrantStore::open(store, NOW).unwrap();
     let granted = granted(&grants, "anna", NOW).await;
     grants.end(&granted.id, Some("other")).await.unwrap();
     grants.end("unknown", None).await.unwrap();
@@ -285,8 +285,8 @@ fn refresh_tokens_have_two_parts_of_their_size() {
 #[tokio::test]
 async fn the_client_of_a_grant_stays_registered_with_it() {
     let (dir, store) = store();
-    let registry = registry::Registry::open(dir.path(), store.clone()).unwrap();
-    let client = super::super::client::Client {
+    let registry = registry::ClientRegistry::open(dir.path(), store.clone()).unwrap();
+    let client = super::super::client::OAuthClient {
         id: String::new(),
         name: String::new(),
         redirects: vec!["https://app.example/cb".to_owned()],
@@ -294,13 +294,13 @@ async fn the_client_of_a_grant_stays_registered_with_it() {
     };
     let client = KnownClient::from(&registry.add(client, NOW).await.unwrap());
     let id = client.id.clone();
-    let grants = Grants::open(store, NOW).unwrap();
+    let grants = GrantStore::open(store, NOW).unwrap();
     let mut code = code("anna");
     code.allowed.client.clone_from(&id);
     assert_eq!(grants.count(CLIENTS), 0);
     let text = grants.allow(code, client.clone(), NOW).await.unwrap();
     assert_eq!(grants.count(CLIENTS), 1, "somebody authorized it");
-    let spending = Spending {
+    let spending = CodeRedemption {
         client: client.clone(),
         ..spending(text.unwrap())
     };

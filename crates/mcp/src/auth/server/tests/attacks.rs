@@ -19,7 +19,7 @@ fn with<'a>(
 
 #[tokio::test]
 async fn answers_go_nowhere_but_to_registered_addresses() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     for bad in [
         "https://app.example/cb/",
@@ -62,7 +62,7 @@ async fn answers_go_nowhere_but_to_registered_addresses() {
 
 #[tokio::test]
 async fn requests_that_are_not_granted_go_back_with_the_right_error() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let long = "s".repeat(2_049);
     for (name, value, error) in [
@@ -127,7 +127,7 @@ async fn requests_that_are_not_granted_go_back_with_the_right_error() {
 
 #[tokio::test]
 async fn a_code_is_spent_once_by_whoever_asked_for_it() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let stranger = world.client().await;
     let short = "a".repeat(42);
@@ -193,7 +193,7 @@ async fn a_code_is_spent_once_by_whoever_asked_for_it() {
 
 #[tokio::test]
 async fn a_wrong_try_spends_the_code_and_a_second_one_ends_the_grant() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let code = world.code(&client).await;
     let wrong = [
@@ -232,7 +232,7 @@ async fn a_wrong_try_spends_the_code_and_a_second_one_ends_the_grant() {
 
 #[tokio::test]
 async fn many_at_once_get_one_grant_of_one_code() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let code = world.code(&client).await;
     let tries = (0..16).map(|_| world.spend(&client, &code));
@@ -243,7 +243,7 @@ async fn many_at_once_get_one_grant_of_one_code() {
 
 #[tokio::test]
 async fn a_code_is_good_for_a_minute_and_across_a_restart() {
-    let mut world = World::new();
+    let mut world = SignInWorld::new();
     let client = world.client().await;
     let (kept, late) = (world.code(&client).await, world.code(&client).await);
     world.restart();
@@ -258,7 +258,7 @@ async fn a_code_is_good_for_a_minute_and_across_a_restart() {
 
 #[tokio::test]
 async fn a_form_counts_in_the_browser_that_got_it_and_for_what_it_showed() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     let cookie = page
@@ -319,7 +319,7 @@ async fn a_form_counts_in_the_browser_that_got_it_and_for_what_it_showed() {
 
 #[tokio::test]
 async fn a_client_with_a_document_elsewhere_is_not_fetched_from_private_networks() {
-    let world = World::new();
+    let world = SignInWorld::new();
     for id in [
         "https://127.0.0.1/client.json",
         "https://[::1]/client.json",

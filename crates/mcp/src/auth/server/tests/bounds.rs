@@ -5,7 +5,7 @@ use crate::auth::server::store::CODES;
 
 #[tokio::test]
 async fn passwords_cannot_be_guessed_by_trying() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     for n in 0..10 {
@@ -27,7 +27,7 @@ async fn passwords_cannot_be_guessed_by_trying() {
     let unknown = world.sign_in(&page, "nobody", PASSWORD).await;
     let wrong = world.sign_in(&page, "nils", "wrong password").await;
     assert_eq!(unknown.status, wrong.status);
-    let plain = |got: &Got| got.body.split_once("<form").unwrap().0.to_owned();
+    let plain = |got: &PageReply| got.body.split_once("<form").unwrap().0.to_owned();
     assert_eq!(plain(&unknown), plain(&wrong), "both are told the same");
     for (name, password) in [
         ("", PASSWORD),
@@ -40,7 +40,7 @@ async fn passwords_cannot_be_guessed_by_trying() {
 
 #[tokio::test]
 async fn nothing_that_a_client_says_becomes_markup() {
-    let world = World::new();
+    let world = SignInWorld::new();
     for name in [
         "<script>alert(1)</script>",
         "\"><img src=x onerror=alert(1)>",
@@ -69,7 +69,7 @@ async fn nothing_that_a_client_says_becomes_markup() {
 
 #[tokio::test]
 async fn registration_takes_what_can_be_meant_and_has_bounds() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let uris = vec![CALLBACK; 21];
     for (metadata, error) in [
         (json!({}), "invalid_redirect_uri"),
@@ -111,7 +111,7 @@ async fn registration_takes_what_can_be_meant_and_has_bounds() {
 
 #[tokio::test]
 async fn only_digests_are_on_the_disk() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let code = world.code(&client).await;
     let refresh = text(&tokens, "refresh_token");
@@ -133,7 +133,7 @@ async fn only_digests_are_on_the_disk() {
 
 #[tokio::test]
 async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let mut first = None;
     for n in 0..=grants::MAX_OWN {
@@ -149,7 +149,7 @@ async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
 
 #[tokio::test]
 async fn a_name_that_nobody_can_have_is_not_counted() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     let (most, over) = ("a".repeat(1_024), "a".repeat(1_025));
@@ -170,7 +170,7 @@ async fn a_name_that_nobody_can_have_is_not_counted() {
 
 #[tokio::test]
 async fn a_browser_keeps_its_cookie_and_a_strange_one_is_replaced() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let target = format!("/authorize?{}", encoded(&world.request(&client)));
     let given = async |cookie: &str| {
@@ -193,7 +193,7 @@ async fn a_browser_keeps_its_cookie_and_a_strange_one_is_replaced() {
 
 #[tokio::test]
 async fn registration_takes_what_is_just_not_too_much() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let fill = |size: usize| {
         let empty = json!({"redirect_uris": [CALLBACK], "logo": ""}).to_string();
         json!({"redirect_uris": [CALLBACK], "logo": "x".repeat(size - empty.len())})
@@ -214,7 +214,7 @@ async fn registration_takes_what_is_just_not_too_much() {
 
 #[tokio::test]
 async fn what_a_client_wants_back_has_a_bound() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let (most, over) = ("s".repeat(2_048), "s".repeat(2_049));
     let with = |name: &'static str, value: String| {

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn from_registration_to_a_call_that_knows_who_asks() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let refused = world.call("nothing").await;
     assert_eq!(refused.status, 401);
     let (client, tokens) = world.tokens().await;
@@ -28,7 +28,7 @@ async fn from_registration_to_a_call_that_knows_who_asks() {
 
 #[tokio::test]
 async fn the_answer_carries_state_and_issuer_for_better_and_for_worse() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     assert_eq!(page.status, 200);
@@ -49,7 +49,7 @@ async fn the_answer_carries_state_and_issuer_for_better_and_for_worse() {
 
 #[tokio::test]
 async fn the_page_names_the_client_the_host_and_the_server_and_can_do_nothing_else() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     for shown in ["Chart room", "app.example", "Harbour &lt;archive&gt;"] {
@@ -81,7 +81,7 @@ async fn the_page_names_the_client_the_host_and_the_server_and_can_do_nothing_el
 
 #[tokio::test]
 async fn refresh_tokens_turn_and_outlive_a_restart() {
-    let mut world = World::new();
+    let mut world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let first = text(&tokens, "refresh_token");
     world.restart();
@@ -103,7 +103,7 @@ async fn refresh_tokens_turn_and_outlive_a_restart() {
 
 #[tokio::test]
 async fn a_grant_ends_for_good_after_half_a_year() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let mut token = text(&tokens, "refresh_token");
     for _ in 0..8 {
@@ -120,9 +120,9 @@ async fn a_grant_ends_for_good_after_half_a_year() {
 
 #[tokio::test]
 async fn groups_and_addresses_are_those_of_today() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
-    Users::in_dir(world.dir.path())
+    UserStore::in_dir(world.dir.path())
         .update("anna", |user| user.groups = vec!["captains".to_owned()])
         .unwrap();
     let got = world
@@ -134,8 +134,8 @@ async fn groups_and_addresses_are_those_of_today() {
 
 #[tokio::test]
 async fn who_is_removed_or_has_a_new_password_signs_in_again() {
-    let world = World::new();
-    let users = Users::in_dir(world.dir.path());
+    let world = SignInWorld::new();
+    let users = UserStore::in_dir(world.dir.path());
     let (client, tokens) = world.tokens().await;
     let (other, others) = world.tokens().await;
     let new = hash_password("another password").unwrap();
@@ -154,7 +154,7 @@ async fn who_is_removed_or_has_a_new_password_signs_in_again() {
 #[tokio::test]
 async fn what_is_revoked_ends_at_once() {
     for kind in ["refresh_token", "access_token"] {
-        let world = World::new();
+        let world = SignInWorld::new();
         let (client, tokens) = world.tokens().await;
         let access = text(&tokens, "access_token");
         assert_eq!(world.call(&access).await.status, 200);
@@ -183,7 +183,7 @@ async fn what_is_revoked_ends_at_once() {
 
 #[tokio::test]
 async fn openid_clients_learn_who_it_is() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let mut asked = world.request(&client);
     asked.retain(|(name, _)| *name != "scope");
@@ -229,7 +229,7 @@ async fn openid_clients_learn_who_it_is() {
 
 #[tokio::test]
 async fn metadata_is_where_clients_look_and_says_what_is_so() {
-    let world = World::new();
+    let world = SignInWorld::new();
     for place in ["oauth-authorization-server", "openid-configuration"] {
         let got = world.get(&format!("/.well-known/{place}")).await;
         let document = got.json();
@@ -268,7 +268,7 @@ async fn metadata_is_where_clients_look_and_says_what_is_so() {
 
 #[tokio::test]
 async fn programs_on_the_users_machine_take_any_port() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let registered = world
         .register(json!({"redirect_uris": ["http://127.0.0.1/callback"], "grant_types": ["authorization_code"]}))
         .await;

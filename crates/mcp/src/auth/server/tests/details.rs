@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn who_will_sign_in_stands_in_the_form_already() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let asked = |hint: &'static str| {
         let mut request = world.request(&client);
@@ -47,7 +47,7 @@ async fn who_will_sign_in_stands_in_the_form_already() {
 
 #[tokio::test]
 async fn a_client_that_signs_for_itself_is_told_that_nobody_asks_for_it() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let metadata = world.get("/.well-known/oauth-authorization-server").await;
     let methods = &metadata.json()["token_endpoint_auth_methods_supported"];
     assert_eq!(*methods, json!(["none"]));

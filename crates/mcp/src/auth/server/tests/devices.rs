@@ -9,15 +9,15 @@ const OTHER: &str = "__Host-docent-device=";
 
 /// A browser, with the cookies that it was given.
 struct Browser<'a> {
-    world: &'a World,
-    page: &'a Got,
+    world: &'a SignInWorld,
+    page: &'a PageReply,
     /// The network that the proxy saw it in.
     network: &'static str,
     device: Option<String>,
 }
 
 impl<'a> Browser<'a> {
-    const fn new(world: &'a World, page: &'a Got, network: &'static str) -> Self {
+    const fn new(world: &'a SignInWorld, page: &'a PageReply, network: &'static str) -> Self {
         Self {
             world,
             page,
@@ -26,7 +26,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    async fn sign_in(&self, name: &str, password: &str) -> Got {
+    async fn sign_in(&self, name: &str, password: &str) -> PageReply {
         let form = self.page.header("set-cookie").split(';').next().unwrap();
         let cookies = match &self.device {
             Some(device) => format!("{form}; {device}"),
@@ -68,28 +68,28 @@ impl<'a> Browser<'a> {
 }
 
 /// The device cookie that an answer sets.
-fn device(got: &Got) -> String {
+fn device(got: &PageReply) -> String {
     let set = got.header("set-cookie");
     assert!(set.starts_with(OTHER), "{set}");
     set.split(';').next().unwrap().to_owned()
 }
 
-async fn page(world: &World) -> Got {
+async fn page(world: &SignInWorld) -> PageReply {
     let client = world.client().await;
     world.ask(&world.request(&client)).await
 }
 
-fn verifier(world: &World) -> &Verifier {
+fn verifier(world: &SignInWorld) -> &PasswordChecker {
     match &world.server().0.sign_in {
-        SignIn::Password { verifier, .. } => verifier,
-        SignIn::Upstream(_) => panic!("passwords are what is tested"),
+        LoginBackend::Password { verifier, .. } => verifier,
+        LoginBackend::Upstream(_) => panic!("passwords are what is tested"),
     }
 }
 
 // The clock stands still, so that no token comes back while the flood lasts.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_made_up_names_from_one_network_leaves_the_others_their_turn() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let flood = Browser::new(&world, &page, FLOOD);
     let mut hashed = 0;
@@ -119,7 +119,7 @@ async fn a_flood_of_made_up_names_from_one_network_leaves_the_others_their_turn(
 
 #[tokio::test(start_paused = true)]
 async fn right_passwords_count_for_the_network_too() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let insider = Browser::new(&world, &page, FLOOD);
     let mut let_in = 0;
@@ -131,7 +131,7 @@ async fn right_passwords_count_for_the_network_too() {
 
 #[tokio::test]
 async fn the_cookie_of_a_device_is_kept_from_scripts_and_other_sites_for_a_year() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let mut browser = Browser::new(&world, &page, ELSEWHERE);
     let got = browser.sign_in("anna", PASSWORD).await;
@@ -156,7 +156,7 @@ async fn the_cookie_of_a_device_is_kept_from_scripts_and_other_sites_for_a_year(
 
 #[tokio::test]
 async fn guesses_elsewhere_do_not_lock_out_a_browser_that_signed_in_before() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let mut home = Browser::new(&world, &page, ELSEWHERE);
     home.remember("anna").await;
@@ -174,7 +174,7 @@ async fn guesses_elsewhere_do_not_lock_out_a_browser_that_signed_in_before() {
 
 #[tokio::test]
 async fn a_cookie_that_is_not_for_this_name_counts_for_nothing() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let (mut annas, mut nilss) = (
         Browser::new(&world, &page, ELSEWHERE),
@@ -216,7 +216,7 @@ async fn a_cookie_that_is_not_for_this_name_counts_for_nothing() {
 
 #[tokio::test]
 async fn a_device_is_known_across_a_restart_and_until_its_year_is_over() {
-    let mut world = World::new();
+    let mut world = SignInWorld::new();
     let first = page(&world).await;
     let mut home = Browser::new(&world, &first, ELSEWHERE);
     home.remember("anna").await;
@@ -236,7 +236,7 @@ async fn a_device_is_known_across_a_restart_and_until_its_year_is_over() {
 
 #[tokio::test]
 async fn people_who_share_a_browser_are_both_known_in_it() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let mut home = Browser::new(&world, &page, ELSEWHERE);
     home.remember("anna").await;
@@ -251,7 +251,7 @@ async fn people_who_share_a_browser_are_both_known_in_it() {
 
 #[tokio::test]
 async fn a_known_browser_signs_in_while_all_the_world_takes_every_turn() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let page = page(&world).await;
     let mut home = Browser::new(&world, &page, ELSEWHERE);
     home.remember("anna").await;

@@ -8,16 +8,16 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::auth::server::document::{DocumentError, Documents};
-use crate::auth::server::fetch::{FetchError, Fetched, Fetcher, MAX_BYTES};
-use crate::http::{Page, Route, Tls};
+use crate::auth::server::document::{ClientDocumentCache, DocumentError};
+use crate::auth::server::fetch::{DocumentFetchError, DocumentFetcher, FetchedDocument, MAX_BYTES};
+use crate::http::{Route, RouteResponse, ServerTls};
 
-struct Host {
+struct DocumentHost {
     /// The name and port by which it is called.
     authority: String,
     /// Its certificate.
     pem: String,
-    page: Arc<Mutex<Page>>,
+    page: Arc<Mutex<RouteResponse>>,
     /// How many came, and the `Accept` of the last.
     came: Arc<AtomicUsize>,
     accept: Arc<Mutex<String>>,
@@ -26,13 +26,13 @@ struct Host {
     stop: CancellationToken,
 }
 
-impl Drop for Host {
+impl Drop for DocumentHost {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Host {
+impl DocumentHost {
     async fn new() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let authority = listener.local_addr().unwrap().to_string();
@@ -44,7 +44,7 @@ impl Host {
         let host = Self {
             authority,
             pem: made.cert.pem(),
-            page: Arc::new(Mutex::new(Page::json(&json!({})))),
+            page: Arc::new(Mutex::new(RouteResponse::json(&json!({})))),
             came: Arc::default(),
             accept: Arc::default(),
             open: Arc::new(Semaphore::new(1_000)),
@@ -65,10 +65,10 @@ impl Host {
                 Ok(page)
             }
         });
-        let options = crate::http::Options {
+        let options = crate::http::HttpOptions {
             routes: vec![route],
-            tls: Some(Tls::load(cert, key).unwrap()),
-            ..crate::http::Options::default()
+            tls: Some(ServerTls::load(cert, key).unwrap()),
+            ..crate::http::HttpOptions::default()
         };
         tokio::spawn(crate::http::serve_routes(
             options,
@@ -89,13 +89,13 @@ impl Host {
         }
     }
 
-    fn says(&self, page: Page) {
+    fn says(&self, page: RouteResponse) {
         *self.page.lock().unwrap() = page;
     }
 
     /// A good document, with this `cache-control`.
     fn describes(&self, address: &str, control: &str) {
-        let page = Page::json(&json!({
+        let page = RouteResponse::json(&json!({
             "client_id": address, "client_name": "Chart room", "redirect_uris": [CALLBACK],
         }));
         self.says(page.header("cache-control", control));
@@ -105,8 +105,8 @@ impl Host {
         self.came.load(Ordering::SeqCst)
     }
 
-    async fn fetch(&self, own: OwnHosts) -> Result<Fetched, FetchError> {
-        let (fetcher, address) = (Fetcher::new(own).unwrap(), self.address());
+    async fn fetch(&self, own: OwnHosts) -> Result<FetchedDocument, DocumentFetchError> {
+        let (fetcher, address) = (DocumentFetcher::new(own).unwrap(), self.address());
         tokio::task::spawn_blocking(move || fetcher.json(&address))
             .await
             .unwrap()
@@ -115,9 +115,12 @@ impl Host {
 
 #[tokio::test]
 async fn a_document_is_json_of_some_size_behind_a_plain_200() {
-    let host = Host::new().await;
-    host.says(Page::new(200, "application/json", "{\"a\":1}").header("cache-control", "max-age=7"));
-    let expected = Fetched {
+    let host = DocumentHost::new().await;
+    host.says(
+        RouteResponse::new(200, "application/json", "{\"a\":1}")
+            .header("cache-control", "max-age=7"),
+    );
+    let expected = FetchedDocument {
         body: b"{\"a\":1}".to_vec(),
         fresh_for: Some(7),
     };
@@ -133,31 +136,37 @@ async fn a_document_is_json_of_some_size_behind_a_plain_200() {
         ("text/html", false),
         ("", false),
     ] {
-        host.says(Page::new(200, kind, "{}"));
+        host.says(RouteResponse::new(200, kind, "{}"));
         let got = host.fetch(host.own()).await;
         match taken {
             true => assert_eq!(got.unwrap().body, b"{}", "{kind}"),
-            false => assert_eq!(got, Err(FetchError::NotJson), "{kind}"),
+            false => assert_eq!(got, Err(DocumentFetchError::NotJson), "{kind}"),
         }
     }
     for status in [201, 302, 404, 500] {
         let elsewhere = format!("https://{}/other", host.authority);
-        host.says(Page::new(status, "application/json", "{}").header("location", elsewhere));
+        host.says(
+            RouteResponse::new(status, "application/json", "{}").header("location", elsewhere),
+        );
         let came = host.came();
         assert_eq!(
             host.fetch(host.own()).await,
-            Err(FetchError::Status(status))
+            Err(DocumentFetchError::Status(status))
         );
         assert_eq!(host.came(), came + 1, "no redirect is followed");
     }
     let most = usize::try_from(MAX_BYTES).unwrap();
     for (size, taken) in [(most, true), (most + 1, false)] {
-        host.says(Page::new(200, "application/json", " ".repeat(size)));
+        host.says(RouteResponse::new(
+            200,
+            "application/json",
+            " ".repeat(size),
+        ));
         let got = host.fetch(host.own()).await.map(|found| found.body.len());
         let expected = if taken {
             Ok(size)
         } else {
-            Err(FetchError::TooLarge)
+            Err(DocumentFetchError::TooLarge)
         };
         assert_eq!(got, expected);
     }
@@ -165,31 +174,34 @@ async fn a_document_is_json_of_some_size_behind_a_plain_200() {
 
 #[tokio::test]
 async fn only_hosts_that_the_owner_named_are_called_at_home() {
-    let host = Host::new().await;
-    host.says(Page::json(&json!({})));
+    let host = DocumentHost::new().await;
+    host.says(RouteResponse::json(&json!({})));
     assert!(host.fetch(host.own()).await.is_ok());
     let stranger = OwnHosts {
         names: vec!["127.0.0.1:1".to_owned(), "127.0.0.1".to_owned()],
         ..host.own()
     };
-    assert_eq!(host.fetch(stranger).await, Err(FetchError::NotPublic));
+    assert_eq!(
+        host.fetch(stranger).await,
+        Err(DocumentFetchError::NotPublic)
+    );
     let unvouched = OwnHosts {
         authorities: None,
         ..host.own()
     };
-    assert_eq!(host.fetch(unvouched).await, Err(FetchError::Failed));
+    assert_eq!(host.fetch(unvouched).await, Err(DocumentFetchError::Failed));
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let misled = OwnHosts {
         authorities: Some(other.cert.pem()),
         ..host.own()
     };
-    assert_eq!(host.fetch(misled).await, Err(FetchError::Failed));
+    assert_eq!(host.fetch(misled).await, Err(DocumentFetchError::Failed));
     assert_eq!(host.came(), 1);
 }
 
 #[tokio::test]
 async fn a_document_is_kept_as_long_as_it_says_within_reason() {
-    let host = Host::new().await;
+    let host = DocumentHost::new().await;
     let address = host.address();
     for (control, kept) in [
         ("max-age=3600", 3_600),
@@ -198,7 +210,7 @@ async fn a_document_is_kept_as_long_as_it_says_within_reason() {
         ("max-age=999999", 86_400),
         ("public", 300),
     ] {
-        let documents = Documents::new(Fetcher::new(host.own()).unwrap());
+        let documents = ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap());
         host.describes(&address, control);
         let came = host.came();
         for (now, fetches) in [(1_000, 1), (1_000 + kept - 1, 1), (1_000 + kept, 2)] {
@@ -214,10 +226,10 @@ async fn a_document_is_kept_as_long_as_it_says_within_reason() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_document_is_remembered_for_half_a_minute() {
-    let host = Host::new().await;
+    let host = DocumentHost::new().await;
     let (address, documents) = (
         host.address(),
-        Documents::new(Fetcher::new(host.own()).unwrap()),
+        ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap()),
     );
     host.describes("https://app.example/other.json", "max-age=3600");
     let wrong = Err(DocumentError::Content("names another client"));
@@ -226,15 +238,17 @@ async fn what_is_wrong_with_a_document_is_remembered_for_half_a_minute() {
     assert_eq!(documents.client(&address, 129).await, wrong);
     assert!(documents.client(&address, 130).await.is_ok());
     assert_eq!(host.came(), 2);
-    host.says(Page::new(200, "application/json", "[]"));
+    host.says(RouteResponse::new(200, "application/json", "[]"));
     let broken = Err(DocumentError::Content("is not a client's"));
     assert_eq!(documents.client(&address, 10_000).await, broken);
 }
 
 #[tokio::test]
 async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
-    let host = Host::new().await;
-    let documents = Arc::new(Documents::new(Fetcher::new(host.own()).unwrap()));
+    let host = DocumentHost::new().await;
+    let documents = Arc::new(ClientDocumentCache::new(
+        DocumentFetcher::new(host.own()).unwrap(),
+    ));
     host.describes(&host.address(), "max-age=3600");
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
     let ask = |address: String| {
@@ -255,7 +269,10 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
     );
     // Another host is asked meanwhile.
     let elsewhere = documents.client("https://nowhere.invalid/c", 100).await;
-    assert_eq!(elsewhere, Err(DocumentError::Fetch(FetchError::Failed)));
+    assert_eq!(
+        elsewhere,
+        Err(DocumentError::Fetch(DocumentFetchError::Failed))
+    );
     drop(shut);
     for one in same {
         assert!(one.await.unwrap().is_ok());
@@ -274,8 +291,8 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
 
 #[tokio::test]
 async fn whoever_hangs_up_leaves_no_turn_behind() {
-    let host = Host::new().await;
-    let documents = Documents::new(Fetcher::new(host.own()).unwrap());
+    let host = DocumentHost::new().await;
+    let documents = ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap());
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
     {
         let address = host.address();
@@ -300,10 +317,10 @@ async fn whoever_hangs_up_leaves_no_turn_behind() {
 
 #[tokio::test]
 async fn a_client_with_a_document_signs_somebody_in() {
-    let host = Host::new().await;
+    let host = DocumentHost::new().await;
     let address = host.address();
     host.describes(&address, "max-age=60");
-    let world = World::at_home(host.own());
+    let world = SignInWorld::at_home(host.own());
     let mut asked = world.request(&address);
     let page = world.ask(&asked).await;
     assert_eq!(page.status, 200, "{}", page.body);
@@ -322,7 +339,7 @@ async fn a_client_with_a_document_signs_somebody_in() {
     asked.retain(|(name, _)| *name != "redirect_uri");
     asked.push(("redirect_uri", "https://app.example/other"));
     assert_eq!(world.ask(&asked).await.status, 400);
-    host.says(Page::new(404, "text/plain", ""));
+    host.says(RouteResponse::new(404, "text/plain", ""));
     world.pass(61);
     let page = world.ask(&world.request(&address)).await;
     assert_eq!(page.status, 400);
@@ -335,8 +352,8 @@ async fn a_client_with_a_document_signs_somebody_in() {
 
 #[tokio::test]
 async fn where_too_many_documents_are_fetched_the_person_is_told_to_wait() {
-    let host = Host::new().await;
-    let world = World::at_home(host.own());
+    let host = DocumentHost::new().await;
+    let world = SignInWorld::at_home(host.own());
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
     let ask = |n: usize| {
         let (world, address) = (&world, format!("https://{}/{n}", host.authority));

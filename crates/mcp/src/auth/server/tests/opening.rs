@@ -3,14 +3,16 @@
 use super::*;
 use crate::auth::server::store::NAME;
 
-fn open(change: impl FnOnce(&mut Options)) -> Result<AuthorizationServer, OpenError> {
+fn open(
+    change: impl FnOnce(&mut AuthorizationServerOptions),
+) -> Result<AuthorizationServer, AuthorizationServerError> {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = Options::new(ADDRESS, "Harbour archive", dir.path());
+    let mut options = AuthorizationServerOptions::new(ADDRESS, "Harbour archive", dir.path());
     change(&mut options);
     AuthorizationServer::open(options)
 }
 
-fn refused(change: impl FnOnce(&mut Options)) -> OpenError {
+fn refused(change: impl FnOnce(&mut AuthorizationServerOptions)) -> AuthorizationServerError {
     match open(change) {
         Ok(_) => panic!("it was opened"),
         Err(error) => error,
@@ -22,24 +24,24 @@ fn addresses_and_the_scope_must_make_sense() {
     for bad in ["", "docs.example.org", "https://docs.example.org?x"] {
         let error = refused(|options| bad.clone_into(&mut options.address));
         assert!(
-            matches!(error, OpenError::Auth(AuthError::Address(_))),
+            matches!(error, AuthorizationServerError::Auth(AuthError::Address(_))),
             "{bad}"
         );
         let error = refused(|options| options.more_addresses = vec![bad.to_owned()]);
         assert!(
-            matches!(error, OpenError::Auth(AuthError::Address(_))),
+            matches!(error, AuthorizationServerError::Auth(AuthError::Address(_))),
             "{bad}"
         );
     }
     for bad in ["", "docs read", "docs\"read"] {
         let error = refused(|options| bad.clone_into(&mut options.scope));
         assert!(
-            matches!(error, OpenError::Auth(AuthError::Scope(_))),
+            matches!(error, AuthorizationServerError::Auth(AuthError::Scope(_))),
             "{bad}"
         );
     }
     let error = refused(|options| options.own_hosts.authorities = Some("none".to_owned()));
-    assert!(matches!(error, OpenError::Authorities(_)));
+    assert!(matches!(error, AuthorizationServerError::Authorities(_)));
 }
 
 #[test]
@@ -51,27 +53,30 @@ fn a_folder_that_cannot_be_used_is_told_apart() {
     };
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    assert!(matches!(at(&file), OpenError::Folder(..)));
+    assert!(matches!(at(&file), AuthorizationServerError::Folder(..)));
     let taken = dir.path().join("taken");
-    let first = AuthorizationServer::open(Options::new(ADDRESS, "x", &taken)).unwrap();
-    assert!(matches!(at(&taken), OpenError::Taken(_)));
+    let first =
+        AuthorizationServer::open(AuthorizationServerOptions::new(ADDRESS, "x", &taken)).unwrap();
+    assert!(matches!(at(&taken), AuthorizationServerError::Taken(_)));
     drop(first);
-    assert!(AuthorizationServer::open(Options::new(ADDRESS, "x", &taken)).is_ok());
+    assert!(
+        AuthorizationServer::open(AuthorizationServerOptions::new(ADDRESS, "x", &taken)).is_ok()
+    );
     let odd = dir.path().join("odd");
     std::fs::create_dir_all(odd.join(NAME)).unwrap();
-    assert!(matches!(at(&odd), OpenError::Folder(..)));
+    assert!(matches!(at(&odd), AuthorizationServerError::Folder(..)));
     let damaged = dir.path().join("damaged");
     std::fs::create_dir(&damaged).unwrap();
     std::fs::write(damaged.join(NAME), vec![b'x'; 8192]).unwrap();
-    assert!(matches!(at(&damaged), OpenError::State(..)));
+    assert!(matches!(at(&damaged), AuthorizationServerError::State(..)));
 }
 
 #[test]
 fn a_token_may_be_meant_for_every_address_of_the_server_and_for_no_other() {
     let dir = tempfile::tempdir().unwrap();
-    let server = AuthorizationServer::open(Options {
+    let server = AuthorizationServer::open(AuthorizationServerOptions {
         more_addresses: vec!["http://localhost:8787/".to_owned()],
-        ..Options::new(format!("{ADDRESS}/"), "x", dir.path())
+        ..AuthorizationServerOptions::new(format!("{ADDRESS}/"), "x", dir.path())
     })
     .unwrap();
     for (asked, meant) in [
@@ -113,7 +118,7 @@ fn a_token_may_be_meant_for_every_address_of_the_server_and_for_no_other() {
 #[test]
 fn the_clock_of_a_server_is_that_of_the_machine() {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let clock = Options::new(ADDRESS, "x", ".").clock;
+    let clock = AuthorizationServerOptions::new(ADDRESS, "x", ".").clock;
     assert!(clock().abs_diff(since.as_secs()) < 3_600);
 }
 
@@ -121,13 +126,15 @@ fn the_clock_of_a_server_is_that_of_the_machine() {
 async fn behind_a_path_metadata_is_found_before_and_after_it() {
     let dir = tempfile::tempdir().unwrap();
     let address = "https://docs.example.org/archive";
-    let server = AuthorizationServer::open(Options::new(address, "x", dir.path())).unwrap();
-    let options = crate::http::Options {
+    let server =
+        AuthorizationServer::open(AuthorizationServerOptions::new(address, "x", dir.path()))
+            .unwrap();
+    let options = crate::http::HttpOptions {
         routes: server.routes(),
-        ..crate::http::Options::default()
+        ..crate::http::HttpOptions::default()
     };
-    let app = App::builder("t", "1.0.0").tool(Who).build().unwrap();
-    let guard = Guard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
+    let app = App::builder("t", "1.0.0").tool(WhoTool).build().unwrap();
+    let guard = RequestGuard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
     let router = crate::http::router(app, options, guard);
     let status = async |path: &str| {
         let request = Request::get(path).header("host", "docs.example.org");

@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use super::*;
-use crate::auth::server::client::Client;
-use crate::auth::server::cookie::Cookie;
-use crate::auth::server::page::{self, Asking, Trouble};
-use crate::http::{Page, Route};
+use crate::auth::server::client::OAuthClient;
+use crate::auth::server::cookie::BrowserCookie;
+use crate::auth::server::page::{self, ConsentPage, SignInError};
+use crate::http::{Route, RouteResponse};
 
-fn body(page: &Page) -> String {
+fn body(page: &RouteResponse) -> String {
     String::from_utf8(page.body().to_vec()).unwrap()
 }
 
 /// What a page is as an answer.
-async fn answered(page: Page) -> Got {
+async fn answered(page: RouteResponse) -> PageReply {
     let route = Route::get("/p", move |_| {
         let page = page.clone();
         async move { Ok(page) }
@@ -22,27 +22,27 @@ async fn answered(page: Page) -> Got {
     visited(route, Request::get("/p")).await
 }
 
-async fn visited(route: Route, request: http::request::Builder) -> Got {
-    let options = crate::http::Options {
+async fn visited(route: Route, request: http::request::Builder) -> PageReply {
+    let options = crate::http::HttpOptions {
         routes: vec![route],
-        ..crate::http::Options::default()
+        ..crate::http::HttpOptions::default()
     };
-    let app = App::builder("t", "1.0.0").tool(Who).build().unwrap();
-    let guard = Guard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
+    let app = App::builder("t", "1.0.0").tool(WhoTool).build().unwrap();
+    let guard = RequestGuard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
     let request = request.header("host", "docs.example.org");
     let router = crate::http::router(app, options, guard);
     let response = router.oneshot(request.body(Body::empty()).unwrap()).await;
     let (parts, body) = response.unwrap().into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Got {
+    PageReply {
         status: parts.status,
         headers: parts.headers,
         body: String::from_utf8(bytes.to_vec()).unwrap(),
     }
 }
 
-fn asking(client: &Client, at: Option<&str>, trouble: Option<Trouble>) -> Page {
-    page::consent_page(&Asking {
+fn asking(client: &OAuthClient, at: Option<&str>, trouble: Option<SignInError>) -> RouteResponse {
+    page::consent_page(&ConsentPage {
         server: "Harbour & sons",
         client,
         redirect: "https://app.example/cb",
@@ -55,8 +55,8 @@ fn asking(client: &Client, at: Option<&str>, trouble: Option<Trouble>) -> Page {
     })
 }
 
-fn client(id: &str, name: &str) -> Client {
-    Client {
+fn client(id: &str, name: &str) -> OAuthClient {
+    OAuthClient {
         id: id.to_owned(),
         name: name.to_owned(),
         redirects: vec![CALLBACK.to_owned()],
@@ -106,16 +106,16 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
     assert!(page.contains("Continue at login.example") && !page.contains("name=\"password\""));
 
     for (trouble, status, wait, text) in [
-        (Trouble::Wrong, 403, "", "do not go together"),
-        (Trouble::Busy, 503, "10", "Many people sign in"),
+        (SignInError::Wrong, 403, "", "do not go together"),
+        (SignInError::Busy, 503, "10", "Many people sign in"),
         (
-            Trouble::TooOften(Duration::from_secs(17)),
+            SignInError::TooOften(Duration::from_secs(17)),
             429,
             "17",
             "in 17 seconds",
         ),
         (
-            Trouble::TooOften(Duration::from_millis(9)),
+            SignInError::TooOften(Duration::from_millis(9)),
             429,
             "1",
             "in 1 seconds",
@@ -143,8 +143,8 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
 async fn a_cookie_is_read_whole_and_once() {
     let read = async |address: &'static str, header: String| {
         let route = Route::get("/c", move |visit| async move {
-            let found = Cookie::new("docent-form", address).read(&visit);
-            Ok(Page::new(
+            let found = BrowserCookie::new("docent-form", address).read(&visit);
+            Ok(RouteResponse::new(
                 200,
                 "text/plain",
                 found.unwrap_or("none".to_owned()),
@@ -176,16 +176,16 @@ async fn a_cookie_is_read_whole_and_once() {
     ] {
         assert_eq!(read(address, header.clone()).await, expected, "{header}");
     }
-    let set = Cookie::new("docent-form", ADDRESS).set("v", 9);
+    let set = BrowserCookie::new("docent-form", ADDRESS).set("v", 9);
     let rest = "Path=/; Max-Age=9; HttpOnly; SameSite=Lax";
     assert_eq!(set, format!("__Host-docent-form=v; {rest}; Secure"));
-    let plain = Cookie::new("docent-form", "http://127.0.0.1").set("v", 9);
+    let plain = BrowserCookie::new("docent-form", "http://127.0.0.1").set("v", 9);
     assert_eq!(plain, format!("docent-form=v; {rest}"));
 }
 
 #[tokio::test]
 async fn who_a_token_speaks_for_is_told_as_far_as_it_may_be() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let mut asked = world.request(&client);
     asked.retain(|(name, _)| *name != "scope");

@@ -7,37 +7,37 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::auth::mint::{Signer, jwks};
-use crate::http::{Page, Route};
+use crate::http::{Route, RouteResponse};
 
 /// What the provider says next.
 #[derive(Clone)]
-struct Says {
+struct ProviderScript {
     header: Value,
     claims: Value,
     userinfo: Value,
     status: u16,
 }
 
-struct Place {
-    world: World,
+struct ProviderFixture {
+    world: SignInWorld,
     issuer: String,
-    says: Arc<Mutex<Says>>,
+    says: Arc<Mutex<ProviderScript>>,
     /// The last form that came to the token endpoint, and how we proved who we are.
     asked: Arc<Mutex<(String, String)>>,
     stop: CancellationToken,
 }
 
-impl Drop for Place {
+impl Drop for ProviderFixture {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Place {
+impl ProviderFixture {
     async fn new() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let says = Arc::new(Mutex::new(Says {
+        let says = Arc::new(Mutex::new(ProviderScript {
             header: json!({"typ": "JWT"}),
             claims: json!({}),
             userinfo: json!({}),
@@ -46,15 +46,15 @@ impl Place {
         let asked = Arc::new(Mutex::new((String::new(), String::new())));
         let stop = CancellationToken::new();
         let routes = routes(&issuer, &says, &asked);
-        let options = crate::http::Options {
+        let options = crate::http::HttpOptions {
             routes,
-            ..crate::http::Options::default()
+            ..crate::http::HttpOptions::default()
         };
         tokio::spawn(crate::http::serve_routes(options, listener, stop.clone()));
-        let world = World::with(Login::Upstream(Upstream {
+        let world = SignInWorld::with(LoginMethod::Upstream(UpstreamProvider {
             issuer: issuer.clone(),
             client_id: "docent".to_owned(),
-            client_secret: Some(Secret::new("se:cret")),
+            client_secret: Some(ClientSecret::new("se:cret")),
         }));
         Self {
             world,
@@ -96,20 +96,20 @@ impl Place {
         (cookie, target)
     }
 
-    async fn come_back(&self, cookie: &str, values: &[(&str, &str)]) -> Got {
+    async fn come_back(&self, cookie: &str, values: &[(&str, &str)]) -> PageReply {
         let request =
             Request::get(format!("/callback?{}", encoded(values))).header("cookie", cookie);
         self.world.send(request, String::new()).await
     }
 
-    fn change(&self, change: impl FnOnce(&mut Says)) {
+    fn change(&self, change: impl FnOnce(&mut ProviderScript)) {
         change(&mut self.says.lock().unwrap());
     }
 }
 
 fn routes(
     issuer: &str,
-    says: &Arc<Mutex<Says>>,
+    says: &Arc<Mutex<ProviderScript>>,
     asked: &Arc<Mutex<(String, String)>>,
 ) -> Vec<Route> {
     let signer = Arc::new(Signer::p256("k1"));
@@ -122,7 +122,7 @@ fn routes(
     let fixed = |path: &str, value: Value| {
         Route::get(path, move |_| {
             let value = value.clone();
-            async move { Ok(Page::json(&value)) }
+            async move { Ok(RouteResponse::json(&value)) }
         })
     };
     let (for_token, for_info, asked) = (says.clone(), says.clone(), asked.clone());
@@ -138,7 +138,7 @@ fn routes(
             let says = for_token.lock().unwrap().clone();
             let token = signer.token_with(&says.header, &says.claims);
             async move {
-                Ok(Page::json(
+                Ok(RouteResponse::json(
                     &json!({"id_token": token, "access_token": "a", "token_type": "Bearer"}),
                 )
                 .status(says.status))
@@ -146,14 +146,14 @@ fn routes(
         }),
         Route::post("/userinfo", move |_| {
             let says = for_info.lock().unwrap().clone();
-            async move { Ok(Page::json(&says.userinfo)) }
+            async move { Ok(RouteResponse::json(&says.userinfo)) }
         }),
     ]
 }
 
 #[tokio::test]
 async fn there_and_back_with_what_the_provider_knows() {
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let (cookie, target) = place.depart().await;
     assert!(
         target
@@ -181,7 +181,7 @@ async fn there_and_back_with_what_the_provider_knows() {
         .await;
     assert_eq!(got.status, 200, "{}", got.body);
     let (form, authorization) = place.asked.lock().unwrap().clone();
-    let form = super::form::Form::parse(form.as_bytes()).unwrap();
+    let form = super::form::FormParams::parse(form.as_bytes()).unwrap();
     assert_eq!(
         seal::digest(form.get("code_verifier").unwrap()),
         get("code_challenge")
@@ -195,7 +195,7 @@ async fn there_and_back_with_what_the_provider_knows() {
     let code = got.sent("code").unwrap();
     let query = cookie.split('.').nth(2).unwrap();
     let query = String::from_utf8(seal::decode(query).unwrap()).unwrap();
-    let client = super::form::Form::parse(query.as_bytes()).unwrap();
+    let client = super::form::FormParams::parse(query.as_bytes()).unwrap();
     let client = client.get("client_id").unwrap();
     let tokens = place.world.spend(client, &code).await.json();
     let said = claims(&text(&tokens, "access_token"));
@@ -226,7 +226,7 @@ async fn there_and_back_with_what_the_provider_knows() {
 
 #[tokio::test]
 async fn an_id_token_must_be_ours_and_of_this_trip() {
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let cases = [
         ("another nonce", "nonce", json!("other")),
         ("no nonce", "nonce", json!(null)),
@@ -266,7 +266,7 @@ async fn an_id_token_must_be_ours_and_of_this_trip() {
 
 #[tokio::test]
 async fn an_answer_counts_in_the_browser_that_left_with_it() {
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let (cookie, target) = place.depart().await;
     let state = target
         .query_pairs()
@@ -343,7 +343,7 @@ async fn what_a_provider_says_is_taken_with_care() {
     let many = vec!["g".repeat(64); 129];
     assert_eq!(of(json!({"groups": many})).groups.len(), 0);
 
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let (cookie, target) = place.depart().await;
     let state = target
         .query_pairs()
@@ -360,7 +360,7 @@ async fn what_a_provider_says_is_taken_with_care() {
 
 #[tokio::test]
 async fn the_provider_learns_who_will_sign_in() {
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let client = place.world.client().await;
     let long = "n".repeat(201);
     for (hint, passed_on) in [
@@ -379,7 +379,7 @@ async fn the_provider_learns_who_will_sign_in() {
 
 #[tokio::test]
 async fn a_provider_that_is_away_is_told_to_the_person() {
-    let world = World::with(Login::Upstream(Upstream {
+    let world = SignInWorld::with(LoginMethod::Upstream(UpstreamProvider {
         issuer: "http://127.0.0.1:9".to_owned(),
         client_id: "docent".to_owned(),
         client_secret: None,
@@ -395,23 +395,26 @@ async fn a_provider_that_is_away_is_told_to_the_person() {
         "ftp://login.example.org",
         "",
     ] {
-        let login = Login::Upstream(Upstream {
+        let login = LoginMethod::Upstream(UpstreamProvider {
             issuer: bad.to_owned(),
             client_id: "docent".to_owned(),
             client_secret: None,
         });
         let dir = tempfile::tempdir().unwrap();
-        let opened = AuthorizationServer::open(Options {
+        let opened = AuthorizationServer::open(AuthorizationServerOptions {
             login,
-            ..Options::new(ADDRESS, "x", dir.path())
+            ..AuthorizationServerOptions::new(ADDRESS, "x", dir.path())
         });
-        assert!(matches!(opened, Err(OpenError::Upstream(_))), "{bad}");
+        assert!(
+            matches!(opened, Err(AuthorizationServerError::Upstream(_))),
+            "{bad}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_request_that_no_cookie_can_hold_is_refused() {
-    let place = Place::new().await;
+    let place = ProviderFixture::new().await;
     let client = place.world.client().await;
     let empty = encoded(&[&place.world.request(&client)[..], &[("pad", "")]].concat());
     // As many bytes as make a cookie of 3,800 with its id, its end and its seal; then one more.

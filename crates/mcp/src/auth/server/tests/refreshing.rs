@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_old_refresh_token_ends_everything() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let first = text(&tokens, "refresh_token");
     let second = text(
@@ -22,7 +22,7 @@ async fn an_old_refresh_token_ends_everything() {
 
 #[tokio::test]
 async fn a_lost_answer_is_forgiven_once_and_a_thief_is_noticed_all_the_same() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let first = text(&tokens, "refresh_token");
     let lost = text(
@@ -54,7 +54,7 @@ async fn a_lost_answer_is_forgiven_once_and_a_thief_is_noticed_all_the_same() {
 
 #[tokio::test]
 async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let (client, tokens) = world.tokens().await;
     let token = text(&tokens, "refresh_token");
     let stranger = world.client().await;
@@ -99,7 +99,7 @@ async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed
 
 #[tokio::test]
 async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
-    let world = World::new();
+    let world = SignInWorld::new();
     let client = world.client().await;
     let mut asked = world.request(&client);
     asked.retain(|(name, _)| *name != "scope");
@@ -138,7 +138,7 @@ async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
 /// A refresh waits for no registration by construction: the two have writers of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refresh_is_answered_while_the_writer_of_registrations_is_held() {
-    let world = Arc::new(World::new());
+    let world = Arc::new(SignInWorld::new());
     let (client, tokens) = world.tokens().await;
     let waiting = world.client().await;
     let held = world.server().0.registry.hold_writer();

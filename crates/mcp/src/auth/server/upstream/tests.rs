@@ -6,22 +6,22 @@ use serde_json::json;
 
 use super::*;
 use crate::auth::Caller;
-use crate::auth::web::FetchError;
+use crate::auth::web::HttpFetchError;
 
 const ISSUER: &str = "https://login.example";
 
 /// Requests as they came: who sent each, and its body.
-type Heard = Vec<(Option<String>, String)>;
+type RecordedRequests = Vec<(Option<String>, String)>;
 
 /// A provider that notes what it was asked.
 #[derive(Clone)]
-struct Fake {
+struct FakeOidcProvider {
     metadata: Value,
     fetched: Arc<Mutex<usize>>,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<RecordedRequests>>,
 }
 
-impl Fake {
+impl FakeOidcProvider {
     fn new(methods: &Value) -> Self {
         let metadata = json!({
             "issuer": ISSUER, "token_endpoint": "https://login.example/token",
@@ -35,35 +35,39 @@ impl Fake {
     }
 }
 
-impl Fetch for Fake {
-    fn get(&self, _: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+impl HttpFetch for FakeOidcProvider {
+    fn get(&self, _: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         *self.fetched.lock().unwrap() += 1;
         let bytes = self.metadata.to_string().into_bytes();
         async { Ok(bytes) }.boxed()
     }
 
-    fn post(&self, _: String, form: web::Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+    fn post(
+        &self,
+        _: String,
+        form: web::FormPost,
+    ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
         let heard = (form.authorization, form.body);
         self.heard.lock().unwrap().push(heard);
         async { Ok(b"{}".to_vec()) }.boxed()
     }
 }
 
-fn provider(fake: &Fake, secret: Option<&str>) -> Provider {
-    let upstream = Upstream {
+fn provider(fake: &FakeOidcProvider, secret: Option<&str>) -> OidcProvider {
+    let upstream = UpstreamProvider {
         issuer: ISSUER.to_owned(),
         client_id: "do cent".to_owned(),
-        client_secret: secret.map(Secret::new),
+        client_secret: secret.map(ClientSecret::new),
     };
-    Provider {
+    OidcProvider {
         web: Arc::new(fake.clone()),
-        ..Provider::new(upstream, None).unwrap()
+        ..OidcProvider::new(upstream, None).unwrap()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn metadata_is_fetched_once_in_five_minutes() {
-    let fake = Fake::new(&json!(null));
+    let fake = FakeOidcProvider::new(&json!(null));
     let provider = provider(&fake, None);
     for (seconds, fetched) in [(0, 1), (0, 1), (299, 1), (1, 2), (1, 2)] {
         tokio::time::advance(Duration::from_secs(seconds)).await;
@@ -89,7 +93,7 @@ async fn we_prove_who_we_are_in_the_way_that_the_provider_knows() {
         (json!(["none"]), None, (None, public.clone())),
         (json!(null), None, (None, public)),
     ] {
-        let fake = Fake::new(&methods);
+        let fake = FakeOidcProvider::new(&methods);
         let asked = provider(&fake, secret);
         let done = asked.tokens("c", "v", "https://a.example/").await;
         assert!(done.is_ok());
@@ -165,8 +169,8 @@ fn a_provider_is_on_https_or_on_this_machine() {
         ("ftp://localhost", None),
         ("data:text/plain,x", None),
     ] {
-        let made = Provider::new(
-            Upstream {
+        let made = OidcProvider::new(
+            UpstreamProvider {
                 issuer: issuer.to_owned(),
                 client_id: "docent".to_owned(),
                 client_secret: None,
@@ -174,7 +178,7 @@ fn a_provider_is_on_https_or_on_this_machine() {
             None,
         );
         assert_eq!(
-            made.ok().as_ref().map(Provider::display_host),
+            made.ok().as_ref().map(OidcProvider::display_host),
             shown,
             "{issuer}"
         );
@@ -193,7 +197,7 @@ async fn who_promises_to_say_who_answers_has_to() {
         (json!(null), Some("https://evil.example"), false),
         (json!(null), Some(""), false),
     ] {
-        let mut fake = Fake::new(&json!(null));
+        let mut fake = FakeOidcProvider::new(&json!(null));
         fake.metadata["authorization_response_iss_parameter_supported"] = promised.clone();
         let answers = provider(&fake, None).is_expected_issuer(iss).await.unwrap();
         assert_eq!(answers, taken, "{promised} {iss:?}");
