@@ -7,15 +7,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::ChangeNotifier;
+use crate::call_observer::{CallObserver, ObserverPair};
+use crate::change_notifier::ChangeNotifier;
 use crate::descriptor::{Security, ToolDescriptor};
 use crate::error::{BuildError, ErrorExplainer};
 use crate::locale::AppLocales;
-use crate::observe::{CallObserver, ObserverPair};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::resource_registry::ResourceRegistry;
 use crate::result::{DualFormat, TextForm};
-use crate::shelf::ResourceRegistry;
 use crate::tool::{ErasedTool, OutputContract, Tool, ToolAdapter};
 use crate::widget::Widget;
 

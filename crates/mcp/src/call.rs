@@ -13,14 +13,14 @@ use tracing::field::Empty;
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::call_observer::{CallKind, CallRecorder, CallStatus};
+use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
-use crate::message::RpcParams;
-use crate::observe::{CallKind, CallRecorder, CallStatus};
-use crate::request::{Context, InputRound, NotificationChannel, RequestMeta};
+use crate::request_context::{Context, InputRound, NotificationChannel, RequestMeta};
 use crate::result::{ResultFormat, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
-use crate::told::{self, Pseudonym};
+use crate::rpc_message::RpcParams;
 use crate::trace::{SPANS, TraceParent};
 
 /// The code of a failure of ours.
@@ -86,7 +86,7 @@ impl ToolCall {
 
     /// The pseudonym that the host gives the user, if any.
     pub(crate) fn subject(&self) -> Option<Pseudonym> {
-        told::subject(self.meta.as_ref()?.get())
+        client_hints::subject(self.meta.as_ref()?.get())
     }
 
     /// Answers a call that came too soon, in words that a model understands.

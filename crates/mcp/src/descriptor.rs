@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::app::Icon;
 use crate::error::BuildError;
 use crate::file;
+use crate::resource_registry::ResourceRegistry;
 use crate::schema::{self, OutputForm, OutputSchema};
-use crate::shelf::ResourceRegistry;
 
 /// The longest status text that ChatGPT takes.
 const MAX_STATUS_CHARS: usize = 64;

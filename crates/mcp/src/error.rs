@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::ask::Elicitation;
+use crate::elicitation::Elicitation;
 
 /// Why a tool, prompt or resource gave no answer.
 ///

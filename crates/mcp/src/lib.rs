@@ -27,65 +27,65 @@
 //! ```
 
 mod app;
-mod ask;
 mod auth;
 mod call;
-mod changes;
-mod complete;
+mod call_observer;
+mod call_rate_limiter;
+mod change_notifier;
+mod client_hints;
+mod completion;
 mod content;
-mod conversation;
 pub mod csp;
 mod descriptor;
-mod era;
+mod dispatcher;
+mod elicitation;
 mod error;
-mod exchange;
 mod file;
-mod greeting;
-mod handler;
 pub mod http;
-mod json;
+mod json_writer;
 mod listeners;
 mod locale;
-mod message;
-mod observe;
+mod mcp_connection;
 mod prompt;
-mod rate;
+mod protocol_version;
 mod reply;
-mod request;
+mod request_context;
 mod resource;
+mod resource_registry;
 mod result;
 mod revision;
+mod rmcp_service;
 mod rpc;
+mod rpc_message;
 mod schema;
-mod shelf;
+mod server_info;
 pub mod stdio;
-mod told;
 mod tool;
 mod trace;
 mod widget;
 
 pub use app::{App, AppBuilder, Icon};
-pub use ask::Elicitation;
 pub use auth::server as sign_in;
 pub use auth::{
     ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
     AuthRequirement, Caller, CertificateAuthorities, InvalidAuthorities, Issuer, IssuerNetwork,
     IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, SignatureAlgorithm,
 };
-pub use changes::ChangeNotifier;
-pub use complete::Completer;
+pub use call_observer::{CallKind, CallObserver, CallRecord, CallStatus, MAX_TOUCHED};
+pub use change_notifier::ChangeNotifier;
+pub use client_hints::{ClientHints, Pseudonym, UserLocation};
+pub use completion::Completer;
 pub use content::{ContentBlock, ResourceText};
 pub use descriptor::{Security, ToolAnnotations, ToolAudience, ToolDescriptor};
+pub use elicitation::Elicitation;
 pub use error::{BuildError, ErrorExplainer, Failure};
 pub use file::FileParam;
-pub use json::{EscapedJson, JsonObject};
-pub use observe::{CallKind, CallObserver, CallRecord, CallStatus, MAX_TOUCHED};
+pub use json_writer::{EscapedJson, JsonObject};
 pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptRole};
-pub use request::{Context, LogLevel};
+pub use request_context::{Context, LogLevel};
 pub use resource::{Resource, ResourceBody, ResourceTemplate, TemplateVars};
 pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
-pub use told::{ClientHints, Pseudonym, UserLocation};
 pub use tool::Tool;
 pub use trace::{REQUEST_SPAN, SPANS, TraceParent};
 pub use widget::{Widget, WidgetPermission, claude_domain};

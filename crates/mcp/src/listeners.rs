@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::Caller;
-use crate::http::refusal::INTERNAL_ERROR;
+use crate::http::error_response::INTERNAL_ERROR;
 use crate::rpc::RpcError;
 
 /// One verified caller may hold this part of what is free.

@@ -9,10 +9,10 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::complete::Completer;
+use crate::completion::Completer;
 use crate::content::ContentBlock;
 use crate::error::Failure;
-use crate::request::Context;
+use crate::request_context::Context;
 
 /// The arguments a user gave, by name.
 pub type PromptArguments = BTreeMap<String, String>;

@@ -13,9 +13,9 @@ use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::http::answer::shrink_spare;
-use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
-use crate::http::refusal;
+use crate::http::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use crate::http::error_response;
+use crate::http::responses::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::to_text;
 
@@ -204,7 +204,7 @@ impl QueuedMessage {
 
     /// Stands for an answer that there is no room for.
     fn too_many(id: Option<&RequestId>) -> Self {
-        let error = refusal::too_many_unread();
+        let error = error_response::too_many_unread();
         Self::uncounted(error.answer(id), MessageKind::Error(error.code))
     }
 }
@@ -251,7 +251,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::http::budget::ByteBudget;
+    use crate::http::byte_budget::ByteBudget;
 
     fn request() -> ClientJsonRpcMessage {
         serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap()

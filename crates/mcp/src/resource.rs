@@ -8,9 +8,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use crate::complete::Completer;
+use crate::completion::Completer;
 use crate::error::Failure;
-use crate::request::Context;
+use crate::request_context::Context;
 
 /// What reading a resource gives.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::content::ContentBlock;
 use crate::error::{CallerError, Failure, FailureKind};
-use crate::json::{JsonObject, escape_json};
+use crate::json_writer::{JsonObject, escape_json};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 

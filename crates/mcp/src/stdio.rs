@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::conversation::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
-use crate::exchange::RequestDispatcher;
-use crate::http::budget::{ByteBudget, ByteReservation, ConnectionShare};
+use crate::dispatcher::RequestDispatcher;
+use crate::http::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
 use crate::http::limits::HttpLimits;
+use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 
 /// How long answers may still take after the client has closed its end.
 const DRAIN: Duration = Duration::from_secs(5);

@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use crate::content::ContentBlock;
 use crate::descriptor::{ToolDescriptor, ToolSchemas};
 use crate::error::{BuildError, Failure};
-use crate::json::{EscapedJson, JsonObject};
-use crate::request::Context;
+use crate::json_writer::{EscapedJson, JsonObject};
+use crate::request_context::Context;
+use crate::resource_registry::ResourceRegistry;
 use crate::result::{Answer, ResultPayloads};
 use crate::schema::{InputSchema, OutputForm, OutputSchema};
-use crate::shelf::ResourceRegistry;
 
 /// Something the model can call.
 ///

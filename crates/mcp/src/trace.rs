@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::request::RequestMeta;
+use crate::request_context::RequestMeta;
 
 /// The target of the spans that are made here and by tools, for whoever keeps traces. Where nobody listens to it they
 /// cost an atomic read.

@@ -4,7 +4,7 @@
 //! MCP Apps standard, `openai/*` for ChatGPT, on the list of resources and on the contents alike.
 
 mod html;
-mod place;
+mod served_widget;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::csp::{self, WidgetDomains};
 use crate::error::BuildError;
 pub(crate) use html::MAX_HTML_BYTES;
-pub(crate) use place::ServedWidget;
+pub(crate) use served_widget::ServedWidget;
 
 /// The type of a widget for every host of today.
 pub(crate) const MCP_APP: &str = "text/html;profile=mcp-app";

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{Auth, AuthError, AuthRejection, Caller, MissingScope};
-use crate::http::answer;
+use crate::http::responses;
 use crate::rpc::RpcError;
 
 /// Where the server answers MCP, each a resource of its own.
@@ -130,7 +130,7 @@ impl Auth {
                 document.insert(key.to_owned(), Value::from(value.as_str()));
             }
         }
-        let mut response = answer::json(StatusCode::OK, document.to_string());
+        let mut response = responses::json(StatusCode::OK, document.to_string());
         // The document names the host that was asked for.
         let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("host, origin"));
@@ -156,7 +156,7 @@ impl Auth {
                     "the keys of the issuer are not here yet; try again",
                 );
                 let mut response =
-                    answer::rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, &error);
+                    responses::rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, &error);
                 response
                     .headers_mut()
                     .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY));
@@ -239,7 +239,7 @@ impl Auth {
 }
 
 fn with_challenge(status: StatusCode, error: &RpcError, challenge: &str) -> Response {
-    let mut response = answer::rpc_error_response(status, error);
+    let mut response = responses::rpc_error_response(status, error);
     // Addresses and scopes were checked when the server was set up, so this always fits.
     if let Ok(value) = HeaderValue::from_str(challenge) {
         response

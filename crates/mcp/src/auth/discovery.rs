@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::claims;
-use super::web::HttpFetch;
+use super::outbound_http::HttpFetch;
+use super::strict_json;
 
 /// The most bytes of an address that an issuer may give.
 const MAX_URL_BYTES: usize = 2_048;
@@ -39,7 +39,7 @@ pub(crate) async fn metadata(
     for place in metadata_urls(issuer) {
         match web.get(place).await {
             Err(error) => last = error.to_string(),
-            Ok(bytes) => match claims::parse(&bytes) {
+            Ok(bytes) => match strict_json::parse(&bytes) {
                 None => last = "its metadata is not JSON".to_owned(),
                 Some(found) if found.get("issuer").and_then(Value::as_str) != Some(issuer) => {
                     last = "its metadata names another issuer".to_owned();
@@ -88,10 +88,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_wrong_with_the_last_place_is_told() {
-        struct FixedFetch(Result<&'static str, super::super::web::HttpFetchError>);
+        struct FixedFetch(Result<&'static str, super::super::outbound_http::HttpFetchError>);
         type FixedFetchFuture =
             futures::future::BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
-        use super::super::web::{FormPost, HttpFetchError};
+        use super::super::outbound_http::{FormPost, HttpFetchError};
         impl HttpFetch for FixedFetch {
             fn get(&self, _: String) -> FixedFetchFuture {
                 let says = self.0.map(|text| text.as_bytes().to_vec());

@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::web::{FormPost, HttpFetch};
-use super::{AuthRejection, Caller, claims, token};
+use super::outbound_http::{FormPost, HttpFetch};
+use super::{AuthRejection, Caller, jwt, strict_json};
 
 /// How long the issuer's word counts. Somebody who was signed out there is out here by then.
 pub(crate) const KEPT: Duration = Duration::from_secs(60);
@@ -122,8 +122,8 @@ impl TokenIntrospector {
                 "the issuer of the token is not one of ours",
             ));
         }
-        token::check_claims(&claims, audiences, now)?;
-        token::caller_from_claims(issuer, claims.as_ref().clone())
+        jwt::check_claims(&claims, audiences, now)?;
+        jwt::caller_from_claims(issuer, claims.as_ref().clone())
     }
 
     async fn introspect(&self, opaque: &str) -> IntrospectionResult {
@@ -172,7 +172,7 @@ impl TokenIntrospector {
 /// What an answer of the issuer says. Only an answer is remembered: an issuer that is down may be up at the next
 /// question.
 fn parse_response(answer: Option<Vec<u8>>) -> Result<IntrospectionResult, AuthRejection> {
-    let answer = answer.and_then(|bytes| claims::parse(&bytes));
+    let answer = answer.and_then(|bytes| strict_json::parse(&bytes));
     let claims = answer.ok_or(AuthRejection::Unready)?;
     if claims.get("active") == Some(&Value::Bool(true)) {
         Ok(Ok(Arc::new(claims)))

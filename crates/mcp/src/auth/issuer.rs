@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::introspection::TokenIntrospector;
 use super::jwk::{LocalKeys, SignatureAlgorithm, VerificationKey};
-use super::keyring::JwksCache;
-use super::web::{HttpFetch, http_fetcher};
+use super::jwks_cache::JwksCache;
+use super::outbound_http::{HttpFetch, http_fetcher};
 use super::{AuthRejection, Caller, CertificateAuthorities};
 
 type RevocationCheck = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;

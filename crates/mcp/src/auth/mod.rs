@@ -28,22 +28,22 @@
 //! [`Issuer::unless`] is asked for every token, so that a revoked sign-in ends at once.
 
 mod api_key;
-mod authorities;
+pub(crate) mod auth_middleware;
 mod caller;
+mod certificate_authorities;
 mod challenge;
-mod claims;
 mod discovery;
-pub(crate) mod gate;
 mod introspection;
 mod issuer;
 mod jwk;
-mod keyring;
-mod link;
+mod jwks_cache;
+mod jwt;
 #[cfg(test)]
 mod mint;
+mod outbound_http;
 pub mod server;
-mod token;
-mod web;
+mod signed_link;
+mod strict_json;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,12 +53,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::descriptor::Security;
 pub use api_key::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
-pub use authorities::{CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES};
 pub use caller::Caller;
+pub use certificate_authorities::{
+    CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES,
+};
 pub(crate) use challenge::{PLACES, WELL_KNOWN};
 pub use issuer::{Issuer, IssuerNetwork, IssuerTransport};
 pub use jwk::{LocalKeys, SignatureAlgorithm};
-pub use link::LinkKey;
+pub use signed_link::LinkKey;
 
 /// The most issuers of one server; each token names its own, so this bounds only what is configured.
 pub(crate) const MAX_ISSUERS: usize = 16;
@@ -165,7 +167,7 @@ impl Auth {
     /// # Errors
     /// When sign-in is demanded and nothing was presented, or what was presented does not count.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, AuthRejection> {
-        gate::identify(self, headers).await
+        auth_middleware::identify(self, headers).await
     }
 
     /// True when every issuer's keys are here, so that any good token can be told from a bad one.
@@ -197,8 +199,8 @@ impl Auth {
     /// Who has this token.
     async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, AuthRejection> {
         let inner = &self.0;
-        if token::is_jwt(token) {
-            return token::verify(token, &inner.issuers, &inner.audiences, now).await;
+        if jwt::is_jwt(token) {
+            return jwt::verify(token, &inner.issuers, &inner.audiences, now).await;
         }
         let asked = inner
             .issuers
@@ -209,7 +211,7 @@ impl Auth {
         };
         let name = issuer.name();
         let caller = asked.identify(name, token, &inner.audiences, now).await?;
-        token::check_not_revoked(issuer, caller)
+        jwt::check_not_revoked(issuer, caller)
     }
 
     /// Of whom sign-in is demanded.

@@ -1,6 +1,6 @@
 //! The lock as a whole: what builds, what is lacking, and which way a credential goes.
 
-mod telling;
+mod metadata;
 
 use std::sync::Mutex;
 
@@ -299,19 +299,19 @@ async fn every_kind_of_credential_finds_its_way() {
 /// Answers every question about a token, and fetches nothing.
 struct StaticFetch(Mutex<serde_json::Value>);
 
-impl web::HttpFetch for StaticFetch {
+impl outbound_http::HttpFetch for StaticFetch {
     fn get(
         &self,
         _: String,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
-        Box::pin(async { Err(web::HttpFetchError::Unreachable) })
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, outbound_http::HttpFetchError>> {
+        Box::pin(async { Err(outbound_http::HttpFetchError::Unreachable) })
     }
 
     fn post(
         &self,
         _: String,
-        _: web::FormPost,
-    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::HttpFetchError>> {
+        _: outbound_http::FormPost,
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, outbound_http::HttpFetchError>> {
         let says = self.0.lock().unwrap().to_string().into_bytes();
         Box::pin(async { Ok(says) })
     }

@@ -5,11 +5,11 @@
 //! the loop, one task each connection. The loop also makes the rounds and judges every connection.
 
 mod connection;
+mod connection_state;
 mod evict;
-mod pulse;
-mod rules;
-mod stream;
-mod wire;
+mod framing;
+mod timeout_policy;
+mod tracked_io;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,9 +32,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::Service;
 
 use self::connection::HttpConnection;
-use self::pulse::{CoarseClock, ConnectionState};
-use self::rules::{ConnectionMonitor, TimeoutPolicy};
-use super::budget::ServerBudgets;
+use self::connection_state::{CoarseClock, ConnectionState};
+use self::timeout_policy::{ConnectionMonitor, TimeoutPolicy};
+use super::byte_budget::ServerBudgets;
 use super::limits::HttpLimits;
 use super::tls::ServerTls;
 

@@ -15,14 +15,14 @@ use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::answer::{self, ResponseFormat};
-use super::budget::{ByteReservation, ConnectionShare, OwnerSlot};
-use super::front::{HttpSender, McpEndpoint, MessageOutcome};
-use super::refusal;
-use crate::message::{self, RpcMessage};
+use super::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use super::error_response;
+use super::mcp_endpoint::{HttpSender, McpEndpoint, MessageOutcome};
+use super::responses::{self, ResponseFormat};
 use crate::reply::Reply;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
+use crate::rpc_message::{self, RpcMessage};
 
 /// What the items of one batch share.
 pub(super) struct Batch<'a> {
@@ -52,7 +52,7 @@ impl Batch<'_> {
         }
         Arc::clone(places)
             .try_acquire_owned()
-            .map_err(|_| refusal::too_busy())
+            .map_err(|_| error_response::too_busy())
     }
 
     /// Counts an answer. One too many becomes an error, and no more are worked on.
@@ -63,7 +63,7 @@ impl Batch<'_> {
                 counted: None,
             };
         };
-        let text = answer::shrink_spare(text);
+        let text = responses::shrink_spare(text);
         let counted = share.reserve_evicting(text.len(), self.owner).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };
@@ -79,14 +79,14 @@ impl Batch<'_> {
 fn too_large() -> RpcError {
     let hint = "ask for this again, in a smaller batch";
     RpcError::new(
-        refusal::INTERNAL_ERROR,
+        error_response::INTERNAL_ERROR,
         "the answers to this batch are too large",
     )
     .with_data(serde_json::json!({"hint": hint}))
 }
 
 fn id_of(item: &RawValue) -> Option<RequestId> {
-    match message::parse(item.get()) {
+    match rpc_message::parse(item.get()) {
         Ok(RpcMessage::Request(request)) => Some(request.id),
         _ => None,
     }
@@ -105,7 +105,7 @@ impl McpEndpoint {
             .and_then(|value| value.to_str().ok());
         if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
             let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
-            return answer::rpc_error_response(StatusCode::BAD_REQUEST, &error);
+            return responses::rpc_error_response(StatusCode::BAD_REQUEST, &error);
         }
         let batch = Batch {
             first: Mutex::new(Some(permit)),
@@ -122,9 +122,9 @@ impl McpEndpoint {
         }
         if ResponseFormat::of(headers) == ResponseFormat::EventStream && !accepts_json(headers) {
             let events = joined(answers, ["data: ", "\n\ndata: ", "\n\n"]);
-            return answer::stream_head(Body::from(events));
+            return responses::stream_head(Body::from(events));
         }
-        answer::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
+        responses::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
     }
 
     /// The answer to one item; nothing where there is none.
@@ -140,7 +140,7 @@ impl McpEndpoint {
                 return None;
             }
             Ok(MessageOutcome::Reply(Reply::Stream(stream), _)) => {
-                answer::last_message(stream).await
+                responses::last_message(stream).await
             }
             Ok(MessageOutcome::Reply(Reply::Whole(text, _), _)) => text,
             Err((_, text)) => text,
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::auth::Caller;
-    use crate::exchange::RequestDispatcher;
-    use crate::http::budget::ServerBudgets;
+    use crate::dispatcher::RequestDispatcher;
+    use crate::http::byte_budget::ServerBudgets;
     use crate::http::limits::HttpLimits;
     use crate::result::Answer;
     use crate::tool::Tool;

@@ -15,9 +15,9 @@ use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
-use super::budget::{ByteBudget, ByteReservation, ConnectionShare};
+use super::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
+use super::error_response::{self, INVALID_REQUEST};
 use super::limits::HttpLimits;
-use super::refusal::{self, INVALID_REQUEST};
 
 /// Why a request body was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,8 @@ impl BodyError {
 impl IntoResponse for BodyError {
     fn into_response(self) -> Response {
         let message = self.to_string();
-        let mut response = refusal::answer(self.status(), INVALID_REQUEST, &message, self.hint());
+        let mut response =
+            error_response::answer(self.status(), INVALID_REQUEST, &message, self.hint());
         // The rest of the body may not have been read, so the connection cannot be used again. HTTP/2
         // knows no such header, and hyper leaves it out there.
         let headers = response.headers_mut();
@@ -291,7 +292,7 @@ mod tests {
     use futures::{FutureExt, StreamExt, TryStreamExt};
 
     use super::*;
-    use crate::http::budget::ByteBudget;
+    use crate::http::byte_budget::ByteBudget;
 
     #[test]
     fn a_whole_body_needs_no_timer_and_no_copy() {

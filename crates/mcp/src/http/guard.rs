@@ -6,7 +6,7 @@
 
 mod authority;
 pub mod cors;
-mod refusal;
+mod rejection;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
 use self::authority::{HostAuthority, HostRule, OriginRule, RequestOrigin};
-pub use self::refusal::GuardRejection;
+pub use self::rejection::GuardRejection;
 use super::limits::HttpLimits;
 
 /// Origins that a public server lists unless told otherwise: the pages of the two hosts.

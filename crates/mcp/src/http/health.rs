@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer;
+use super::responses;
 use crate::app::App;
 use crate::auth::Auth;
 use crate::rpc::RpcError;
@@ -33,7 +33,7 @@ pub(crate) struct HealthState {
 
 /// `GET /healthz`: the process answers.
 pub(crate) async fn healthz() -> Response {
-    answer::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
+    responses::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
 }
 
 /// `GET /readyz`: the app can answer, part by part. Not ready from the moment shutdown begins.
@@ -58,12 +58,12 @@ pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    answer::json(status, body.to_string())
+    responses::json(status, body.to_string())
 }
 
 /// `GET /`: health for people and probes; a client that wants a stream learns that there is none.
 pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) -> Response {
-    if answer::wants_stream(&headers) {
+    if responses::wants_stream(&headers) {
         return no_stream("GET, POST");
     }
     let identity = &health.app.inner().identity;
@@ -74,7 +74,7 @@ pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) 
         "version": identity.version,
         "mcp": ["/mcp", "/"],
     });
-    answer::json(StatusCode::OK, body.to_string())
+    responses::json(StatusCode::OK, body.to_string())
 }
 
 /// Anything but a `POST` to the MCP endpoint: nothing to listen to and no session to end.
@@ -87,7 +87,7 @@ fn no_stream(allow: &'static str) -> Response {
         -32000,
         "this server keeps no sessions: send each message as a POST",
     );
-    let mut response = answer::rpc_error_response(StatusCode::METHOD_NOT_ALLOWED, &error);
+    let mut response = responses::rpc_error_response(StatusCode::METHOD_NOT_ALLOWED, &error);
     response
         .headers_mut()
         .insert(http::header::ALLOW, http::HeaderValue::from_static(allow));

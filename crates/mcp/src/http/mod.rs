@@ -1,19 +1,19 @@
 //! An app over HTTP: every route and every layer, in one list.
 
 pub mod accept;
-pub(crate) mod answer;
+pub(crate) mod answer_queue;
 mod batch;
 pub mod body;
-pub(crate) mod budget;
-pub(crate) mod era;
-pub(crate) mod front;
+pub(crate) mod byte_budget;
+pub(crate) mod error_response;
 pub mod guard;
 pub(crate) mod health;
+mod http_service;
 pub mod limits;
-pub(crate) mod queue;
-pub(crate) mod refusal;
+pub(crate) mod mcp_endpoint;
+pub(crate) mod protocol_headers;
+pub(crate) mod responses;
 mod route;
-mod site;
 pub(crate) mod sse;
 mod tls;
 pub(crate) mod well_known;
@@ -30,15 +30,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Auth;
-use crate::auth::gate::{self, AuthMiddleware};
-use crate::exchange::RequestDispatcher;
-use front::McpEndpoint;
+use crate::auth::auth_middleware::{self, AuthMiddleware};
+use crate::dispatcher::RequestDispatcher;
 use guard::RequestGuard;
 pub use health::{ReadinessProbe, ReadinessReport};
+use http_service::HttpService;
 use limits::HttpLimits;
+use mcp_endpoint::McpEndpoint;
 use route::RouteTable;
 pub use route::{Route, RouteRequest, RouteResponse};
-use site::HttpService;
 pub use tls::{CertificateError, ServerTls};
 
 /// How an app is served over HTTP.
@@ -191,7 +191,7 @@ fn site(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
         .route("/sse", get(sse::open))
         .route("/messages", post(sse::message))
         .with_state(sse::SseStreams::new(front.clone()))
-        .route_layer(from_fn_with_state(gate.clone(), gate::enforce));
+        .route_layer(from_fn_with_state(gate.clone(), auth_middleware::enforce));
     let rest = gated
         .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))

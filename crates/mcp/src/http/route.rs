@@ -16,11 +16,11 @@ use tracing::Instrument as _;
 
 use super::accept::PeerAddress;
 use super::body::{BodyAccount, ReceivedBody};
-use super::budget::ConnectionShares;
+use super::byte_budget::ConnectionShares;
 use super::limits::HttpLimits;
 use super::{body, well_known};
 use crate::auth::Caller;
-use crate::auth::gate::AuthMiddleware;
+use crate::auth::auth_middleware::AuthMiddleware;
 use crate::call::run_guarded;
 use crate::error::{Failure, FailureKind};
 use crate::resource::{TemplateVars, match_pattern};

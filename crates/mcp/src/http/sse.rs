@@ -11,12 +11,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
-use super::budget::{ConnectionShares, ServerBudgets};
-use super::front::{McpEndpoint, receive};
-use super::queue::AnswerQueue;
-use super::{answer, refusal};
+use super::answer_queue::AnswerQueue;
+use super::byte_budget::{ConnectionShares, ServerBudgets};
+use super::mcp_endpoint::{McpEndpoint, receive};
+use super::{error_response, responses};
 use crate::auth::Caller;
-use crate::conversation::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
+use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
 
@@ -112,7 +112,7 @@ pub(crate) async fn open(
         let answer = error
             .with_data(serde_json::json!({"hint": hint}))
             .answer(None);
-        return refusal::retry_later(answer);
+        return error_response::retry_later(answer);
     }
     let first = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
     let state = (Some(first), queue, SseStreamGuard { streams, id });
@@ -123,7 +123,7 @@ pub(crate) async fn open(
             let event = match first {
                 Some(first) => first,
                 None => tokio::select! {
-                    answer = queue.next() => answer::event("event: message\n", &answer?),
+                    answer = queue.next() => responses::event("event: message\n", &answer?),
                     () = tokio::time::sleep(keep_alive) => ":\n\n".to_owned(),
                     () = closing.cancelled() => return None,
                 },
@@ -134,7 +134,7 @@ pub(crate) async fn open(
             ))
         }
     });
-    let answer = answer::stream_head(Body::from_stream(events));
+    let answer = responses::stream_head(Body::from_stream(events));
     ConnectionShares::charge_to_caller(Some(&shares), &caller, answer)
 }
 
@@ -153,7 +153,7 @@ pub(crate) async fn message(
         .filter(|stream| !stream.queue.has_ended());
     let Some(stream) = own else {
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
-        return answer::rpc_error_response(StatusCode::NOT_FOUND, &error);
+        return responses::rpc_error_response(StatusCode::NOT_FOUND, &error);
     };
     let body = match receive(&streams.front, request).await {
         Ok(body) => body,
@@ -161,16 +161,16 @@ pub(crate) async fn message(
     };
     // A stream whose reader falls behind is not worked for until it has caught up.
     if !stream.queue.share().has_room() {
-        return refusal::too_many_unread();
+        return error_response::too_many_unread();
     }
     let trace = TraceParent::of(&body.headers);
     let sender = MessageSender { caller, trace };
     let conversation = &stream.conversation;
     let receiving = conversation.receive(&body.bytes, &sender, body.counted);
     match receiving.await {
-        MessageReceipt::Busy(answer) => refusal::retry_later(answer),
+        MessageReceipt::Busy(answer) => error_response::retry_later(answer),
         MessageReceipt::Taken => StatusCode::ACCEPTED.into_response(),
-        MessageReceipt::TooLarge(answer) => answer::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
+        MessageReceipt::TooLarge(answer) => responses::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) async fn message(
 mod tests {
     use super::*;
     use crate::app::App;
-    use crate::exchange::RequestDispatcher;
+    use crate::dispatcher::RequestDispatcher;
     use crate::http::limits::HttpLimits;
 
     const EACH: usize = 2;

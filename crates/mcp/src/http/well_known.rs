@@ -5,7 +5,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode};
 
-use super::answer;
+use super::responses;
 use crate::auth::{Auth, PLACES, WELL_KNOWN};
 
 /// The metadata of every endpoint, for everybody; nothing where no sign-in is configured.
@@ -27,11 +27,11 @@ pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
 /// A 400 or a page of HTML makes their wizards fail.
 pub(crate) async fn no_oauth() -> Response {
     let body = r#"{"error":"not_found","error_description":"this server needs no sign-in"}"#;
-    answer::json(StatusCode::NOT_FOUND, body.to_owned())
+    responses::json(StatusCode::NOT_FOUND, body.to_owned())
 }
 
 /// Any other address.
 pub(crate) async fn not_found() -> Response {
     let body = r#"{"error":"not_found","error_description":"the MCP endpoint is /mcp"}"#;
-    answer::json(StatusCode::NOT_FOUND, body.to_owned())
+    responses::json(StatusCode::NOT_FOUND, body.to_owned())
 }

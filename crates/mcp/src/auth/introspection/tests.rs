@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use super::super::web::HttpFetchError;
+use super::super::outbound_http::HttpFetchError;
 use super::*;
 
 const ISSUER: &str = "https://a.example";

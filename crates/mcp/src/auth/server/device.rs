@@ -5,7 +5,7 @@
 //! with Device Cookies"). The cookie opens nothing: the password is asked for all the same. Nothing is kept here; what
 //! the cookie says holds by our seal over it, and whatever else it may be is as if there were none.
 
-use super::seal::{self, HmacSigner, RandomnessError};
+use super::crypto::{self, HmacSigner, RandomnessError};
 
 /// How long a browser is known, in seconds: a year. A grant lasts half of one, so the next sign-in comes within it.
 pub(crate) const KNOWN_FOR: u64 = 365 * 86_400;
@@ -39,7 +39,8 @@ impl<'a> DeviceEntry<'a> {
             id: parts.next()?,
             seal: parts.next()?,
         };
-        let long = |text: &str, bytes: usize| seal::decode(text).is_some_and(|b| b.len() == bytes);
+        let long =
+            |text: &str, bytes: usize| crypto::decode(text).is_some_and(|b| b.len() == bytes);
         let digits = entry.until.bytes().all(|byte| byte.is_ascii_digit());
         let until = entry.until.parse::<u64>().ok().filter(|_| digits)?;
         let whole = parts.next().is_none()
@@ -81,7 +82,7 @@ pub(crate) fn remembered(
     // The same browser keeps its counter.
     let id = match known(seal, cookie, name, now) {
         Some(DeviceId(id)) => id,
-        None => seal::encode(&seal::random::<ID_BYTES>()?),
+        None => crypto::encode(&crypto::random::<ID_BYTES>()?),
     };
     let until = now.saturating_add(KNOWN_FOR).to_string();
     let sealed = seal.sign(PURPOSE, &[name, &id, &until]);

@@ -23,35 +23,35 @@
 //! waiting. What a sign-in allowed is a grant, and every token names its own, so that a grant that ends takes its tokens
 //! along.
 
-mod authorize;
-mod client;
+mod authorization_request;
+mod authorize_endpoint;
+mod client_documents;
+mod client_registry;
 mod cookie;
+mod crypto;
 mod device;
-mod document;
-mod fetch;
+mod document_fetcher;
 mod fetch_slots;
-mod form;
-mod grants;
-mod keys;
-mod metadata;
-mod network;
-mod page;
+mod form_params;
+mod grant_store;
+mod login_rate_limiter;
+mod metadata_endpoint;
+mod oauth_client;
 mod password;
-mod pending;
+mod pending_clients;
 mod rate_limit;
 mod redirect;
-mod register;
-mod registry;
-mod request;
+mod register_endpoint;
+mod registration_limiter;
 mod reverse_domain;
-mod revoke;
-mod seal;
+mod revoke_endpoint;
+mod sign_in_pages;
+mod signing_keys;
 mod store;
-mod throttle;
-mod token;
-mod upstream;
-mod userinfo;
-mod users;
+mod token_endpoint;
+mod upstream_provider;
+mod user_store;
+mod userinfo_endpoint;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -64,24 +64,24 @@ use super::challenge::{audience_urls, base_url};
 use super::{AuthError, CertificateAuthorities, Issuer, LocalKeys, SignatureAlgorithm, is_scope};
 use crate::error::Failure;
 use crate::http::{Route, RouteRequest, RouteResponse};
-pub use fetch::OwnHosts;
+pub use document_fetcher::OwnHosts;
 pub use password::hash as hash_password;
 pub use password::{
     MAX_BYTES as MAX_PASSWORD_BYTES, MIN_CHARS as MIN_PASSWORD_CHARS, PasswordError, new_password,
 };
-pub use upstream::{ClientSecret, UpstreamError, UpstreamProvider};
-pub use users::{MAX_CHARS, MAX_GROUPS, MAX_USERS, UserAccount, UserError, UserStore};
+pub use upstream_provider::{ClientSecret, UpstreamError, UpstreamProvider};
+pub use user_store::{MAX_CHARS, MAX_GROUPS, MAX_USERS, UserAccount, UserError, UserStore};
 
-use document::ClientDocumentCache;
-use fetch::DocumentFetcher;
-use grants::GrantStore;
-use keys::{SigningKeyError, SigningKeys};
-use network::NetworkRate;
+use client_documents::ClientDocumentCache;
+use client_registry::ClientRegistry;
+use crypto::HmacSigner;
+use document_fetcher::DocumentFetcher;
+use grant_store::GrantStore;
+use login_rate_limiter::LoginRateLimiter;
 use password::PasswordChecker;
-use registry::ClientRegistry;
-use seal::HmacSigner;
+use registration_limiter::NetworkRate;
+use signing_keys::{SigningKeyError, SigningKeys};
 use store::{AuthStore, StoreError};
-use throttle::LoginRateLimiter;
 
 /// The clock: seconds since 1970.
 pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -193,7 +193,7 @@ enum LoginBackend {
         rate: Box<NetworkRate>,
         throttle: LoginRateLimiter,
     },
-    Upstream(upstream::OidcProvider),
+    Upstream(upstream_provider::OidcProvider),
 }
 
 impl AuthorizationServer {
@@ -211,18 +211,18 @@ impl AuthorizationServer {
             resources.extend(audience_urls(&base_url(address)?));
         }
         let dir = options.dir;
-        users::make_private(&dir)
+        user_store::make_private(&dir)
             .map_err(|error| AuthorizationServerError::Folder(dir.clone(), error))?;
         let sign_in = match options.login {
             LoginMethod::Password => LoginBackend::Password {
                 users: UserStore::in_dir(&dir),
                 verifier: PasswordChecker::new()?,
-                rate: Box::new(NetworkRate::new(&network::SIGN_INS)),
+                rate: Box::new(NetworkRate::new(&registration_limiter::SIGN_INS)),
                 throttle: LoginRateLimiter::default(),
             },
             LoginMethod::Upstream(upstream) => {
                 let trusted = options.provider_authorities;
-                LoginBackend::Upstream(upstream::OidcProvider::new(upstream, trusted)?)
+                LoginBackend::Upstream(upstream_provider::OidcProvider::new(upstream, trusted)?)
             }
         };
         let fetcher = DocumentFetcher::new(options.own_hosts)?;
@@ -247,7 +247,7 @@ impl AuthorizationServer {
             keys: state.keys,
             seal: state.seal,
             registry: state.registry,
-            registrations: NetworkRate::new(&network::REGISTRATIONS),
+            registrations: NetworkRate::new(&registration_limiter::REGISTRATIONS),
             documents: ClientDocumentCache::new(fetcher),
             grants: state.grants,
             sign_in,
@@ -337,7 +337,7 @@ impl AuthorizationServerState {
         let store = AuthStore::open(dir)?;
         Ok(Self {
             keys: SigningKeys::open(store.clone(), LocalKeys::default(), now)?,
-            seal: HmacSigner::new(&keys::secret(&store)?),
+            seal: HmacSigner::new(&signing_keys::secret(&store)?),
             grants: GrantStore::open(store.clone(), now)?,
             registry: ClientRegistry::open(dir, store)?,
         })

@@ -60,7 +60,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// # Errors
 /// When the system gives no randomness.
 pub fn new_password() -> Result<String, PasswordError> {
-    let random = super::seal::random::<20>().map_err(|_| PasswordError::Failed)?;
+    let random = super::crypto::random::<20>().map_err(|_| PasswordError::Failed)?;
     let mut password = String::new();
     for (at, byte) in random.iter().enumerate() {
         if at > 0 && at % 5 == 0 {
@@ -107,7 +107,7 @@ pub(crate) struct PasswordChecker {
 
 impl PasswordChecker {
     pub(crate) fn new() -> Result<Self, PasswordError> {
-        let unknown = super::seal::secret().map_err(|_| PasswordError::Failed)?;
+        let unknown = super::crypto::secret().map_err(|_| PasswordError::Failed)?;
         Ok(Self {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             reserved: Arc::new(Semaphore::new(RESERVED)),

@@ -85,7 +85,7 @@ pub(crate) enum StoreError {
     Gone,
     /// The system gave no randomness.
     #[error(transparent)]
-    NoRandomness(#[from] super::seal::RandomnessError),
+    NoRandomness(#[from] super::crypto::RandomnessError),
 }
 
 macro_rules! fails_with {

@@ -2,7 +2,6 @@
 
 mod attacks;
 mod bounds;
-mod dance;
 mod details;
 mod devices;
 mod documents;
@@ -10,6 +9,7 @@ mod opening;
 mod pages;
 mod providers;
 mod refreshing;
+mod sign_in_flow;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -384,7 +384,7 @@ impl SignInWorld {
         self.pass(u64::from(second > 0));
         let page = self
             .server()
-            .allow(request, authorize::identity_of(&user))
+            .allow(request, authorize_endpoint::identity_of(&user))
             .await
             .unwrap();
         let body = String::from_utf8(page.body().to_vec()).unwrap();
@@ -417,5 +417,5 @@ fn text(value: &Value, name: &str) -> String {
 /// The claims of a token, unchecked.
 fn claims(token: &str) -> Value {
     let payload = token.split('.').nth(1).unwrap();
-    serde_json::from_slice(&seal::decode(payload).unwrap()).unwrap()
+    serde_json::from_slice(&crypto::decode(payload).unwrap()).unwrap()
 }

@@ -18,13 +18,13 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::pulse::{CloseCommand, ConnectionState, RequestInFlight};
-use super::stream::{MonitoredStream, TrackedBody};
+use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
+use super::tracked_io::{MonitoredStream, TrackedBody};
 use super::{InfallibleService, PeerAddress};
 use crate::http::body::{BodyAccount, BodyError};
-use crate::http::budget::{AnswerOwner, ByteReservation, ConnectionShare, ConnectionShares};
+use crate::http::byte_budget::{AnswerOwner, ByteReservation, ConnectionShare, ConnectionShares};
+use crate::http::error_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
-use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::tls::ServerTls;
 
 /// What one connection needs to be served.
@@ -144,11 +144,11 @@ async fn answer(
     let can_close = request.version() < Version::HTTP_2;
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
-        refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+        error_response::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
     } else if let Err(refusal) = admitted {
         *refusal
     } else if !share.has_room() {
-        let refused = refusal::too_many_unread();
+        let refused = error_response::too_many_unread();
         return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
         // It is its turn. From here on a body that does not come at once is counted.
@@ -164,7 +164,7 @@ async fn answer(
                 // The panic itself goes to the process's panic hook; the peer learns nothing.
                 tracing::error!("a handler panicked");
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
-                refusal::answer(status, INTERNAL_ERROR, "internal error", "")
+                error_response::answer(status, INTERNAL_ERROR, "internal error", "")
             }
         }
     };
@@ -178,14 +178,14 @@ async fn answer(
     let tracked = TrackedBody::new(body, busy, &share, owner.map(|owner| owner.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
-        Err(busy) => refusal::too_many_unread().map(|body| TrackedBody::refusal(body, busy)),
+        Err(busy) => error_response::too_many_unread().map(|body| TrackedBody::refusal(body, busy)),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::budget::ServerBudgets;
+    use crate::http::byte_budget::ServerBudgets;
     use crate::http::limits::HttpLimits;
 
     fn request(version: Version, fields: usize) -> Request<Body> {

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::rules::{ConnectionMonitor, Stalled, TimeoutPolicy};
-use crate::http::budget::ByteBudget;
+use super::timeout_policy::{ConnectionMonitor, Stalled, TimeoutPolicy};
+use crate::http::byte_budget::ByteBudget;
 
 /// How much older a connection has to be where its budget is nearly spent, but nobody waits for room.
 const UNHURRIED: u64 = 10;
@@ -102,9 +102,9 @@ mod tests {
 
     use futures::FutureExt as _;
 
-    use super::super::pulse::{CoarseClock, ConnectionState, RequestInFlight};
+    use super::super::connection_state::{CoarseClock, ConnectionState, RequestInFlight};
     use super::*;
-    use crate::http::budget::{ByteReservation, ConnectionShares, ServerBudgets};
+    use crate::http::byte_budget::{ByteReservation, ConnectionShares, ServerBudgets};
     use crate::http::limits::HttpLimits;
 
     const TOTAL: usize = 1_600_000;

@@ -136,7 +136,7 @@ async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let mut first = None;
-    for n in 0..=grants::MAX_OWN {
+    for n in 0..=grant_store::MAX_OWN {
         // The password is not what is looked at here.
         let code = world.allow_directly(&client, n as u64).await;
         let got = world.spend(&client, &code).await.json();
@@ -144,7 +144,7 @@ async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
     }
     assert_eq!(world.call(&first.unwrap()).await.status, 401);
     let live = world.server().0.grants_on_disk(store::GRANTS);
-    assert_eq!(live, grants::MAX_OWN);
+    assert_eq!(live, grant_store::MAX_OWN);
 }
 
 #[tokio::test]

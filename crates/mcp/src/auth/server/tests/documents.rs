@@ -8,8 +8,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::auth::server::document::{ClientDocumentCache, DocumentError};
-use crate::auth::server::fetch::{DocumentFetchError, DocumentFetcher, FetchedDocument, MAX_BYTES};
+use crate::auth::server::client_documents::{ClientDocumentCache, DocumentError};
+use crate::auth::server::document_fetcher::{
+    DocumentFetchError, DocumentFetcher, FetchedDocument, MAX_BYTES,
+};
 use crate::http::{Route, RouteResponse, ServerTls};
 
 struct DocumentHost {

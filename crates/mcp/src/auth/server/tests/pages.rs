@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::auth::server::client::OAuthClient;
 use crate::auth::server::cookie::BrowserCookie;
-use crate::auth::server::page::{self, ConsentPage, SignInError};
+use crate::auth::server::oauth_client::OAuthClient;
+use crate::auth::server::sign_in_pages::{self, ConsentPage, SignInError};
 use crate::http::{Route, RouteResponse};
 
 fn body(page: &RouteResponse) -> String {
@@ -42,7 +42,7 @@ async fn visited(route: Route, request: http::request::Builder) -> PageReply {
 }
 
 fn asking(client: &OAuthClient, at: Option<&str>, trouble: Option<SignInError>) -> RouteResponse {
-    page::consent_page(&ConsentPage {
+    sign_in_pages::consent_page(&ConsentPage {
         server: "Harbour & sons",
         client,
         redirect: "https://app.example/cb",
@@ -66,13 +66,15 @@ fn client(id: &str, name: &str) -> OAuthClient {
 
 #[tokio::test]
 async fn every_sign_of_markup_is_written_out() {
-    let page = body(&page::error_page("ab & <c> \"d\" 'e'"));
+    let page = body(&sign_in_pages::error_page("ab & <c> \"d\" 'e'"));
     assert!(
         page.contains("<p>Ab &amp; &lt;c&gt; &quot;d&quot; &#39;e&#39;.</p>"),
         "{page}"
     );
-    assert!(body(&page::error_page("äb")).contains("<p>äb.</p>"));
-    let page = body(&page::redirect_page("https://app.example/cb?a=1&b='2'"));
+    assert!(body(&sign_in_pages::error_page("äb")).contains("<p>äb.</p>"));
+    let page = body(&sign_in_pages::redirect_page(
+        "https://app.example/cb?a=1&b='2'",
+    ));
     let to = "https://app.example/cb?a=1&amp;b=&#39;2&#39;";
     assert!(page.contains(&format!("content=\"0; url={to}\"")), "{page}");
     assert!(
@@ -131,7 +133,7 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
         assert_eq!(got.header("cache-control"), "no-store");
         assert_eq!(got.header("x-frame-options"), "DENY");
     }
-    let got = answered(page::redirect("https://app.example/cb?x=1")).await;
+    let got = answered(sign_in_pages::redirect("https://app.example/cb?x=1")).await;
     assert_eq!(
         (got.status.as_u16(), got.header("location")),
         (302, "https://app.example/cb?x=1")

@@ -181,9 +181,9 @@ async fn there_and_back_with_what_the_provider_knows() {
         .await;
     assert_eq!(got.status, 200, "{}", got.body);
     let (form, authorization) = place.asked.lock().unwrap().clone();
-    let form = super::form::FormParams::parse(form.as_bytes()).unwrap();
+    let form = super::form_params::FormParams::parse(form.as_bytes()).unwrap();
     assert_eq!(
-        seal::digest(form.get("code_verifier").unwrap()),
+        crypto::digest(form.get("code_verifier").unwrap()),
         get("code_challenge")
     );
     assert_eq!(form.get("code"), Some("c1"));
@@ -194,8 +194,8 @@ async fn there_and_back_with_what_the_provider_knows() {
     assert_eq!(got.sent("state").as_deref(), Some("s&1"));
     let code = got.sent("code").unwrap();
     let query = cookie.split('.').nth(2).unwrap();
-    let query = String::from_utf8(seal::decode(query).unwrap()).unwrap();
-    let client = super::form::FormParams::parse(query.as_bytes()).unwrap();
+    let query = String::from_utf8(crypto::decode(query).unwrap()).unwrap();
+    let client = super::form_params::FormParams::parse(query.as_bytes()).unwrap();
     let client = client.get("client_id").unwrap();
     let tokens = place.world.spend(client, &code).await.json();
     let said = claims(&text(&tokens, "access_token"));
@@ -282,7 +282,7 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
         parts[at] = to.to_owned();
         format!("{name}={}", parts.join("."))
     };
-    let evil = seal::encode(b"client_id=evil");
+    let evil = crypto::encode(b"client_id=evil");
     for (what, cookie, state) in [
         ("no cookie", String::new(), state.as_str()),
         ("another browser's", others, state.as_str()),
@@ -323,7 +323,7 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
 async fn what_a_provider_says_is_taken_with_care() {
     let of = |userinfo: Value| {
         let told = userinfo.as_object().unwrap().clone();
-        super::upstream::identity_from_claims("up-1".to_owned(), &[told])
+        super::upstream_provider::identity_from_claims("up-1".to_owned(), &[told])
     };
     let unverified = of(json!({"email": "boss@port.example", "email_verified": false}));
     assert_eq!(

@@ -1,0 +1,245 @@
+//! Clients that registered themselves (RFC 7591): for a day until somebody authorizes them, then for as long as that
+//! lasts and a month more.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::oauth_client::OAuthClient;
+use super::pending_clients::{ClientRow, PendingClients, RegistrationError};
+use super::store::{AuthStore, CLIENTS, CLIENTS_BY_END, NEWCOMERS, StoreError, StoreTransaction};
+
+/// Clients that somebody authorized. There are no more grants than this, so one of them always has none.
+pub(crate) const MAX_KEPT: usize = 20_000;
+/// How long a client outlives its last grant, so that an app can find its way back: 30 days.
+const OUTLIVES: u64 = 30 * 86_400;
+
+/// A client that may ask for tokens: one that registered, or one that is named by the address of its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownClient {
+    pub(crate) id: String,
+    /// What it registered with, if it did.
+    pub(crate) registered: Option<OAuthClient>,
+}
+
+impl From<&OAuthClient> for KnownClient {
+    fn from(client: &OAuthClient) -> Self {
+        Self {
+            id: client.id.clone(),
+            registered: (!client.has_document()).then(|| client.clone()),
+        }
+    }
+}
+
+/// Clients that registered themselves.
+pub(crate) struct ClientRegistry {
+    store: AuthStore,
+    pending: PendingClients,
+}
+
+impl ClientRegistry {
+    /// Opens the registrations in `dir`, beside the store of what people allowed.
+    pub(crate) fn open(dir: &Path, store: AuthStore) -> Result<Self, StoreError> {
+        let pending = PendingClients::open(dir)?;
+        // Older versions kept these in the store. They are written here before they go there, so that a crash
+        // between the two loses none.
+        let old = store.change(|rows| rows.all::<ClientRow>(NEWCOMERS))?;
+        if !old.is_empty() {
+            pending.import(&old)?;
+        }
+        store.change(|rows| rows.drop_table(NEWCOMERS))?;
+        Ok(Self { store, pending })
+    }
+
+    /// Keeps a client under a new id.
+    pub(crate) async fn add(
+        &self,
+        client: OAuthClient,
+        now: u64,
+    ) -> Result<OAuthClient, RegistrationError> {
+        self.pending.add(client, now).await
+    }
+
+    /// The client of an id.
+    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
+        // Our ids are this long; anything else is not looked for.
+        if id.len() != 22 {
+            return Ok(None);
+        }
+        let row: Option<ClientRow> = self.store.get(CLIENTS, id).await?;
+        match row.filter(|row| now < row.ends) {
+            Some(row) => Ok(Some(row.client)),
+            None => self.pending.find(id, now).await,
+        }
+    }
+
+    /// Keeps the writer of registrations waiting until what this returns is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_writer(&self) -> redb::WriteTransaction {
+        self.pending.hold_writer()
+    }
+}
+
+/// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.
+/// Where there are too many, those leave that end first, and none that is `in_use`.
+pub(crate) fn retain_client(
+    rows: &StoreTransaction,
+    client: &KnownClient,
+    ends: u64,
+    in_use: impl FnOnce() -> HashSet<String>,
+) -> Result<(), StoreError> {
+    let Some(client) = &client.registered else {
+        return Ok(());
+    };
+    let id = client.id.as_str();
+    let mut row = ClientRow {
+        client: client.clone(),
+        made: 0,
+        ends: ends.saturating_add(OUTLIVES),
+    };
+    if let Some(known) = rows.get::<ClientRow>(CLIENTS, id)? {
+        rows.remove_index_entry(CLIENTS_BY_END, known.ends, id)?;
+        row.ends = row.ends.max(known.ends);
+    }
+    rows.insert_index_entry(CLIENTS_BY_END, row.ends, id)?;
+    rows.put(CLIENTS, id, &row)?;
+    let over = rows.count(CLIENTS)?.saturating_sub(MAX_KEPT);
+    if over > 0 {
+        let in_use = in_use();
+        let leave = rows.select_index_entries(CLIENTS_BY_END, over, |other| {
+            other != id && !in_use.contains(other)
+        })?;
+        for (ends, id) in leave {
+            rows.remove_index_entry(CLIENTS_BY_END, ends, &id)?;
+            rows.remove(CLIENTS, &id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops every client whose time is over and makes the index anew, which older versions did not keep.
+pub(crate) fn sweep(rows: &StoreTransaction, now: u64) -> Result<(), StoreError> {
+    rows.clear(CLIENTS_BY_END)?;
+    for (id, row) in rows.all::<ClientRow>(CLIENTS)? {
+        if now < row.ends {
+            rows.insert_index_entry(CLIENTS_BY_END, row.ends, &id)?;
+        } else {
+            rows.remove(CLIENTS, &id)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pending_clients::PENDING_FOR;
+    use super::*;
+
+    fn client(id: &str) -> OAuthClient {
+        OAuthClient {
+            id: id.to_owned(),
+            name: "Chart room".to_owned(),
+            redirects: vec!["https://app.example/cb".to_owned()],
+            refreshes: true,
+        }
+    }
+
+    fn known(id: &str) -> KnownClient {
+        KnownClient::from(&client(id))
+    }
+
+    fn row(id: &str, made: u64, ends: u64) -> ClientRow {
+        let client = client(id);
+        ClientRow { client, made, ends }
+    }
+
+    fn there(store: &AuthStore, id: &str) -> bool {
+        let there = store.change(|rows| rows.get::<ClientRow>(CLIENTS, id));
+        there.unwrap().is_some()
+    }
+
+    #[tokio::test]
+    async fn of_the_authorized_the_first_to_end_makes_room_and_never_one_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
+        // The first to end is not the first by name.
+        let most = MAX_KEPT as u64;
+        store
+            .change(|rows| {
+                for n in 0..most {
+                    let id = format!("{n:022}");
+                    rows.put(CLIENTS, &id, &row(&id, 1_000, 1_000_000 + most - n))?;
+                }
+                sweep(rows, 1_000)
+            })
+            .unwrap();
+        let id = |n: u64| format!("{:022}", most - n);
+        let nobody = HashSet::new;
+        let keep_one = |id: &str, ends: u64, in_use: HashSet<String>| {
+            let kept = store.change(|rows| retain_client(rows, &known(id), ends, || in_use));
+            kept.unwrap();
+        };
+        // One that is there already needs no room.
+        keep_one(&id(2), 2_000_000, nobody());
+        assert!(there(&store, &id(1)));
+        keep_one("new", 1_000, nobody());
+        assert!(!there(&store, &id(1)), "it ended first");
+        assert!(there(&store, &id(2)) && there(&store, "new"));
+        // The next to end has a grant that lives, so the one after it leaves.
+        keep_one("newer", 1_000, HashSet::from([id(3)]));
+        assert!(there(&store, &id(3)) && !there(&store, &id(4)));
+        let count = |rows: &StoreTransaction| rows.count(CLIENTS);
+        assert_eq!(store.change(count).unwrap(), MAX_KEPT);
+        // A client that did not register is not kept.
+        keep_one("https://app.example/client.json", 9_000_000, nobody());
+        assert!(!there(&store, "https://app.example/client.json"));
+        store.change(|rows| sweep(rows, 1_000_005)).unwrap();
+        assert!(!there(&store, &id(5)) && there(&store, &id(6)));
+    }
+
+    #[tokio::test]
+    async fn who_is_authorized_outlives_the_grant_by_a_month() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
+        let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();
+        let unused = registry.add(client(""), 1_000).await.unwrap();
+        let used = registry.add(client(""), 1_000).await.unwrap();
+        let kept = KnownClient::from(&used);
+        store
+            .change(|rows| retain_client(rows, &kept, 500_000, HashSet::new))
+            .unwrap();
+        for (client, now, known) in [
+            (&unused, 1_000 + PENDING_FOR - 1, true),
+            (&unused, 1_000 + PENDING_FOR, false),
+            (&used, 500_000 + OUTLIVES - 1, true),
+            (&used, 500_000 + OUTLIVES, false),
+        ] {
+            let found = registry.find(&client.id, now).await.unwrap();
+            assert_eq!(found.is_some(), known, "{now}");
+        }
+    }
+
+    #[tokio::test]
+    async fn clients_of_an_older_store_are_taken_over_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = AuthStore::open(dir.path()).unwrap();
+        let (new, old) = ("n".repeat(22), "o".repeat(22));
+        store
+            .change(|rows| {
+                rows.put(NEWCOMERS, &new, &row(&new, 1_000, 1_000 + PENDING_FOR))?;
+                rows.put(CLIENTS, &old, &row(&old, 1_000, 9_000_000))
+            })
+            .unwrap();
+        for _ in 0..2 {
+            store.change(|rows| sweep(rows, 1_000)).unwrap();
+            let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();
+            let found = async |id: &str, now: u64| registry.find(id, now).await.unwrap();
+            assert_eq!(found(&new, 1_001).await, Some(client(&new)));
+            assert_eq!(found(&new, 1_000 + PENDING_FOR).await, None);
+            assert_eq!(found(&old, 1_001).await, Some(client(&old)));
+            let left = store.change(|rows| rows.count(NEWCOMERS)).unwrap();
+            assert_eq!(left, 0, "they are in the file of registrations alone");
+        }
+        let first = store.change(|rows| rows.first(CLIENTS_BY_END)).unwrap();
+        assert_eq!(first, Some((9_000_000, old)));
+    }
+}

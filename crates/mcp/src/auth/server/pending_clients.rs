@@ -1,0 +1,414 @@
+//! Clients that registered themselves (RFC 7591) and that nobody authorized yet.
+//!
+//! Anybody may register, so what that costs is bounded. The rows have a file of their own, whose writer nobody else
+//! waits for. A registration reads and writes the same number of rows however many there are: the count is the
+//! table's own, and the oldest is the first entry of a time index. Registrations that come at the same time share one
+//! commit, and each is answered once it is on the disk.
+//!
+//! Where there is no more room the oldest client leaves, and one that nobody ever came to `/authorize` with leaves
+//! before any whose page was opened: a flood that only registers pushes out nobody who is being asked for consent. A
+//! flood that opens pages too must not push out whoever registers next, so the unseen have a share that is theirs.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use super::crypto;
+use super::oauth_client::OAuthClient;
+use super::store::{
+    AuthStore, NEWCOMERS, SEEN_BY_TIME, StoreError, StoreTransaction, TimeIndex, UNSEEN_BY_TIME,
+};
+
+/// How long a client is kept that nobody authorized, in seconds: a day.
+pub(crate) const PENDING_FOR: u64 = 86_400;
+/// Such clients at once. The rate of one site, and the shared one behind a proxy with its reserve, let in fewer than
+/// this without the share below within the 15 minutes for which a consent form counts, so none of them pushes out a
+/// client whose form is open.
+pub(crate) const MAX_PENDING: usize = 4_096;
+/// Of these the ones that nobody came with yet, before others leave in their place.
+pub(crate) const UNSEEN_SHARE: usize = 1_024;
+/// Registrations that wait for the next commit.
+pub(crate) const MAX_QUEUED: usize = 256;
+/// How many leave at most for each one that comes.
+const LEAVE_AT_ONCE: usize = 2;
+
+/// A client on the disk.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ClientRow {
+    pub(crate) client: OAuthClient,
+    pub(crate) made: u64,
+    pub(crate) ends: u64,
+}
+
+/// Why a client was not registered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RegistrationError {
+    /// Too many wait for the disk.
+    #[error("too many registrations wait")]
+    Busy,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+struct QueuedRegistration {
+    row: ClientRow,
+    done: oneshot::Sender<OAuthClient>,
+}
+
+/// Clients that nobody authorized yet.
+pub(crate) struct PendingClients {
+    store: AuthStore,
+    queue: Arc<Mutex<Vec<QueuedRegistration>>>,
+    /// When the clients registered that somebody came with since the last commit, and their ids. It only matters when
+    /// the next one registers, so it is written then and no visit waits for the disk. A restart in between forgets it.
+    /// Only clients on the disk come in here, so there are never more.
+    seen: Arc<Mutex<HashSet<(u64, String)>>>,
+    /// Who commits. Whoever waits for it is most likely in the batch that is written meanwhile.
+    turn: AsyncMutex<()>,
+    #[cfg(test)]
+    commits: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl PendingClients {
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            store: AuthStore::open_registrations(dir)?,
+            queue: Arc::default(),
+            seen: Arc::default(),
+            turn: AsyncMutex::default(),
+            #[cfg(test)]
+            commits: Arc::default(),
+        })
+    }
+
+    /// Takes over clients from where an older version kept them.
+    pub(crate) fn import(&self, old: &[(String, ClientRow)]) -> Result<(), StoreError> {
+        self.store.change(|rows| {
+            for (_, row) in old {
+                insert(rows, row, row.made)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps a client under a new id. It is on the disk when this returns.
+    pub(crate) async fn add(
+        &self,
+        client: OAuthClient,
+        now: u64,
+    ) -> Result<OAuthClient, RegistrationError> {
+        let id = crypto::encode(&crypto::random::<16>().map_err(StoreError::from)?);
+        let row = ClientRow {
+            client: OAuthClient { id, ..client },
+            made: now,
+            ends: now.saturating_add(PENDING_FOR),
+        };
+        let (done, mut answer) = oneshot::channel();
+        {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.len() >= MAX_QUEUED {
+                return Err(RegistrationError::Busy);
+            }
+            queue.push(QueuedRegistration { row, done });
+        }
+        let _turn = self.turn.lock().await;
+        if let Ok(client) = answer.try_recv() {
+            return Ok(client);
+        }
+        self.commit(now).await?;
+        Ok(answer.await.map_err(|_| StoreError::Gone)?)
+    }
+
+    /// Writes all that waits in one transaction, then answers it.
+    async fn commit(&self, now: u64) -> Result<(), StoreError> {
+        let (store, queue, seen) = (self.store.clone(), self.queue.clone(), self.seen.clone());
+        #[cfg(test)]
+        let commits = self.commits.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let batch = std::mem::take(&mut *queue.lock().unwrap_or_else(PoisonError::into_inner));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            #[cfg(test)]
+            commits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+            store.change(|rows| {
+                for (made, id) in &seen {
+                    mark_seen(rows, *made, id)?;
+                }
+                for queued in &batch {
+                    insert(rows, &queued.row, now)?;
+                }
+                Ok(())
+            })?;
+            for QueuedRegistration { row, done } in batch {
+                // Whoever has gone does not need the answer.
+                let _ = done.send(row.client);
+            }
+            Ok(())
+        });
+        written.await.map_err(|_| StoreError::Gone)?
+    }
+
+    /// The client of an id that somebody came with: a browser at `/authorize`, or the client at `/token`.
+    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
+        let row: Option<ClientRow> = self.store.get(NEWCOMERS, id).await?;
+        let Some(row) = row.filter(|row| now < row.ends) else {
+            return Ok(None);
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < MAX_PENDING {
+            seen.insert((row.made, row.client.id.clone()));
+        }
+        Ok(Some(row.client))
+    }
+
+    /// Keeps the writer of registrations waiting until what this returns is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_writer(&self) -> redb::WriteTransaction {
+        self.store.hold_writer()
+    }
+}
+
+/// Moves a client to those that somebody came with, unless it is there already or has left.
+fn mark_seen(rows: &StoreTransaction, made: u64, id: &str) -> Result<(), StoreError> {
+    if rows.remove_index_entry(UNSEEN_BY_TIME, made, id)? {
+        rows.insert_index_entry(SEEN_BY_TIME, made, id)?;
+    }
+    Ok(())
+}
+
+/// Writes a client; others leave where their day is over or there is no more room.
+fn insert(rows: &StoreTransaction, row: &ClientRow, now: u64) -> Result<(), StoreError> {
+    for _ in 0..LEAVE_AT_ONCE {
+        let Some((index, made, id)) = next_to_leave(rows, now)? else {
+            break;
+        };
+        rows.remove_index_entry(index, made, &id)?;
+        rows.remove(NEWCOMERS, &id)?;
+    }
+    rows.insert_index_entry(UNSEEN_BY_TIME, row.made, &row.client.id)?;
+    rows.put(NEWCOMERS, &row.client.id, row)
+}
+
+/// The client that leaves next: one whose day is over, or where there is no more room the oldest that nobody came with,
+/// or the oldest of the others where the unseen have no more than their share.
+fn next_to_leave(
+    rows: &StoreTransaction,
+    now: u64,
+) -> Result<Option<(TimeIndex, u64, String)>, StoreError> {
+    let full = rows.count(NEWCOMERS)? >= MAX_PENDING;
+    let unseen_first = rows.count_entries(UNSEEN_BY_TIME)? > UNSEEN_SHARE;
+    let order = if unseen_first {
+        [UNSEEN_BY_TIME, SEEN_BY_TIME]
+    } else {
+        [SEEN_BY_TIME, UNSEEN_BY_TIME]
+    };
+    let mut oldest = None;
+    for index in order {
+        if let Some((made, id)) = rows.first(index)? {
+            if now >= made.saturating_add(PENDING_FOR) {
+                return Ok(Some((index, made, id)));
+            }
+            oldest = oldest.or(Some((index, made, id)));
+        }
+    }
+    Ok(oldest.filter(|_| full))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn client() -> OAuthClient {
+        OAuthClient {
+            id: String::new(),
+            name: "Chart room".to_owned(),
+            redirects: vec!["https://app.example/cb".to_owned()],
+            refreshes: true,
+        }
+    }
+
+    fn row(n: usize, made: u64) -> ClientRow {
+        let id = format!("{n:022}");
+        ClientRow {
+            client: OAuthClient { id, ..client() },
+            made,
+            ends: made + PENDING_FOR,
+        }
+    }
+
+    fn pending() -> (tempfile::TempDir, PendingClients) {
+        let dir = tempfile::tempdir().unwrap();
+        let pending = PendingClients::open(dir.path()).unwrap();
+        (dir, pending)
+    }
+
+    fn fill(pending: &PendingClients, rows: impl Iterator<Item = ClientRow>) {
+        let rows: Vec<_> = rows.map(|row| (String::new(), row)).collect();
+        pending.import(&rows).unwrap();
+    }
+
+    fn count(pending: &PendingClients) -> usize {
+        let count = |rows: &StoreTransaction| rows.count(NEWCOMERS);
+        pending.store.change(count).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_more_than_there_is_room_for_replaces_the_oldest_at_once() {
+        let (_dir, pending) = pending();
+        // The oldest is not the first by name.
+        fill(&pending, (0..MAX_PENDING).map(|n| row(n, 9_000 - n as u64)));
+        let added = pending.add(client(), 9_001).await.unwrap();
+        assert_eq!(count(&pending), MAX_PENDING);
+        let there = async |n: usize| {
+            let found = pending.find(&format!("{n:022}"), 9_001).await;
+            found.unwrap().is_some()
+        };
+        assert!(!there(MAX_PENDING - 1).await, "it came first");
+        assert!(there(MAX_PENDING - 2).await && there(0).await);
+        assert!(pending.find(&added.id, 9_001).await.unwrap().is_some());
+    }
+
+    /// Whether clients are on the disk, without coming with them.
+    fn there(pending: &PendingClients, n: usize) -> bool {
+        let row = |rows: &StoreTransaction| rows.get::<ClientRow>(NEWCOMERS, &format!("{n:022}"));
+        pending.store.change(row).unwrap().is_some()
+    }
+
+    async fn come_with(pending: &PendingClients, clients: impl Iterator<Item = usize>) {
+        for n in clients {
+            let found = pending.find(&format!("{n:022}"), 2_000).await;
+            assert!(found.unwrap().is_some(), "{n}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_was_never_asked_for_leaves_before_anybody_whose_page_was_opened() {
+        let (_dir, pending) = pending();
+        fill(&pending, (0..MAX_PENDING).map(|n| row(n, 1_000 + n as u64)));
+        // The oldest of all has its page open.
+        come_with(&pending, [0, 2].into_iter()).await;
+        for _ in 0..3 {
+            pending.add(client(), 6_000).await.unwrap();
+        }
+        assert_eq!(count(&pending), MAX_PENDING);
+        let left: Vec<_> = (0..6).filter(|n| there(&pending, *n)).collect();
+        assert_eq!(left, [0, 2, 5]);
+        // Also after a flood that fills the whole room once more.
+        fill(
+            &pending,
+            (10_000..10_000 + MAX_PENDING).map(|n| row(n, 7_000)),
+        );
+        assert!(there(&pending, 0) && there(&pending, 2) && !there(&pending, 5));
+        assert_eq!(count(&pending), MAX_PENDING);
+        // Their day ends like any other.
+        pending.add(client(), 1_002 + PENDING_FOR).await.unwrap();
+        assert!(!there(&pending, 0) && !there(&pending, 2));
+    }
+
+    #[tokio::test]
+    async fn a_flood_that_opens_pages_leaves_the_next_one_its_place() {
+        let (_dir, pending) = pending();
+        fill(&pending, (0..MAX_PENDING).map(|n| row(n, 1_000 + n as u64)));
+        come_with(&pending, 0..MAX_PENDING).await;
+        let late = pending.add(client(), 6_000).await.unwrap();
+        let others = (0..UNSEEN_SHARE - 1).map(|n| row(20_000 + n, 6_001));
+        fill(&pending, others);
+        assert_eq!(count(&pending), MAX_PENDING);
+        let known = |id: &str| {
+            let row = |rows: &StoreTransaction| rows.get::<ClientRow>(NEWCOMERS, id);
+            pending.store.change(row).unwrap().is_some()
+        };
+        assert!(known(&late.id), "those whose pages are open left instead");
+        assert!(!there(&pending, UNSEEN_SHARE - 1) && there(&pending, UNSEEN_SHARE));
+        fill(
+            &pending,
+            [row(30_000, 6_002), row(30_001, 6_003)].into_iter(),
+        );
+        assert!(!known(&late.id), "it came first of more than the share");
+    }
+
+    #[tokio::test]
+    async fn a_registration_costs_the_same_however_many_there_are() {
+        let (_dir, pending) = pending();
+        let cost = |n: usize, now: u64| {
+            let added = pending.store.change(|rows| {
+                insert(rows, &row(n, now), now)?;
+                Ok(rows.touched())
+            });
+            added.unwrap()
+        };
+        let empty = cost(1_000_000, 1_000);
+        fill(&pending, (1..MAX_PENDING).map(|n| row(n, 2_000)));
+        let full = cost(1_000_001, 2_000);
+        let over = cost(1_000_002, 2_000 + PENDING_FOR);
+        assert!(
+            empty <= 4 && full <= 8 && over <= 10,
+            "{empty} {full} {over}"
+        );
+    }
+
+    #[tokio::test]
+    async fn those_who_come_together_share_a_commit() {
+        let (_dir, pending) = pending();
+        let first = pending.turn.lock().await;
+        let all = futures::future::join_all((0..64).map(|_| pending.add(client(), 1_000)));
+        let release = async {
+            let waiting = || pending.queue.lock().unwrap().len();
+            while waiting() < 64 {
+                tokio::task::yield_now().await;
+            }
+            drop(first);
+        };
+        let (all, ()) = futures::future::join(all, release).await;
+        let ids: std::collections::HashSet<_> =
+            all.into_iter().map(|client| client.unwrap().id).collect();
+        assert_eq!((ids.len(), count(&pending)), (64, 64));
+        assert_eq!(pending.commits.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_disk_has_bounded_room() {
+        let (_dir, pending) = pending();
+        for n in 0..MAX_QUEUED {
+            let (done, _) = oneshot::channel();
+            let row = row(n, 1_000);
+            pending
+                .queue
+                .lock()
+                .unwrap()
+                .push(QueuedRegistration { row, done });
+        }
+        let refused = pending.add(client(), 1_000).await;
+        assert!(matches!(refused, Err(RegistrationError::Busy)));
+        pending.queue.lock().unwrap().pop();
+        assert!(pending.add(client(), 1_000).await.is_ok());
+        assert_eq!(count(&pending), MAX_QUEUED);
+    }
+
+    #[tokio::test]
+    async fn who_is_never_authorized_is_forgotten_after_a_day() {
+        let (_dir, pending) = pending();
+        let old = pending.add(client(), 1_000).await.unwrap();
+        let known = async |now: u64| pending.find(&old.id, now).await.unwrap().is_some();
+        assert!(known(1_000 + PENDING_FOR - 1).await);
+        assert!(!known(1_000 + PENDING_FOR).await);
+        pending.add(client(), 1_000 + PENDING_FOR).await.unwrap();
+        assert_eq!(count(&pending), 1, "the next one took its place");
+    }
+
+    #[tokio::test]
+    async fn what_was_answered_is_there_after_opening_again() {
+        let (dir, pending) = pending();
+        let client = pending.add(client(), 1_000).await.unwrap();
+        drop(pending);
+        let pending = PendingClients::open(dir.path()).unwrap();
+        assert_eq!(pending.find(&client.id, 1_000).await.unwrap(), Some(client));
+    }
+}

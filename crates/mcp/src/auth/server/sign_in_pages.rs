@@ -1,0 +1,232 @@
+//! The pages that people see: to sign in and consent, to be handed over, and to learn what is wrong. Plain HTML without
+//! script, that nothing can be put into and that nobody can frame.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::oauth_client::OAuthClient;
+use super::redirect;
+use crate::http::RouteResponse;
+
+const STYLE: &str = include_str!("page.css");
+
+/// What the page asks, and of whom.
+pub(crate) struct ConsentPage<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) client: &'a OAuthClient,
+    pub(crate) redirect: &'a str,
+    pub(crate) sees_email: bool,
+    /// The request, and the seal under it.
+    pub(crate) query: &'a str,
+    pub(crate) token: &'a str,
+    /// Who will sign in, as far as the app knows.
+    pub(crate) hint: Option<&'a str>,
+    /// The provider where people sign in; without one they type a password here.
+    pub(crate) at: Option<&'a str>,
+    pub(crate) trouble: Option<SignInError>,
+}
+
+/// Why somebody is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignInError {
+    Wrong,
+    /// Too many guesses at one name.
+    TooOften(Duration),
+    /// Too many passwords from one network.
+    NetworkTooOften(Duration),
+    Busy,
+}
+
+impl SignInError {
+    fn text(self) -> String {
+        match self {
+            Self::Wrong => "That name and password do not go together.".to_owned(),
+            Self::TooOften(wait) => {
+                let seconds = wait.as_secs().max(1);
+                format!("Too many wrong passwords for this name. Try again in {seconds} seconds.")
+            }
+            Self::NetworkTooOften(wait) => {
+                let seconds = wait.as_secs().max(1);
+                format!("Too many sign-ins from your network. Try again in {seconds} seconds.")
+            }
+            Self::Busy => "Many people sign in at once. Try again in a moment.".to_owned(),
+        }
+    }
+}
+
+/// The page that asks.
+pub(crate) fn consent_page(asking: &ConsentPage<'_>) -> RouteResponse {
+    let host = redirect::display_target(asking.redirect);
+    let client = client_label(asking.client, &host);
+    let (name, server) = (escape(&client), escape(asking.server));
+    let mut main = String::new();
+    let _ = write!(
+        main,
+        "<h1>Let <b>{name}</b> read <b>{server}</b>?</h1>\n<dl>\n<div><dt>Returns to</dt><dd>{}</dd></div>\n",
+        escape(&host)
+    );
+    let vouched = if asking.client.has_document() {
+        let source = Url::parse(&asking.client.id).ok();
+        let source = source.and_then(|url| url.host_str().map(str::to_owned));
+        format!("Identified by {}", escape(&source.unwrap_or_default()))
+    } else {
+        "Nobody but the app vouches for its name".to_owned()
+    };
+    let _ = writeln!(main, "<div><dt>App</dt><dd>{vouched}</dd></div>");
+    let email = if asking.sees_email {
+        ", and see your e-mail address"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        main,
+        "<div><dt>It may</dt><dd>search and read what you may read{email}</dd></div>\n</dl>"
+    );
+    if let Some(trouble) = asking.trouble {
+        let _ = writeln!(
+            main,
+            "<p class=\"trouble\" role=\"alert\">{}</p>",
+            escape(&trouble.text())
+        );
+    }
+    main.push_str(&form(asking));
+    main.push_str("<p class=\"note\">Go on only if you have just started this in that app.</p>\n");
+    let page = page(&format!("Sign in to {}", asking.server), &main, "");
+    match asking.trouble {
+        None => page,
+        Some(SignInError::Wrong) => page.status(403),
+        Some(SignInError::Busy) => page.status(503).header("retry-after", "10"),
+        Some(SignInError::TooOften(wait) | SignInError::NetworkTooOften(wait)) => page
+            .status(429)
+            .header("retry-after", wait.as_secs().max(1).to_string()),
+    }
+}
+
+/// What a client is called: its name, or where its answers go when it has none.
+fn client_label(client: &OAuthClient, host: &str) -> String {
+    if client.name.is_empty() {
+        format!("an app at {host}")
+    } else {
+        client.name.clone()
+    }
+}
+
+fn form(asking: &ConsentPage<'_>) -> String {
+    let mut form = format!(
+        "<form method=\"post\" action=\"authorize\">\n<input type=\"hidden\" name=\"request\" value=\"{}\">\n\
+         <input type=\"hidden\" name=\"token\" value=\"{}\">\n",
+        escape(asking.query),
+        escape(asking.token)
+    );
+    let allow = match asking.at {
+        None => {
+            // Who is named already has only the password to type.
+            let (first, second) = match asking.hint {
+                None => (" autofocus".to_owned(), ""),
+                Some(name) => (format!(" value=\"{}\"", escape(name)), " autofocus"),
+            };
+            let _ = write!(
+                form,
+                "<label>Name<input name=\"name\" autocomplete=\"username\" autocapitalize=\"none\" \
+                 spellcheck=\"false\" maxlength=\"200\" required{first}></label>\n\
+                 <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" \
+                 maxlength=\"512\" required{second}></label>\n",
+            );
+            "Sign in and allow".to_owned()
+        }
+        Some(provider) => format!("Continue at {}", escape(provider)),
+    };
+    // The first button is the one that the enter key presses.
+    let _ = write!(
+        form,
+        "<div class=\"buttons\"><button name=\"decision\" value=\"allow\">{allow}</button>\n\
+         <button name=\"decision\" value=\"deny\" class=\"quiet\" formnovalidate>Cancel</button></div>\n</form>\n"
+    );
+    form
+}
+
+/// A page that sends the browser on to the client, by itself or by hand.
+pub(crate) fn redirect_page(to: &str) -> RouteResponse {
+    let to = escape(to);
+    let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
+    let main = format!(
+        "<h1>Going back to the app…</h1>\n<p><a href=\"{to}\">Go on</a> if nothing happens.</p>\n"
+    );
+    page("Going back", &main, &refresh).header("referrer-policy", "no-referrer")
+}
+
+/// A page about something that the person or the app has to mend.
+pub(crate) fn error_page(why: &str) -> RouteResponse {
+    let mut text = why.to_owned();
+    if let Some(first) = text.get(..1) {
+        let first = first.to_uppercase();
+        text.replace_range(..1, &first);
+    }
+    let main = format!("<h1>This cannot go on</h1>\n<p>{}.</p>\n", escape(&text));
+    page("This cannot go on", &main, "")
+}
+
+/// A page about a request that failed before anybody saw it. Clients register themselves, so a redirect here would let
+/// anybody send the visitors of this address anywhere; who knows where the link leads may follow it.
+pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> RouteResponse {
+    let to = escape(to);
+    let main = format!(
+        "<h1>This cannot go on</h1>\n<p>The app asked for something that this server does not do: {} ({}).</p>\n\
+         <p>Go back to the app. It would learn of this at an address of its own choice; follow it only if you trust \
+         it:</p>\n<p><a href=\"{to}\" rel=\"noreferrer\">{to}</a></p>\n",
+        escape(why),
+        escape(error)
+    );
+    page("This cannot go on", &main, "").status(400)
+}
+
+/// Sends the browser elsewhere, where no form stands before it.
+pub(crate) fn redirect(to: &str) -> RouteResponse {
+    RouteResponse::new(302, "text/plain; charset=utf-8", "")
+        .header("location", to)
+        .header("cache-control", "no-store")
+}
+
+fn page(title: &str, main: &str, head: &str) -> RouteResponse {
+    let body = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"robots\" content=\"noindex\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         {head}<style>{STYLE}</style>\n<main>\n{main}</main>\n</html>\n",
+        escape(title)
+    );
+    let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+    RouteResponse::html(body)
+        .header("cache-control", "no-store")
+        .header("x-frame-options", "DENY")
+        // With less than this the browser would not say that a form comes from here.
+        .header("referrer-policy", "same-origin")
+        .header(
+            "content-security-policy",
+            format!(
+                "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'; \
+                 frame-ancestors 'none'; base-uri 'none'"
+            ),
+        )
+}
+
+/// A text as it can stand in HTML, within an attribute too.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

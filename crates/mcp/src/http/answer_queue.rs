@@ -1,0 +1,144 @@
+//! Answers that wait for the reader of an event stream.
+//!
+//! The queue is apart from the stream's body, because a body that its peer does not read is never polled: what waits
+//! has to be let go of from outside.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+
+/// Answers that may wait for one reader, whatever their size.
+const MAX_WAITING: usize = 256;
+/// What an answer takes beside its text.
+const OVERHEAD: usize = 64;
+
+/// Answers in order, counted against the connection that carries the stream.
+#[derive(Debug)]
+pub(crate) struct AnswerQueue {
+    share: Arc<ConnectionShare>,
+    owner: Option<OwnerSlot>,
+    waiting: Mutex<WaitingAnswers>,
+    ready: Notify,
+}
+
+#[derive(Debug, Default)]
+struct WaitingAnswers {
+    answers: VecDeque<(String, ByteReservation)>,
+    ended: bool,
+}
+
+impl AnswerQueue {
+    pub(crate) fn new(share: Arc<ConnectionShare>, owner: Option<OwnerSlot>) -> Self {
+        Self {
+            share,
+            owner,
+            waiting: Mutex::default(),
+            ready: Notify::new(),
+        }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut WaitingAnswers) -> T) -> T {
+        work(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds an answer. One too many ends the stream and lets go of everything that waits.
+    pub(crate) fn push(&self, text: String) -> bool {
+        let counted = self.share.reserve(text.len() + OVERHEAD, self.owner);
+        let added = self.with(|waiting| match counted {
+            Some(counted) if !waiting.ended && waiting.answers.len() < MAX_WAITING => {
+                waiting.answers.push_back((text, counted));
+                true
+            }
+            _ => false,
+        });
+        if added {
+            self.ready.notify_one();
+        } else {
+            self.end();
+        }
+        added
+    }
+
+    /// The next answer; nothing when the stream has ended.
+    pub(crate) async fn next(&self) -> Option<String> {
+        loop {
+            let (next, ended) = self.with(|waiting| (waiting.answers.pop_front(), waiting.ended));
+            match next {
+                Some((text, _)) => return Some(text),
+                None if ended => return None,
+                None => self.ready.notified().await,
+            }
+        }
+    }
+
+    /// Ends the stream and lets go of what waits.
+    pub(crate) fn end(&self) {
+        let dropped = self.with(|waiting| {
+            waiting.ended = true;
+            std::mem::take(&mut waiting.answers)
+        });
+        drop(dropped);
+        self.ready.notify_one();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.with(|waiting| waiting.ended)
+    }
+
+    pub(crate) fn share(&self) -> &Arc<ConnectionShare> {
+        &self.share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::http::byte_budget::ByteBudget;
+
+    fn queue(budget: &Arc<ByteBudget>) -> AnswerQueue {
+        AnswerQueue::new(ConnectionShare::new(budget), None)
+    }
+
+    #[test]
+    fn answers_leave_in_order_and_are_counted_until_then() {
+        let budget = ByteBudget::new(1 << 20);
+        let queue = queue(&budget);
+        assert!(queue.push("a".to_owned()) && queue.push("b".to_owned()));
+        assert!(budget.used() >= 2);
+        assert_eq!(queue.next().now_or_never(), Some(Some("a".to_owned())));
+        assert_eq!(queue.next().now_or_never(), Some(Some("b".to_owned())));
+        assert_eq!((budget.used(), queue.next().now_or_never()), (0, None));
+        queue.end();
+        assert_eq!(queue.next().now_or_never(), Some(None));
+        assert!(!queue.push("c".to_owned()), "an ended queue takes nothing");
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn one_answer_too_many_ends_the_stream_and_frees_all() {
+        let budget = ByteBudget::new(64 << 20);
+        let queue = queue(&budget);
+        for _ in 0..MAX_WAITING {
+            assert!(queue.push("x".to_owned()));
+        }
+        assert!(!queue.has_ended());
+        assert!(!queue.push("x".to_owned()));
+        assert_eq!((queue.has_ended(), budget.used()), (true, 0));
+    }
+
+    #[test]
+    fn one_byte_too_many_ends_the_stream() {
+        let budget = ByteBudget::new(1_700_000);
+        let queue = queue(&budget);
+        // One connection holds a 17th.
+        assert!(queue.push("x".repeat(50_000 - OVERHEAD)));
+        assert!(queue.push("x".repeat(50_000 - OVERHEAD)));
+        assert!(!queue.push("x".to_owned()));
+        assert_eq!((queue.has_ended(), budget.used()), (true, 0));
+    }
+}

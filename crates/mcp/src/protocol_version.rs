@@ -1,0 +1,114 @@
+//! Which revision a request speaks, from what the request itself declares.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::call::invalid_params;
+use crate::revision::Revision;
+use crate::rpc::RpcError;
+use crate::rpc_message::{RpcParams, RpcRequest};
+
+/// What a request's `_meta` says about the protocol.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct DeclaredProtocol<'a> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
+    version: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
+    capabilities: Option<&'a RawValue>,
+}
+
+impl<'a> DeclaredProtocol<'a> {
+    pub(crate) fn of(params: &RpcParams<'a>) -> Self {
+        // A `_meta` that is no object declares nothing; the method that reads it will complain.
+        params
+            .meta
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn version(&self) -> Option<String> {
+        RpcParams::string(self.version)
+    }
+
+    /// The first of the two required members that is missing or of the wrong kind.
+    pub(crate) fn missing_member(&self) -> Option<RpcError> {
+        let missing = if self.version().is_none() {
+            "io.modelcontextprotocol/protocolVersion"
+        } else if self
+            .capabilities
+            .is_none_or(|raw| !raw.get().starts_with('{'))
+        {
+            "io.modelcontextprotocol/clientCapabilities"
+        } else {
+            return None;
+        };
+        Some(invalid_params(format!(
+            "the request's `_meta` has no valid `{missing}`"
+        )))
+    }
+}
+
+/// The answer to a revision that nobody here speaks.
+pub(crate) fn unsupported_version(requested: &str) -> RpcError {
+    let supported: Vec<&str> = Revision::ALL
+        .iter()
+        .map(|revision| revision.as_str())
+        .collect();
+    RpcError::new(
+        -32022,
+        format!(
+            "protocol version `{}` is not supported",
+            shorten_for_message(requested)
+        ),
+    )
+    .with_data(json!({"supported": supported, "requested": requested}))
+}
+
+/// What `initialize` settles on: what was asked for if it has a handshake, else the newest that
+/// has one. It never says 2026-07-28, because clients that ask this way cannot speak it.
+pub(crate) fn negotiate_revision(params: &RpcParams<'_>) -> Revision {
+    let asked = RpcParams::string(params.protocol_version);
+    let known = asked.as_deref().and_then(Revision::parse);
+    known
+        .filter(|revision| !revision.is_modern())
+        .unwrap_or(Revision::V2025_11_25)
+}
+
+/// A probe that asks what the server speaks, before either side has said anything, gets its
+/// answer whatever it left out: one host is known to give up on a refusal.
+pub(crate) fn is_bare_discover(request: &RpcRequest<'_>) -> bool {
+    request.method == "server/discover" && request.params.meta.is_none()
+}
+
+/// The message with the metadata that rmcp insists on, for requests that may go without.
+pub(crate) fn with_protocol_metadata(raw: &str) -> String {
+    let mut message: Value = serde_json::from_str(raw).unwrap_or_default();
+    if let Some(object) = message.as_object_mut() {
+        let params = object.entry("params").or_insert_with(|| json!({}));
+        if let Some(params) = params.as_object_mut() {
+            let meta = params.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                let version = Revision::V2026_07_28.as_str();
+                meta.insert(
+                    "io.modelcontextprotocol/protocolVersion".to_owned(),
+                    version.into(),
+                );
+                meta.entry("io.modelcontextprotocol/clientCapabilities")
+                    .or_insert_with(|| json!({}));
+            }
+        }
+    }
+    message.to_string()
+}
+
+/// Text from outside, short enough to repeat in a message.
+pub(crate) fn shorten_for_message(text: &str) -> Cow<'_, str> {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
