@@ -1,5 +1,5 @@
-"""Asks one question of an MCP server until it answers, in the words of each server, and says whether the answer can be
-cited: with an address that a person can open, or without.
+"""Sends one question to an MCP server until it answers, with the tool of each server, and says whether the answer can
+be cited: with an address that a person can open, or without.
 
     first_answer.py docent|qmd|fastmcp|docs-mcp-server <address> <question> <seconds>
 """
@@ -15,14 +15,14 @@ HEADERS = {
     "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": "2025-06-18",
 }
-# Which tool searches, and what it takes. Without models to download, qmd answers from words alone.
+# Each server's search tool and its arguments. Without its downloaded models, qmd searches by words alone.
 TOOLS = {
     "docent": ("search", lambda q: {"query": q}),
     "qmd": ("query", lambda q: {"searches": [{"type": "lex", "query": q}], "rerank": False}),
     "fastmcp": ("search", lambda q: {"query": q}),
     "docs-mcp-server": ("search_docs", lambda q: {"library": "documents", "query": q}),
 }
-# The name of the file that answers; the question itself may be repeated in any answer.
+# The name of the right file. Words of the question do not do, because any answer may repeat them.
 WORD = "saint-orme-lead-pipes"
 
 
@@ -56,7 +56,7 @@ def ask(name, address, question):
 def main():
     name, address, question, seconds = sys.argv[1:]
     end = time.monotonic() + float(seconds)
-    why = "nobody answered"
+    why = "no answer"
     while time.monotonic() < end:
         try:
             text = ask(name, address, question)

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Folders of invented files, the same for the same seed: `generate.py markdown|mixed|records FOLDER --count N`."""
+"""Generates folders of invented files, the same for the same seed.
+
+    generate.py markdown|mixed|records FOLDER --count N
+"""
 
 import argparse
 import gzip
@@ -20,7 +23,7 @@ DAY = (1980, 1, 1, 0, 0, 0)  # what archives say about their members, so that th
 
 
 class Writer:
-    """Made-up words, used as often as Zipf says."""
+    """Text of invented words with Zipf frequencies."""
 
     def __init__(self, seed):
         self.dice = random.Random(seed)
@@ -52,7 +55,7 @@ class Writer:
 
 
 def marker(number):
-    """A word that only this document has."""
+    """A word that occurs in this document only."""
     return "qx" + "".join("bcdfghjklm"[int(digit)] for digit in str(number)) + "zq"
 
 
@@ -190,7 +193,7 @@ def database(writer, number):
         return Path(file.name).read_bytes()
 
 
-# Of a hundred files so many of each kind.
+# How many of a hundred files are of each kind.
 MIX = [
     ("md", markdown, 40), ("txt", text, 10), ("html", html, 12), ("csv", table, 5), ("jsonl", lines, 3),
     ("json", listed, 3), ("eml", message, 6), ("docx", docx, 6), ("pdf", pdf, 6), ("ipynb", notebook, 2),
@@ -213,7 +216,7 @@ def files(folder, count, seed, mix):
 
 
 def records(folder, count, seed):
-    """One file of so many records, each of some hundred bytes, and a small file beside it."""
+    """One file of `count` records of some hundred bytes each, and a small file beside it."""
     writer = Writer(seed)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "records.jsonl", "w") as out:

@@ -1,6 +1,6 @@
-"""Turns a payload file into a FastMCP server that answers from it, tuned as FastMCP's documentation says.
+"""A FastMCP server that answers from a payload file, tuned as FastMCP's documentation says.
 
-Stateless HTTP, JSON answers, uvicorn with uvloop and httptools, no access log, one worker a core.
+Stateless HTTP, JSON answers, uvicorn with uvloop and httptools, no access log, one worker for each core.
 """
 
 import json
@@ -14,10 +14,10 @@ from mcp_types import TextContent, ToolAnnotations
 
 
 class RecordedTool(Tool):
-    """A tool that gives one recorded answer.
+    """A tool that returns one recorded answer.
 
-    Its descriptor comes from the recording too, so the list of tools is the same as everybody's. A function under
-    `@mcp.tool` would have its schemas derived; the processor time of a call was the same within the noise.
+    Its descriptor comes from the recording too, so that all servers send the same tool list. The schemas of a function
+    under `@mcp.tool` would be derived; the CPU time of a call was the same within the noise.
     """
 
     answer: ToolResult | None = None
@@ -26,7 +26,7 @@ class RecordedTool(Tool):
         return self.answer
 
     def get_meta(self):
-        # FastMCP would add a `fastmcp` object to every tool; without it all servers send the same list.
+        # FastMCP would add a `fastmcp` object to every tool. Without it, all servers send the same list.
         return self.meta
 
 
@@ -62,7 +62,7 @@ def build():
 if __name__ == "__main__":
     os.environ["BENCH_PAYLOAD"], port, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     uvicorn.run(
-        # One worker is run in this process; more need a name that each of them can import.
+        # A single worker runs in this process. Several workers need a name that each of them can import.
         build() if workers == 1 else "fastmcp_server:build",
         factory=workers != 1,
         app_dir=os.path.dirname(os.path.abspath(__file__)),

@@ -1,5 +1,5 @@
-# The least that makes a folder searchable with FastMCP, as its documentation for ChatGPT shows: two tools, and a search
-# that counts words.
+# The minimum that makes a folder searchable with FastMCP, as its documentation for ChatGPT shows: two tools, and a
+# search that counts words.
 import pathlib
 import re
 

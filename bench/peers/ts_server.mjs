@@ -1,9 +1,9 @@
-// Turns a payload file into a server on the TypeScript SDK that answers from it, as the SDK's documentation
-// shows for plain `node:http`: host and origin guards, then one server and one transport for each request.
+// A server on the TypeScript SDK that answers from a payload file, as the SDK's documentation shows for plain
+// `node:http`: host and origin guards, then one server and one transport for each request.
 //
-// `McpServer` is what the documentation builds servers with: it registers the tools and checks arguments and
-// results. `low` takes the low-level `Server` instead, which hands out the recorded answers as they are; few
-// people write servers that way, but it is the fastest the SDK can be.
+// The documentation uses `McpServer`, which registers the tools and validates arguments and results. `low` uses the
+// low-level `Server` instead, which returns the recorded answers as they are. Few people write servers that way, but
+// it is the fastest the SDK can be.
 
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const validateHost = localhostHostValidation();
 const validateOrigin = localhostOriginValidation();
 
 const identity = { name: 'peer', version: '1.0.0' };
-// Compiled once: a server that did this for each request would measure the compiler.
+// Compiled once. Compiling for each request would measure the compiler.
 const tools = payload.tools_list.tools.map(tool => ({
     ...tool,
     inputSchema: fromJsonSchema(tool.inputSchema),
@@ -52,7 +52,7 @@ async function answer(request, response) {
     await transport.handleRequest(request, response);
 }
 
-// One process a core, as everywhere in this benchmark. Node runs a single one by itself.
+// One process for each core, as everywhere in this benchmark. Node alone runs a single process.
 if (cluster.isPrimary && Number(workers) > 1) {
     const children = Array.from({ length: Number(workers) }, () => cluster.fork());
     process.on('SIGTERM', () => {
