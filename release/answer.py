@@ -1,9 +1,9 @@
-"""Asks an MCP server as a host would, until it has one cited answer: search, fetch the first hit, open its address.
+"""Queries an MCP server as a host would, until it has one cited answer: search, fetch the first hit, open its address.
 
-    release/answer.py http://127.0.0.1:8787/mcp "question" [word that the text has to hold] [--open]
+    release/answer.py http://127.0.0.1:8787/mcp "question" [word that the text must contain] [--open]
 
-Tries to connect for two minutes. Prints what was found and ends with 0, or says what is missing and ends with 1.
-With --open the cited address has to open too, and its page has to hold the same word.
+Tries to connect for two minutes. Prints the hit and exits with 0, or says what is missing and exits with 1.
+With --open the cited address must open too, and its page must contain the same word.
 """
 
 import http.client
@@ -57,15 +57,15 @@ def call(url, tool, arguments):
 
 
 def wait(url, query):
-    """The results of a search, as soon as there are any that can be cited: a new folder is being indexed."""
+    """The results of a search, as soon as there are citable ones: a new folder is still being indexed."""
     end = time.monotonic() + PATIENCE
-    why = "nobody answers"
+    why = "the server does not answer"
     while time.monotonic() < end:
         try:
             results = call(url, "search", {"query": query})["results"]
             if results and results[0]["url"]:
                 return results
-            why = f"nothing that can be cited is found: {results[:1]}"
+            why = f"no citable result: {results[:1]}"
         except (OSError, http.client.HTTPException) as error:
             why = str(error)
         time.sleep(0.01)
@@ -84,7 +84,7 @@ def main():
         fail(f"the first hit cannot be cited: {first}")
     document = call(url, "fetch", {"id": first["id"]})
     if document["id"] != first["id"] or document["url"] != first["url"]:
-        fail(f"fetch gave another document: {document['id']} {document['url']}")
+        fail(f"fetch returned another document: {document['id']} {document['url']}")
     if word not in document["text"]:
         fail(f"`{word}` is not in the text of `{first['id']}`")
     if opens:

@@ -1,17 +1,17 @@
-"""The licences of everything that is linked into docent, in one text: what is published goes with them."""
+"""Prints the licences of all packages that are linked into docent. The text is shipped with every release."""
 
 import json
 import pathlib
 import subprocess
 import sys
 
-# Licence files are pages, not books.
+# A licence file is not longer than this.
 MOST = 200_000
 NAMES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
 
 
 def linked(metadata):
-    """Packages that end up in the program, by their ids: normal dependencies of docent."""
+    """Packages that are linked into the program, by their ids: the normal dependencies of docent."""
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     packages = {package["id"]: package for package in metadata["packages"]}
     waiting = [id for id, package in packages.items() if package["name"] == "docent"]
@@ -28,7 +28,7 @@ def linked(metadata):
 
 
 def texts(package):
-    """The licence files of a package, as they are."""
+    """The licence files of a package, verbatim."""
     folder = pathlib.Path(package["manifest_path"]).parent
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name.upper().startswith(NAMES):

@@ -1,11 +1,11 @@
-"""Plays a server's day with a program that counts how often each of its branches is taken; see docs/releasing.md.
+"""Runs the PGO training workload, a server's typical day, on an instrumented program; see docs/releasing.md.
 
     release/train.py PROGRAM [--quick]
 
-Indexes the example and serves it; asks for what its speeches hold, in sentences, words, phrases and with a letter
-missing; fetches, finds and lists; takes JSON and event streams, over connections that stay. Then it ends the server,
-which writes its counts down as it goes. What is asked is the same every time. With --quick it asks little, which shows
-that it would work.
+Indexes and serves the example. Asks questions drawn from its speeches: sentences, words, phrases, and words with a
+missing letter. Fetches, searches and lists, as JSON and as event streams, over keep-alive connections. Then it stops
+the server, which writes its profile when it exits. The questions are the same every time. --quick asks few questions,
+to test that the script works.
 """
 
 import http.client
@@ -22,13 +22,13 @@ from pathlib import Path
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples/parliament"
 PATIENCE = 120
-# How many questions of each kind, and how often each of them.
+# How many questions of each kind, and how often each is asked.
 WHOLE = (120, 12)
 QUICK = (2, 1)
 
 
 class Client:
-    """One host with one connection."""
+    """A host with one keep-alive connection."""
 
     def __init__(self, port, accept):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -56,7 +56,7 @@ class Client:
 
 
 def questions(count):
-    """What people ask: some of each kind, drawn from the speeches."""
+    """Typical questions, `count` of each kind, drawn from the speeches."""
     draw = random.Random(7)
     texts = [file.read_text().split("---", 2)[2] for file in sorted(EXAMPLE.glob("speeches/*.md"))]
     words = sorted({word for text in texts for word in text.split() if word.isalpha() and len(word) > 4})
@@ -127,7 +127,7 @@ def main():
             server.send_signal(signal.SIGTERM)
             ended = server.wait(PATIENCE)
     if ended:
-        sys.exit(f"error: the program ended with {ended}")
+        sys.exit(f"error: the program exited with {ended}")
 
 
 main()
