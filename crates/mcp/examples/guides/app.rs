@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, Widget, http};
+use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor, Widget, http};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -14,9 +14,9 @@ struct ShowTides;
 impl Tool for ShowTides {
     type Input = Asked;
     type Output = Tides;
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user wants to see today's tides of a harbour.";
-        Descriptor::new("show_tides", "Show tides", text, Hints::READ_ONLY)
+        ToolDescriptor::new("show_tides", "Show tides", text, ToolAnnotations::READ_ONLY)
             .widget("tides")
             .status("Looking at the tables…", "Tides ready")
     }

@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, BuildError, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, Widget};
+use docent_mcp::{Answer, App, BuildError, Context, Failure, Tool, ToolAnnotations, ToolDescriptor, Widget};
 use serde_json::json;
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
@@ -8,9 +8,9 @@ struct ShowBoard;
 impl Tool for ShowBoard {
     type Input = ();
     type Output = Count;
-    fn descriptor(&self) -> Descriptor {
+    fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user wants to see the task board.";
-        Descriptor::new("show_board", "Show the board", text, Hints::READ_ONLY)
+        ToolDescriptor::new("show_board", "Show the board", text, ToolAnnotations::READ_ONLY)
             .widget("board")
             .status("Loading board…", "Board ready")
     }

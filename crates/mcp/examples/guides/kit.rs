@@ -1,4 +1,4 @@
-use docent_mcp::{Answer, App, Context, ToolDescriptor, Failure, ToolAnnotations, Tool, http};
+use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor, http};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Name { name: String }
@@ -7,8 +7,8 @@ struct Greet;
 impl Tool for Greet {
     type Input = Name;
     type Output = String;
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new("greet", "Greet", "Use this to greet someone.", Hints::READ_ONLY)
+    fn descriptor(&self) -> ToolDescriptor {
+        ToolDescriptor::new("greet", "Greet", "Use this to greet someone.", ToolAnnotations::READ_ONLY)
     }
     async fn call(&self, input: Name, _: Context) -> Result<Answer<String>, Failure> {
         Ok(Answer::new(format!("Hello, {}", input.name)))

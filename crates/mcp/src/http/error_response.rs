@@ -40,7 +40,7 @@ pub(crate) fn too_many_unread() -> RpcError {
 }
 
 /// The answer to a message that was not worked on for that reason.
-pub(crate) fn too_many_unread() -> Response {
+pub(crate) fn refuse_unread() -> Response {
     retry_later(too_many_unread().answer(None))
 }
 

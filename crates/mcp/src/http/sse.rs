@@ -161,7 +161,7 @@ pub(crate) async fn message(
     };
     // A stream whose reader falls behind is not worked for until it has caught up.
     if !stream.queue.share().has_room() {
-        return error_response::too_many_unread();
+        return error_response::refuse_unread();
     }
     let trace = TraceParent::of(&body.headers);
     let sender = MessageSender { caller, trace };

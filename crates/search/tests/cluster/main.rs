@@ -123,7 +123,7 @@ macro_rules! contract {
     ($trials:ident, $servers:ident: $($module:ident :: $case:ident),+ $(,)?) => {
         $(let servers = $servers.clone();
         $trials.push(Trial::test(concat!("contract::", stringify!($case)), move || {
-            let fresh = Fresh::shared(servers.get(), None);
+            let fresh = EmptyIndex::shared(servers.get(), None);
             runtime().block_on($module::$case(fresh.engine()));
             Ok(())
         }));)+
@@ -134,7 +134,7 @@ macro_rules! with_a_model {
     ($trials:ident, $servers:ident: $($module:ident :: $case:ident),+ $(,)?) => {
         $(let servers = $servers.clone();
         $trials.push(Trial::test(concat!("with_a_model::", stringify!($case)), move || {
-            let fresh = Fresh::shared(servers.get(), Some(meanings::topics()));
+            let fresh = EmptyIndex::shared(servers.get(), Some(meanings::topics()));
             runtime().block_on($module::$case(fresh.engine()));
             Ok(())
         }));)+

@@ -33,7 +33,7 @@ macro_rules! contract {
         mod memory {
             $(#[tokio::test]
             async fn $case() {
-                crate::$module::$case(&docent_search::Memory::new()).await;
+                crate::$module::$case(&docent_search::MemoryEngine::new()).await;
             })+
         }
 
@@ -41,7 +41,7 @@ macro_rules! contract {
             $(#[tokio::test]
             async fn $case() {
                 let dir = tempfile::tempdir().unwrap();
-                crate::$module::$case(&docent_search::Embedded::open(dir.path()).unwrap()).await;
+                crate::$module::$case(&docent_search::EmbeddedEngine::open(dir.path()).unwrap()).await;
             })+
         }
     };
@@ -56,7 +56,7 @@ macro_rules! with_a_model {
             $(#[tokio::test]
             async fn $case() {
                 let model = crate::meanings::topics();
-                crate::$module::$case(&docent_search::Memory::with_embedder(model)).await;
+                crate::$module::$case(&docent_search::MemoryEngine::with_embedder(model)).await;
             })+
         }
 
@@ -65,7 +65,7 @@ macro_rules! with_a_model {
             async fn $case() {
                 let dir = tempfile::tempdir().unwrap();
                 let model = crate::meanings::topics();
-                let engine = docent_search::Embedded::open_with(dir.path(), model).unwrap();
+                let engine = docent_search::EmbeddedEngine::open_with(dir.path(), model).unwrap();
                 crate::$module::$case(&engine).await;
             })+
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey, Warning, text};
-use super::{if_sign_in_offered, is_address, server};
+use super::{check_server_metadata, if_sign_in_offered, is_address};
 use crate::survey::{MetadataDocument, SignInSurvey};
 
 pub(super) fn server_metadata(seen: &ServerSurvey) -> RuleVerdict {

@@ -148,7 +148,7 @@ async fn answer(
     } else if let Err(refusal) = admitted {
         *refusal
     } else if !share.has_room() {
-        let refused = error_response::too_many_unread();
+        let refused = error_response::refuse_unread();
         return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
         // It is its turn. From here on a body that does not come at once is counted.
@@ -178,7 +178,7 @@ async fn answer(
     let tracked = TrackedBody::new(body, busy, &share, owner.map(|owner| owner.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
-        Err(busy) => error_response::too_many_unread().map(|body| TrackedBody::refusal(body, busy)),
+        Err(busy) => error_response::refuse_unread().map(|body| TrackedBody::refusal(body, busy)),
     })
 }
 

@@ -286,7 +286,7 @@ fn refresh_tokens_have_two_parts_of_their_size() {
 async fn the_client_of_a_grant_stays_registered_with_it() {
     let (dir, store) = store();
     let registry = client_registry::ClientRegistry::open(dir.path(), store.clone()).unwrap();
-    let client = grant_store::super::client::OAuthClient {
+    let client = super::super::oauth_client::OAuthClient {
         id: String::new(),
         name: String::new(),
         redirects: vec!["https://app.example/cb".to_owned()],
