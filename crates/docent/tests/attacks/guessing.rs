@@ -1,14 +1,17 @@
 //! Guesses at one password, with guesses at many other names in between to make the server forget the first; and guesses
 //! that are meant to keep others out: at made-up names, to use up the hashing, and at one name, to lock its owner out.
 
+use std::time::Instant;
+
 use crate::browser::{Browser, Got};
-use crate::process::{Dir, Server};
+use crate::process::{Dir, Server, until};
 
 /// Wrong passwords in a row before a name has to wait.
 const AT_ONCE: usize = 10;
 const OTHERS: usize = 60;
-/// Passwords of one network at once.
+/// Passwords of one network at once, and how many seconds each one more takes.
 const NETWORK_BURST: usize = 30;
+const NETWORK_EACH: u64 = 2;
 
 /// A server with one user, and the user's password.
 fn serve(dir: &Dir) -> (Server, Browser, String) {
@@ -64,6 +67,7 @@ fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
         device: String::new(),
     };
     let flood = visitor("9.9.9.9");
+    let start = Instant::now();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..20)
             .map(|thread| {
@@ -77,15 +81,26 @@ fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
         // Meanwhile somebody elsewhere signs in, again and again.
         let elsewhere = visitor("8.8.8.8");
         for _ in 0..10 {
-            let got = elsewhere.sign_in("anna", &password);
+            // A machine that does much else may hash too few in time, and then nobody looks at the password.
+            let got = until(|| {
+                let got = elsewhere.sign_in("anna", &password);
+                (got.status != 503).then_some(got)
+            });
+            let got = got.expect("an answer other than that too many sign in");
             assert_eq!(got.status, 200, "{}", got.body);
         }
         let joined = threads.into_iter().flat_map(|one| one.join().unwrap());
         joined.collect()
     });
     let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
-    assert_eq!(of(403) + of(429), 400, "nothing else: {statuses:?}");
-    assert!(of(403) >= NETWORK_BURST && of(429) > 0, "{statuses:?}");
+    // Those that the rate let in, whether their turn at hashing came or not.
+    let let_in = of(403) + of(503);
+    assert_eq!(let_in + of(429), 400, "nothing else: {statuses:?}");
+    let more = usize::try_from(start.elapsed().as_secs() / NETWORK_EACH).unwrap() + 1;
+    assert!(
+        (NETWORK_BURST..=NETWORK_BURST + more).contains(&let_in),
+        "{let_in}, and at most {more} more than {NETWORK_BURST}"
+    );
 }
 
 #[test]
@@ -112,6 +127,9 @@ fn guesses_at_a_name_do_not_lock_out_the_browser_of_its_owner() {
     assert!((AT_ONCE..AT_ONCE * 2).contains(&guesses.count()));
 }
 
+/// That the server counts guesses by the name as it was typed, and keeps the count while other names are tried. How many
+/// those are is bounded by the rates of networks, so that no count is ever evicted is proven without them: with twenty
+/// thousand names, by `no_flood_of_names_wins_back_a_guess_at_one` beside the login rate limiter in docent-mcp.
 #[test]
 fn guesses_at_other_names_win_back_none_at_the_first() {
     let dir = Dir::small();

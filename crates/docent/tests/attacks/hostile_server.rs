@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server};
-use crate::wire::read_request;
+use crate::process::{Dir, Server, until};
+use crate::wire::{PATIENCE, read_request};
 
 /// What a server hears: method, path, and the JSON of the body.
 type Heard = (String, String, Value);
@@ -98,6 +98,13 @@ fn speaking(
     })
 }
 
+/// The first finding of a rule.
+fn finding<'a>(report: &'a Value, rule: &str) -> &'a Value {
+    let mut findings = report["findings"].as_array().unwrap().iter();
+    let found = findings.find(|finding| finding["rule"] == rule);
+    found.unwrap_or_else(|| panic!("nothing of `{rule}`: {report}"))
+}
+
 #[test]
 fn what_a_server_says_does_not_reach_the_terminal_raw() {
     let tools = json!([{"name": "x\u{1b}[31m<script>alert(1)</script>",
@@ -128,7 +135,9 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
     let touched = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&touched);
     let tools = json!([
-        {"name": "wipe", "inputSchema": {"type": "object"}},
+        // Sign-in for one tool: its metadata is followed, and everything else of the server is looked at too.
+        {"name": "wipe", "inputSchema": {"type": "object"},
+            "securitySchemes": [{"type": "oauth2", "scopes": ["wipe"]}]},
         {"name": "send", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": false}},
         {"name": "drop", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}},
     ]);
@@ -149,7 +158,14 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
     let dir = Dir::new();
     let ran = dir.run(&["check", &server.url(), "--as", "all", "--json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.json()["passed"].as_array().unwrap().len() > 20);
+    let report = ran.json();
+    assert!(report["passed"].as_array().unwrap().len() > 20);
+    let metadata = finding(&report, "auth/server-metadata");
+    let received = metadata["received"].as_str().unwrap();
+    assert!(
+        received.contains("169.254.169.254") && received.contains("the address was not called"),
+        "{received}"
+    );
     assert_eq!(touched.load(Ordering::SeqCst), 0);
     assert!(server.heard().len() <= 400);
 }
@@ -222,25 +238,43 @@ fn floods_cost_a_check_bounded_memory() {
     });
     let flood = "yes 0123456789 >&2 & yes 0123456789";
     let url = server.url();
-    for args in [
-        vec!["check", &url, "--as", "all", "--json"],
-        vec![
-            "check", "--as", "all", "--json", "--stdio", "--", "sh", "-c", flood,
-        ],
+    for (args, rule, message) in [
+        (
+            vec!["check", &url, "--as", "all", "--json"],
+            "limits/answer-bytes",
+            "the JSON of an answer takes more than 32 MiB of memory",
+        ),
+        (
+            vec![
+                "check", "--as", "all", "--json", "--stdio", "--", "sh", "-c", flood,
+            ],
+            "lifecycle/answers",
+            "more than 1000 lines came before the answer",
+        ),
     ] {
         let dir = Dir::new();
+        let path = dir.path().join("report.json");
         let mut command = dir.docent(&args);
         let mut child = command
-            .stdout(std::process::Stdio::null())
+            .stdout(std::fs::File::create(&path).unwrap())
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
         let mut highest = 0;
-        while child.try_wait().unwrap().is_none() {
+        let ended = until(|| {
             highest = highest.max(peak(child.id()));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        assert!(highest < 400 * 1024, "{highest} KiB: {args:?}");
+            child.try_wait().unwrap()
+        });
+        let _ = child.kill();
+        let code = ended.expect("the check never ended").code();
+        assert_eq!(code, Some(1), "{args:?}");
+        assert!(
+            (1..400 * 1024).contains(&highest),
+            "{highest} KiB: {args:?}"
+        );
+        let report = std::fs::read_to_string(&path).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(finding(&report, rule)["message"], message);
     }
 }
 
@@ -258,6 +292,7 @@ fn ask(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> Answe
     }
     request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

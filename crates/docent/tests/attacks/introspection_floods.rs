@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::browser::{Browser, Got};
 use crate::fake_issuer::{FakeIssuer, PUBLIC, claims};
 use crate::process::{Dir, Server, until};
+use crate::stop_on_drop::StopOnDrop;
 use crate::wire;
 
 /// Questions at once about tokens that nobody knows.
@@ -61,6 +62,7 @@ fn made_up_tokens_keep_nobody_out_who_signed_in() {
 
     let done = AtomicBool::new(false);
     let (flood, genuine) = std::thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let flood: Vec<_> = (0..CONNECTIONS)
             .map(|thread| {
                 let browser = browser.clone();
@@ -84,7 +86,7 @@ fn made_up_tokens_keep_nobody_out_who_signed_in() {
         });
         let joined = flood.into_iter().flat_map(|thread| thread.join().unwrap());
         let flood: Vec<Got> = joined.collect();
-        done.store(true, Ordering::SeqCst);
+        drop(stop);
         (flood, genuine.join().unwrap())
     });
 

@@ -43,6 +43,7 @@ mod signed_links;
 mod slow_bodies;
 mod slow_documents;
 mod slow_tls;
+mod stop_on_drop;
 mod swapped_links;
 mod unread_answers;
 mod upstream_mix_up;

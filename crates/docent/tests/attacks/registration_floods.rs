@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::browser::{Browser, CALLBACK, Got, Sent};
 use crate::process::{Dir, Server, until};
+use crate::stop_on_drop::StopOnDrop;
 
 const THREADS: usize = 30;
 const EACH: usize = 40;
@@ -66,6 +67,7 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
 
     let (start, done) = (Instant::now(), AtomicBool::new(false));
     let (statuses, waits) = std::thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let flood: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let browser = browser.clone();
@@ -89,7 +91,7 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
         });
         let joined = flood.into_iter().flat_map(|thread| thread.join().unwrap());
         let statuses: Vec<u16> = joined.collect();
-        done.store(true, Ordering::SeqCst);
+        drop(stop);
         (statuses, refreshing.join().unwrap())
     });
     report(waits);
@@ -124,7 +126,10 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
 
 /// Tells how long refreshes took, for people: how fast a machine is decides nothing here. That no refresh waits for a
 /// registration is proven where the writer of registrations can be held:
-/// `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp.
+/// `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp. The bar, a p99 of 50 ms, is for a
+/// release build on a machine that does nothing else:
+/// `cargo test --release -p docent --test attacks a_flood_neither -- --nocapture`. Beside other tests on two cores the
+/// p99 of a debug build is mostly the time that the kernel gives to others, as is any ratio of two such numbers.
 #[allow(clippy::print_stderr, reason = "a measurement for people")]
 fn report(mut waits: Vec<Duration>) {
     waits.sort();

@@ -155,7 +155,7 @@ fn an_issuer_of_a_private_network_is_not_asked_unless_it_is_allowed() {
     let signer = Signer::ed25519("k");
     let issuer = issuer(&Arc::new(Mutex::new(jwks(&[&signer]))));
     let (server, browser) = serve(&dir, &format!("issuers = [\"{}\"]", issuer.name));
-    server.wait_for("no keys came from the issuer");
+    server.wait_for("cannot fetch the issuer's keys");
     assert!(server.said().contains("the address is not https"));
     assert_eq!(browser.get("/readyz", "").status, 503);
     assert_eq!(status(&browser, &signer.token(&claims(&issuer.name))), 503);

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::process::Dir;
+use crate::process::{Dir, Ran};
+use crate::stop_on_drop::StopOnDrop;
 
 /// A word that stands outside of the folder alone.
 const SECRET: &str = "xylotheque";
@@ -107,6 +108,24 @@ fn swap_folders(root: &Path) -> std::io::Result<u64> {
     Ok(4)
 }
 
+/// How long one look may take before it is given up: a FIFO that is opened like a file would keep it for ever.
+const LOOK_SECONDS: &str = "300";
+
+/// Looks at the folder once.
+fn index(dir: &Dir) -> Ran {
+    let docent = dir.docent(&["index", "docs", "--json"]);
+    let set = docent.get_envs();
+    let mut command = Command::new("timeout");
+    command
+        .env_clear()
+        .envs(set.filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(dir.path())
+        .arg(LOOK_SECONDS)
+        .arg(docent.get_program())
+        .args(docent.get_args());
+    Ran::of(command.output().unwrap())
+}
+
 /// What the index holds as the last look left it: a search in the terminal does not look at the folder.
 fn found(dir: &Dir, word: &str) -> usize {
     let ran = dir.run(&[
@@ -123,6 +142,7 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
     let root = dir.path().join("docs");
     let (done, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&done);
         // One thread for both, so that a file is never swapped inside a folder that is a link.
         scope.spawn(|| {
             let mut round = 0;
@@ -134,7 +154,7 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
             }
         });
         for look in 0..LOOKS {
-            let ran = dir.run(&["index", "docs", "--json"]);
+            let ran = index(&dir);
             assert!(matches!(ran.code, Some(0 | 3)), "{look}: {ran:?}");
             assert!(
                 !ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
@@ -142,7 +162,6 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
             );
             assert_eq!(found(&dir, SECRET), 0, "{look}");
         }
-        done.store(true, Ordering::SeqCst);
     });
     assert!(swaps.load(Ordering::SeqCst) > 0);
     // At rest again, everything is indexed that belongs here.
@@ -153,7 +172,7 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
             fs::write(place, text).unwrap();
         }
     }
-    let ran = dir.run(&["index", "docs", "--json"]);
+    let ran = index(&dir);
     assert_eq!(ran.json()["documents"], 4 * FILES, "{ran:?}");
     assert_eq!(found(&dir, SECRET), 0);
     assert!(found(&dir, "harbour") > 0);

@@ -1,13 +1,16 @@
 //! Answers that nobody reads: they take a bounded part of the memory, others are answered meanwhile, and everything is
 //! let go of with whoever did not read.
 
-use std::io::{Read as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::process::{Dir, Server, until};
+use crate::stop_on_drop::StopOnDrop;
 use crate::wire::{self, EventStream, MuteConnection};
 
 const MIB: u64 = 1024 * 1024;
@@ -17,6 +20,8 @@ const EVENT_STREAMS: usize = 8;
 const MESSAGES_EACH: usize = 40;
 const CONNECTIONS: usize = 24;
 const CALLS_EACH: usize = 30;
+/// What one connection is asked for until it gets no more; far more than its share.
+const MOST_FOR_ONE: usize = 100;
 /// Half a megabyte each is three times the budget.
 const ONE_ANSWER_CONNECTIONS: usize = 400;
 /// Enough for its slowest hundredth to be more than one call.
@@ -83,7 +88,11 @@ fn mute_connections(server: &Server) -> Vec<(MuteConnection, usize)> {
     connections
 }
 
-/// Tells how long whoever read had to wait, for people: how fast a machine is decides nothing here.
+/// Tells how long whoever read had to wait, for people: how fast a machine is decides nothing here. What is asserted is
+/// that each of their calls is answered. The bar, a p99 of three times that alone, is for a release build on a machine
+/// that does nothing else:
+/// `cargo test --release -p docent --test attacks unread_answers -- --nocapture --test-threads 1`. Beside other tests on
+/// two cores either number is mostly the time that the kernel gives to others.
 #[allow(clippy::print_stderr, reason = "a measurement for people")]
 fn report(name: &str, mut waits: Vec<Duration>) {
     waits.sort();
@@ -101,12 +110,13 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
 
     let done = AtomicBool::new(false);
     let (streams, connections) = std::thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let reading = scope.spawn(|| honest(&server, &done));
         let streams = scope.spawn(|| unread_streams(&server));
         let connections = mute_connections(&server);
         let streams = streams.join().unwrap();
         // Whoever reads goes on for a while beside those who are still there and read nothing.
-        done.store(true, Ordering::SeqCst);
+        drop(stop);
         report("meanwhile", reading.join().unwrap());
         (streams, connections)
     });
@@ -138,6 +148,7 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
     let before = wire::memory(&server, "VmRSS");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let reading = scope.spawn(|| honest(&server, &done));
         let mut hoard = std::collections::VecDeque::new();
         for _ in 0..ONE_ANSWER_CONNECTIONS * 2 {
@@ -149,10 +160,12 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
                 hoard.pop_front();
             }
         }
-        for connection in &mut hoard {
+        let start = Instant::now();
+        let in_time = |_: &&mut MuteConnection| start.elapsed() < wire::PATIENCE;
+        for connection in hoard.iter_mut().take_while(in_time) {
             connection.answered();
         }
-        done.store(true, Ordering::SeqCst);
+        drop(stop);
         report("beside one answer each", reading.join().unwrap());
     });
     let peak = wire::memory(&server, "VmHWM");
@@ -163,14 +176,11 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
 /// How many unread answers one connection may have when there are no others.
 fn answers_for_one(server: &Server) -> usize {
     let mut connection = MuteConnection::open(server);
-    let mut count = 0;
-    loop {
+    let answered = (0..MOST_FOR_ONE).take_while(|_| {
         connection.post(&fetch());
-        match connection.answered() {
-            Some(true) => count += 1,
-            _ => return count,
-        }
-    }
+        connection.answered() == Some(true)
+    });
+    answered.count()
 }
 
 #[test]
@@ -244,9 +254,52 @@ fn pipelined_questions_wait_for_their_reader() {
     assert_eq!(&start, b"HTTP/1.1 200");
 }
 
+/// The program on pipes, which ends with the test.
+struct PipedServer(Child);
+
+impl Drop for PipedServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The name of the thread that writes into a pipe, as the kernel keeps it.
+const WRITER: &str = "pipe-writer";
+
+/// How often the threads of a process whose names begin like this have had the processor; nothing where there are none,
+/// or where one of them has it or waits for it.
+fn asleep(process: &str, name: &str) -> Option<Vec<String>> {
+    let mut turns = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).ok()?;
+        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key));
+        if !value("Name:\t")?.starts_with(name) {
+            continue;
+        }
+        if !value("State:\t")?.starts_with('S') {
+            return None;
+        }
+        let (own, forced) = (
+            value("voluntary_ctxt_switches:")?,
+            value("nonvoluntary_ctxt_switches:")?,
+        );
+        turns.push(format!("{own} {forced}"));
+    }
+    (!turns.is_empty()).then_some(turns)
+}
+
+/// The same as `until`, for what takes many answers of half a megabyte.
+fn until_late<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    (0..5).find_map(|_| until(&mut ask))
+}
+
 #[test]
 fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
-    use std::process::Stdio;
+    const LINES: usize = 200;
+    // What fits in the pipe, is worked on at once, or waits as an answer: 49 lines. Were answers counted and not their
+    // bytes, it would be 109.
+    const MOST_HEARD: usize = 80;
     let dir = Dir::small();
     wire::long_document(&dir);
     // Before it serves: a pipe is heard while the folder is still being read.
@@ -261,36 +314,65 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     let mut command = dir.docent(&["serve", "docs", "--stdio", "--no-watch"]);
     command.env("DOCENT_MODEL_NAME", "none");
     command.env("DOCENT_LIMITS_UNREAD_BYTES", "4194304");
-    let mut child = command
+    let child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let mut server = PipedServer(child);
+    let mut stdin = server.0.stdin.take().unwrap();
+    let mut stdout = BufReader::new(server.0.stdout.take().unwrap());
     // Long lines fill the pipe sooner.
     let padding = format!(":{}", " ".repeat(4_000));
     let line = fetch().replacen(':', &padding, 1) + "\n";
-    const LINES: usize = 200;
-    let writing = std::thread::spawn(move || {
-        for count in 0..LINES {
+
+    // The first answer is read: from here on nobody waits for the server to begin.
+    stdin.write_all(line.as_bytes()).unwrap();
+    let first = std::thread::spawn(move || {
+        let mut answer = String::new();
+        stdout.read_line(&mut answer).unwrap();
+        (stdout, answer)
+    });
+    let is_there = until_late(|| first.is_finished().then_some(()));
+    assert!(is_there.is_some(), "the first line was not answered");
+    let (mut stdout, answer) = first.join().unwrap();
+    assert!(answer.len() > 400_000, "{} bytes", answer.len());
+
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&heard);
+    let writer = std::thread::Builder::new().name(WRITER.to_owned());
+    let writing = writer.spawn(move || {
+        for _ in 0..LINES {
             if stdin.write_all(line.as_bytes()).is_err() {
                 return;
             }
-            let _ = tell.send(count);
+            counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    // The pipes fill up, and then nothing moves.
-    let mut last = 0;
-    while let Ok(count) = told.recv_timeout(Duration::from_secs(3)) {
-        last = count;
-    }
-    assert!(last + 1 < LINES, "everything was heard");
+    let writing = writing.unwrap();
+    // The pipes fill up, and then nothing moves: the writer sleeps, which it does for room in the pipe alone, and for a
+    // second no thread of the server had the processor or waited for it. A slow machine only comes there later.
+    let process = server.0.id().to_string();
+    let look = || Some((asleep("self", WRITER)?, asleep(&process, "")?));
+    let stuck = until_late(|| {
+        if writing.is_finished() {
+            return Some(false);
+        }
+        let before = look()?;
+        std::thread::sleep(Duration::from_secs(1));
+        (look()? == before).then_some(true)
+    });
+    let count = heard.load(Ordering::SeqCst);
+    assert_eq!(stuck, Some(true), "{count} of {LINES} lines were heard");
+    assert!(count < MOST_HEARD, "{count} lines were heard");
+
     // Reading sets it going again.
-    let mut stdout = child.stdout.take().unwrap();
     let reading = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-    writing.join().unwrap();
+    let written = until_late(|| writing.is_finished().then_some(()));
+    assert!(written.is_some(), "the server hears nothing any more");
+    assert_eq!(heard.load(Ordering::SeqCst), LINES);
+    let ended = until_late(|| server.0.try_wait().unwrap());
+    assert!(ended.is_some(), "the server did not end with its pipe");
     assert!(reading.join().unwrap().unwrap() > 4 * MIB);
-    child.wait().unwrap();
 }

@@ -2,14 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::process::{Dir, Server};
 
 /// How long anything may take before a test gives up; never how long it should take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(&server.address).unwrap();
@@ -89,9 +89,10 @@ impl EventStream {
         }
     }
 
-    /// The data of the next message.
+    /// The data of the next message; nothing when the stream ended, or only comments came.
     pub(crate) fn next(&mut self) -> Option<Value> {
-        loop {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
             let mut line = String::new();
             if self.stream.read_line(&mut line).ok()? == 0 {
                 return None;
@@ -100,6 +101,7 @@ impl EventStream {
                 return serde_json::from_str(data).ok();
             }
         }
+        None
     }
 }
 
@@ -150,9 +152,10 @@ impl MuteConnection {
         let _ = self.stream.write_all(&bytes);
     }
 
-    /// Whether the next answer is a 200; nothing when the connection ended.
+    /// Whether the next answer is a 200; nothing when the connection ended, or only pings came.
     pub(crate) fn answered(&mut self) -> Option<bool> {
-        loop {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
             let mut head = [0; 9];
             self.stream.read_exact(&mut head).ok()?;
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -170,6 +173,7 @@ impl MuteConnection {
                 _ => {}
             }
         }
+        None
     }
 }
 

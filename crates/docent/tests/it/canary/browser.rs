@@ -2,12 +2,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
 pub(super) const CALLBACK: &str = "https://app.example/cb";
+/// How long an answer may take before a test gives up; never how long it should take.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A verifier and its challenge, from appendix B of RFC 7636.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
@@ -93,6 +96,7 @@ impl Browser {
             body,
         } = sent;
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
