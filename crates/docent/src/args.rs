@@ -338,30 +338,35 @@ impl Args {
         let mut given = match &self.command {
             Command::Serve(serve) => serve.overrides(),
             Command::Index(index) => {
-                let mut given = one("index.dir", index.index.as_ref());
-                given.extend(one("engine.kind", index.engine.as_ref()));
+                let mut given = text_override("index.dir", index.index.as_ref());
+                given.extend(text_override("engine.kind", index.engine.as_ref()));
                 given.extend(index.files.overrides());
                 given
             }
-            Command::Migrate(migrate) => one("index.dir", migrate.index.as_ref()),
+            Command::Migrate(migrate) => text_override("index.dir", migrate.index.as_ref()),
             Command::Search(search) => {
-                let mut given = one("index.dir", search.index.as_ref());
-                given.extend(one("search.results", search.limit.as_ref()));
-                given.extend(one("search.mode", search.mode.as_ref()));
+                let mut given = text_override("index.dir", search.index.as_ref());
+                given.extend(text_override("search.results", search.limit.as_ref()));
+                given.extend(text_override("search.mode", search.mode.as_ref()));
                 given
             }
             Command::Eval(eval) => {
-                let mut given = one("index.dir", eval.index.as_ref());
-                given.extend(one("search.mode", eval.mode.as_ref()));
+                let mut given = text_override("index.dir", eval.index.as_ref());
+                given.extend(text_override("search.mode", eval.mode.as_ref()));
                 given
             }
             Command::Doctor(doctor) => {
-                let mut given = one("index.dir", doctor.index.as_ref());
-                given.extend(one("server.listen", doctor.listen.as_ref()));
-                given.extend(one("server.public_url", doctor.public_url.as_ref()));
+                let mut given = text_override("index.dir", doctor.index.as_ref());
+                given.extend(text_override("server.listen", doctor.listen.as_ref()));
+                given.extend(text_override(
+                    "server.public_url",
+                    doctor.public_url.as_ref(),
+                ));
                 given
             }
-            Command::Permissions(permissions) => one("index.dir", permissions.index.as_ref()),
+            Command::Permissions(permissions) => {
+                text_override("index.dir", permissions.index.as_ref())
+            }
             Command::Audit(_)
             | Command::Check(_)
             | Command::Health(_)
@@ -374,7 +379,7 @@ impl Args {
             | Command::Completions(_)
             | Command::Man(_) => Vec::new(),
         };
-        given.extend(one("log", self.log.as_ref()));
+        given.extend(text_override("log", self.log.as_ref()));
         given
     }
 }
@@ -396,10 +401,10 @@ impl Serve {
         ];
         let mut given: Overrides = flags
             .into_iter()
-            .flat_map(|(key, value)| one(key, value.as_ref()))
+            .flat_map(|(key, value)| text_override(key, value.as_ref()))
             .collect();
-        given.extend(list("server.allow_hosts", &self.allow_host));
-        given.extend(list("server.allow_origins", &self.allow_origin));
+        given.extend(list_override("server.allow_hosts", &self.allow_host));
+        given.extend(list_override("server.allow_origins", &self.allow_origin));
         given.extend(self.files.overrides());
         if self.preview {
             given.push(("server.preview", Given::Text("true".to_owned())));
@@ -413,14 +418,14 @@ impl Serve {
 
 impl Files {
     fn overrides(&self) -> Overrides {
-        let mut given = list("documents.include", &self.include);
-        given.extend(list("documents.exclude", &self.exclude));
+        let mut given = list_override("documents.include", &self.include);
+        given.extend(list_override("documents.exclude", &self.exclude));
         given
     }
 }
 
 /// A flag that may be repeated.
-fn list(key: &'static str, values: &[String]) -> Overrides {
+fn list_override(key: &'static str, values: &[String]) -> Overrides {
     let given = Some(values).filter(|values| !values.is_empty());
     given
         .map(|values| (key, Given::List(values.to_vec())))
@@ -428,7 +433,7 @@ fn list(key: &'static str, values: &[String]) -> Overrides {
         .collect()
 }
 
-fn one(key: &'static str, value: Option<&String>) -> Overrides {
+fn text_override(key: &'static str, value: Option<&String>) -> Overrides {
     value
         .map(|text| (key, Given::Text(text.clone())))
         .into_iter()

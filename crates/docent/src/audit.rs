@@ -72,7 +72,7 @@ impl Audit {
     /// # Errors
     /// When the file cannot be written or is no log.
     pub fn open(path: &Path, wish: &Wish) -> Result<Self, Problem> {
-        let secret = Secret::beside(path)?;
+        let secret = Secret::load_or_create(path)?;
         let log = Log::open(path, wish.max_bytes)?;
         let (notes, queue) = sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
@@ -102,7 +102,7 @@ impl Audit {
 
     /// A call as a line tells it.
     fn line(&self, call: &CallRecord<'_>) -> Map<String, Value> {
-        let (ids, has_more) = bounded(call.touched);
+        let (ids, has_more) = truncate_ids(call.touched);
         let mut line = Map::new();
         let mut add = |name: &str, value: Value| line.insert(name.to_owned(), value);
         add("event", json!(event(call.what)));
@@ -115,7 +115,7 @@ impl Audit {
         }
         add("arguments", json!(self.secret.hash(call.arguments)));
         if self.queries {
-            add("sent", json!(start(call.arguments)));
+            add("sent", json!(truncate_arguments(call.arguments)));
         }
         add("results", json!(ids));
         if has_more {
@@ -179,7 +179,7 @@ fn status(outcome: CallStatus) -> &'static str {
 }
 
 /// As many ids as have room, and whether there are more.
-fn bounded(ids: &[String]) -> (&[String], bool) {
+fn truncate_ids(ids: &[String]) -> (&[String], bool) {
     let mut room = MAX_IDS_BYTES;
     let fits = |id: &&String| {
         let rest = room.checked_sub(id.len());
@@ -190,7 +190,7 @@ fn bounded(ids: &[String]) -> (&[String], bool) {
     (ids.get(..count).unwrap_or_default(), count < ids.len())
 }
 
-fn start(text: &str) -> &str {
+fn truncate_arguments(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_QUERY_BYTES);
     text.get(..end).unwrap_or_default()
 }

@@ -45,9 +45,9 @@ pub enum Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// From this machine.
-    Here,
+    Local,
     /// From its maker's machines, which see public https addresses only.
-    Outside,
+    Remote,
 }
 
 /// Whose configuration is meant.
@@ -87,14 +87,14 @@ impl Client {
 
     pub(crate) fn reach(self) -> Reach {
         match self {
-            Self::Chatgpt | Self::Claude | Self::OpenaiApi | Self::ClaudeApi => Reach::Outside,
-            _ => Reach::Here,
+            Self::Chatgpt | Self::Claude | Self::OpenaiApi | Self::ClaudeApi => Reach::Remote,
+            _ => Reach::Local,
         }
     }
 
     /// Whether it can start a program and talk to it over pipes.
     pub(crate) fn starts_programs(self) -> bool {
-        self.reach() == Reach::Here
+        self.reach() == Reach::Local
     }
 
     /// Whether it can be given an address.
@@ -107,16 +107,16 @@ impl Client {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
     /// By its address.
-    Address(Url),
+    Http(Url),
     /// By starting it: the program and its arguments.
-    Program(Vec<String>),
+    Stdio(Vec<String>),
 }
 
 impl Way {
     /// Whether machines elsewhere can reach it. An address of a private network, or a name without a dot, is
     /// known only here.
     pub(crate) fn is_public(&self) -> bool {
-        let Self::Address(url) = self else {
+        let Self::Http(url) = self else {
             return false;
         };
         let known_outside = match url.host() {
@@ -144,7 +144,7 @@ pub(crate) struct Wish {
     pub name: String,
     /// What people call the documents.
     pub title: String,
-    pub way: Way,
+    pub transport: Way,
     /// The environment variable that holds the token.
     pub token_env: Option<String>,
     pub scope: Scope,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn public_is_what_others_can_reach() {
-        let public = |url: &str| Way::Address(Url::parse(url).unwrap()).is_public();
+        let public = |url: &str| Way::Http(Url::parse(url).unwrap()).is_public();
         for url in ["https://docs.example.org/mcp", "https://8.8.8.8/mcp"] {
             assert!(public(url), "{url}");
         }
@@ -222,6 +222,6 @@ mod tests {
         ] {
             assert!(!public(url), "{url}");
         }
-        assert!(!Way::Program(vec!["docent".to_owned()]).is_public());
+        assert!(!Way::Stdio(vec!["docent".to_owned()]).is_public());
     }
 }

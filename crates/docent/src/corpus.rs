@@ -32,7 +32,7 @@ use self::run::Run;
 use self::seen::Problems;
 pub use self::seen::Seen;
 pub use self::tally::{Counts, Tally};
-pub(crate) use self::unreadable::{Unreadable, count_stale, withdraw_stale};
+pub(crate) use self::unreadable::{Unreadable, count_stale, remove_stale};
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::shape::Shape;
@@ -79,7 +79,7 @@ pub struct Report {
     /// Rows and files that were lost: skipped for another reason than their kind or the owner's choice.
     pub lost: u64,
     /// What became of the files that were opened, by their kinds.
-    pub tally: Tally,
+    pub formats: Tally,
     /// True when somebody stopped it.
     pub stopped: bool,
 }
@@ -126,16 +126,16 @@ pub async fn sync(
     };
     let listing = open(folder, all)?.with_filter(choice).list();
     let entries: Arc<[FileEntry]> = listing.entries.into();
-    if let Some((documents, problems)) = seen.untouched(&entries) {
-        return Ok(report_untouched(
+    if let Some((documents, problems)) = seen.unchanged_since_last(&entries) {
+        return Ok(unchanged_report(
             (entries.len(), documents, listing.excluded),
             (listing.skipped, problems),
             limits.max_reported,
         ));
     }
-    let register = Arc::new(register(engine, seen, &entries).await?);
+    let register = Arc::new(load_inventory(engine, seen, &entries).await?);
     let parts = (entries.clone(), register.clone());
-    let mut run = Run::new(engine, shape.clone(), budget, parts, seen.begin());
+    let mut run = Run::new(engine, shape.clone(), budget, parts, seen.start_sync());
     run.report.excluded = listing.excluded;
     for skipped in listing.skipped {
         run.skip(skipped);
@@ -145,23 +145,23 @@ pub async fn sync(
         entries.clone(),
         register,
         (budget, shape.clone()),
-        jobs(&entries, &run.seen),
+        read_jobs(&entries, &run.seen),
     )?;
     let total = entries.len();
     for at in 0..total {
         watch.at(at, total);
-        if watch.stop() || !run.file(at, &ahead, watch).await? {
+        if watch.stop() || !run.sync_file(at, &ahead, watch).await? {
             run.report.stopped = true;
             break;
         }
     }
     drop(ahead);
     run.flush(watch).await?;
-    tell_open_walls(&workers, limits.require_sandbox);
+    warn_incomplete_sandbox(&workers, limits.require_sandbox);
     if !run.report.stopped {
-        run.remove_the_rest(watch).await?;
+        run.remove_unclaimed(watch).await?;
         engine.mark_complete().await?;
-        run.note_held().await?;
+        run.remember_inventory().await?;
         watch.at(total, total);
     }
     // Only now is all that was seen also held.
@@ -179,7 +179,7 @@ pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource,
 
 /// What the file of a document says about its readers, read once more; nothing where the file or the document
 /// is not to be found any more.
-pub(crate) fn said_of_readers(
+pub(crate) fn reader_field_of(
     folder: &Path,
     settings: &Settings,
     document: &Document,
@@ -198,7 +198,7 @@ pub(crate) fn said_by_files(
     let Ok(source) = source(folder, settings) else {
         return said;
     };
-    let source = source.with_options(settings.shape().options);
+    let source = source.with_options(settings.document_transform().options);
     let mut wanted = wanted.to_vec();
     wanted.sort_unstable();
     for entry in source.list().entries {
@@ -235,7 +235,7 @@ pub(crate) fn said_by_files(
 }
 
 /// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
-async fn register(
+async fn load_inventory(
     engine: &dyn Engine,
     seen: &mut Seen,
     entries: &[FileEntry],
@@ -246,12 +246,12 @@ async fn register(
         Some((_, register)) => register,
         None => Register::of(engine).await?,
     };
-    register.place(entries.iter().map(FileEntry::path));
+    register.assign_files(entries.iter().map(FileEntry::path));
     Ok(register)
 }
 
 /// The report of a look that found everything as it was.
-fn report_untouched(
+fn unchanged_report(
     (files, documents, excluded): (usize, usize, u64),
     (listed, problems): (Vec<SkippedItem>, Vec<&Problems>),
     most: usize,
@@ -280,10 +280,10 @@ fn report_untouched(
 }
 
 /// The files that do not look as they did before.
-fn jobs(entries: &[FileEntry], seen: &Seen) -> VecDeque<Job> {
+fn read_jobs(entries: &[FileEntry], seen: &Seen) -> VecDeque<Job> {
     let job = |(at, entry): (usize, &FileEntry)| {
-        let look = seen.look(entry);
-        if look.is_some_and(|look| look.is_of(entry)) {
+        let look = seen.previous(entry);
+        if look.is_some_and(|look| look.matches(entry)) {
             return None;
         }
         let compare = match look {
@@ -307,7 +307,7 @@ fn workers() -> Result<Arc<ParserPool>, Problem> {
 }
 
 /// Says when files were parsed with less around the parser than this system should have.
-fn tell_open_walls(workers: &ParserPool, is_required: bool) {
+fn warn_incomplete_sandbox(workers: &ParserPool, is_required: bool) {
     let walls = workers.confinement().filter(|walls| !walls.is_complete());
     if let Some(walls) = walls.filter(|_| cfg!(target_os = "linux")) {
         let (limits, landlock, seccomp) = (walls.limits, walls.landlock, walls.seccomp);

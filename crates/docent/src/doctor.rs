@@ -22,7 +22,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Warning => "warning",
@@ -89,7 +89,7 @@ pub(crate) fn text(findings: &[Finding], paint: Paint) -> String {
     for finding in findings {
         let head = format!(
             "{:<8} {:<9} {}",
-            finding.state.word(),
+            finding.state.label(),
             finding.about,
             finding.says
         );
@@ -108,9 +108,9 @@ pub(crate) fn text(findings: &[Finding], paint: Paint) -> String {
 pub(crate) fn json(findings: &[Finding]) -> Value {
     let rows = findings.iter().map(|finding| {
         json!({
-            "about": finding.about, "state": finding.state.word(),
+            "about": finding.about, "state": finding.state.label(),
             "says": finding.says, "hint": finding.hint,
         })
     });
-    json!({"state": worst(findings).word(), "findings": rows.collect::<Vec<_>>()})
+    json!({"state": worst(findings).label(), "findings": rows.collect::<Vec<_>>()})
 }

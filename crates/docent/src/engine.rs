@@ -133,7 +133,7 @@ impl Engine {
 
     /// Where the index is, for people.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn index_address(&self) -> String {
         format!("qdrant:{}", self.collection)
     }
 }

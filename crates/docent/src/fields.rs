@@ -53,7 +53,7 @@ fn example(field: &CatalogField, catalog: &Catalog, today: Day) -> Option<String
             };
             format!("{}..{}", text(from), text(to))
         }
-        _ => written(&field.values.first()?.0),
+        _ => quoted_value(&field.values.first()?.0),
     };
     let filter = format!("{}:{value}", field.name.replace(char::is_whitespace, "_"));
     let parsed = grammar::parse(&filter, catalog, today);
@@ -62,7 +62,7 @@ fn example(field: &CatalogField, catalog: &Catalog, today: Day) -> Option<String
 }
 
 /// A value as it stands behind a colon.
-fn written(value: &str) -> String {
+fn quoted_value(value: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     if value.chars().all(plain) {
         value.to_owned()
@@ -80,7 +80,7 @@ pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
             let asked = vars.get("field").map(String::as_str).unwrap_or_default();
             let reader = knowledge.reader(context.caller());
             let (catalog, _) = knowledge.fields(&reader).await?;
-            let decoded = decoded(asked);
+            let decoded = percent_decode(asked);
             let field = catalog.field(asked).or_else(|| catalog.field(&decoded));
             let field = field.ok_or_else(|| Failure::not_found(FIELD.replace("{field}", asked)))?;
             let entry = entry(field, &catalog, usize::MAX, (knowledge.today)());
@@ -109,7 +109,7 @@ pub(crate) fn completer(
 }
 
 /// A part of an address without its percent signs.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -132,7 +132,9 @@ fn decoded(text: &str) -> String {
 /// The names of fields that begin like this.
 pub(crate) fn names(catalog: &Catalog, typed: &str) -> Vec<String> {
     let names = catalog.fields.iter().map(|field| field.name.clone());
-    names.filter(|name| begins(name, typed)).collect()
+    names
+        .filter(|name| starts_with_ignoring_case(name, typed))
+        .collect()
 }
 
 /// What a filter can become: the names of fields, then their values. What stands before the last
@@ -147,7 +149,9 @@ pub(crate) fn filters(catalog: &Catalog, typed: &str) -> Vec<String> {
                 .fields
                 .iter()
                 .map(|field| format!("{}:", field.name));
-            names.filter(|name| begins(name, last)).collect()
+            names
+                .filter(|name| starts_with_ignoring_case(name, last))
+                .collect()
         }
         Some((name, value)) => {
             let value = value.trim_start_matches('"');
@@ -155,9 +159,9 @@ pub(crate) fn filters(catalog: &Catalog, typed: &str) -> Vec<String> {
             let values = fields
                 .flat_map(|field| &field.values)
                 .map(|(value, _)| value);
-            let values = values.filter(|known| begins(known, value));
+            let values = values.filter(|known| starts_with_ignoring_case(known, value));
             values
-                .map(|known| format!("{name}:{}", written(known)))
+                .map(|known| format!("{name}:{}", quoted_value(known)))
                 .collect()
         }
     };
@@ -178,7 +182,7 @@ fn last_condition(typed: &str) -> usize {
     start
 }
 
-fn begins(text: &str, typed: &str) -> bool {
+fn starts_with_ignoring_case(text: &str, typed: &str) -> bool {
     let mut letters = text.chars().flat_map(char::to_lowercase);
     typed
         .chars()
@@ -284,7 +288,7 @@ mod tests {
             ("%zz%C3%A9", "%zzé"),
             ("", ""),
         ] {
-            assert_eq!(decoded(text), expected);
+            assert_eq!(percent_decode(text), expected);
         }
     }
 }

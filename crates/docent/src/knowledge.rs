@@ -51,7 +51,7 @@ pub struct Knowledge {
     /// The page of each document, where others can reach it.
     pages: Option<Template>,
     /// What signs the addresses of pages, where not everybody may open them.
-    seal: OnceLock<pages::Seal>,
+    link_signer: OnceLock<pages::Seal>,
     /// How documents without an address get one; it may change while the server runs.
     url: RwLock<Option<Template>>,
     /// What of a caller's claims says what they may read; it may change while the server runs.
@@ -62,7 +62,7 @@ pub struct Knowledge {
     /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
     lister: ReaderIdentity,
     /// How far the index is, where somebody keeps it in step while it is asked.
-    standing: OnceLock<Arc<Standing>>,
+    readiness: OnceLock<Arc<Standing>>,
     documents: AtomicU64,
     counting: Mutex<()>,
     /// The fields that the tools speak of when they are listed.
@@ -93,12 +93,12 @@ impl Knowledge {
             record: settings.record.clone(),
             widgets: settings.widgets.clone(),
             pages: pages::template(&settings.server),
-            seal: OnceLock::new(),
+            link_signer: OnceLock::new(),
             url: RwLock::new(settings.documents_url.clone()),
             claims: RwLock::new(settings.permissions.claims.clone()),
             issuers: settings.issuers(),
             lister: ReaderIdentity::everyone(),
-            standing: OnceLock::new(),
+            readiness: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
             listed: RwLock::default(),
@@ -121,35 +121,35 @@ impl Knowledge {
     }
 
     /// Reads callers by other claims from now on.
-    pub fn read_by(&self, claims: Claims) {
+    pub fn set_claim_mapping(&self, claims: Claims) {
         *self.claims.write().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
     /// Has answers tell what they may lack.
-    pub(crate) fn stand(&self, standing: Arc<Standing>) {
+    pub(crate) fn set_readiness(&self, standing: Arc<Standing>) {
         // Said once, when the server starts.
-        let _ = self.standing.set(standing);
+        let _ = self.readiness.set(standing);
     }
 
     /// What answers may lack at this moment, as JSON; nothing when they lack nothing.
     pub(crate) fn unready(&self) -> Option<Arc<str>> {
-        let mut parts = self.standing.get()?.unready()?;
-        self.keep_counts(&mut parts);
+        let mut parts = self.readiness.get()?.unready()?;
+        self.redact_counts(&mut parts);
         Some(parts.to_string().into())
     }
 
     /// Whether documents that are there may not be found yet, because the folder is read for the first time.
-    pub(crate) fn is_reading(&self) -> bool {
-        self.standing
+    pub(crate) fn is_first_sync(&self) -> bool {
+        self.readiness
             .get()
-            .is_some_and(|standing| standing.is_reading())
+            .is_some_and(|standing| standing.is_first_sync())
     }
 
     /// Takes out of what the engine says of itself how many documents there are, where not everyone may know
     /// of all.
-    pub(crate) fn keep_counts(&self, told: &mut Value) {
+    pub(crate) fn redact_counts(&self, told: &mut Value) {
         if self.catalog().documents != self.documents() {
-            without_counts(told);
+            remove_counts(told);
         }
     }
 
@@ -160,7 +160,7 @@ impl Knowledge {
 
     /// Counts the documents and looks at their fields; true when what the tools say about
     /// themselves is no longer what they said before.
-    pub async fn count(&self) -> Result<bool, SearchError> {
+    pub async fn refresh_counts(&self) -> Result<bool, SearchError> {
         // One at a time, so that who looked first does not have the last word.
         let _one = self.counting.lock().await;
         let documents = self.engine.status().await?.documents;
@@ -200,7 +200,7 @@ impl Knowledge {
 
     /// The number of documents that tools are listed with, in words, such as `64 documents`.
     pub fn size(&self) -> String {
-        counted(self.catalog().documents, "document")
+        pluralize(self.catalog().documents, "document")
     }
 
     /// The absolute http or https address of a document, or an empty text.
@@ -209,14 +209,14 @@ impl Knowledge {
     }
 
     /// Signs the addresses of pages from now on.
-    pub(crate) fn seal(&self, seal: pages::Seal) {
+    pub(crate) fn set_link_signer(&self, seal: pages::Seal) {
         // Said once, when the server starts.
-        let _ = self.seal.set(seal);
+        let _ = self.link_signer.set(seal);
     }
 
     /// What signs the addresses of pages, where not everybody may open them.
-    pub(crate) fn sealed(&self) -> Option<&pages::Seal> {
-        self.seal.get()
+    pub(crate) fn link_signer(&self) -> Option<&pages::Seal> {
+        self.link_signer.get()
     }
 
     /// The same, leading to a passage where the address is that of a page of ours.
@@ -224,7 +224,7 @@ impl Knowledge {
         let (id, own) = (document.id.as_str(), document.url.as_deref());
         let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
         let address = links::address(own, id, template.as_ref().or(self.pages.as_ref()));
-        let seal = self.seal.get();
+        let seal = self.link_signer.get();
         if passage == 0 && seal.is_none() {
             return address;
         }
@@ -233,7 +233,11 @@ impl Knowledge {
         if address.is_empty() || ours.as_deref() != Some(address.as_str()) {
             return address;
         }
-        pages::at(&address, passage, seal.map(|seal| seal.query(document)))
+        pages::page_url(
+            &address,
+            passage,
+            seal.map(|seal| seal.signed_query(document)),
+        )
     }
 
     /// The https origins of all addresses that are made here, as far as hosts take them.
@@ -254,7 +258,7 @@ impl Knowledge {
     }
 
     /// Links documents without an address of their own in another way from now on.
-    pub fn link_by(&self, template: Option<Template>) {
+    pub fn set_url_template(&self, template: Option<Template>) {
         *self.url.write().unwrap_or_else(PoisonError::into_inner) = template;
     }
 
@@ -274,7 +278,7 @@ impl Knowledge {
         if let Some(description) = &self.description {
             text.push_str(&format!("{description}\n\n"));
         }
-        text.push_str(&format!("- Size: {}\n", counted(documents, "document")));
+        text.push_str(&format!("- Size: {}\n", pluralize(documents, "document")));
         if !fields.is_empty() {
             text.push_str(&format!("- Fields in `metadata`: {}\n", fields.join(", ")));
         }
@@ -290,10 +294,10 @@ impl Knowledge {
     }
 }
 
-fn without_counts(told: &mut Value) {
+fn remove_counts(told: &mut Value) {
     if let Some(members) = told.as_object_mut() {
         members.retain(|name, _| !["documents", "of"].contains(&name.as_str()));
-        members.values_mut().for_each(without_counts);
+        members.values_mut().for_each(remove_counts);
     }
 }
 
@@ -307,7 +311,7 @@ fn today() -> Day {
 }
 
 /// `1 document`, `2 documents`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
+pub(crate) fn pluralize(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
@@ -350,14 +354,14 @@ mod tests {
     fn counts_can_be_kept_back() {
         let mut told = serde_json::json!({"documents": 3, "ready": true,
             "vectors": {"state": "building", "documents": 1, "of": 3}});
-        without_counts(&mut told);
+        remove_counts(&mut told);
         let expected = serde_json::json!({"ready": true, "vectors": {"state": "building"}});
         assert_eq!(told, expected);
     }
 
     #[test]
     fn one_is_not_many() {
-        assert_eq!(counted(1, "document"), "1 document");
-        assert_eq!(counted(0, "document"), "0 documents");
+        assert_eq!(pluralize(1, "document"), "1 document");
+        assert_eq!(pluralize(0, "document"), "0 documents");
     }
 }

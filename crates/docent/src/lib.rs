@@ -47,7 +47,7 @@ pub fn main() -> ExitCode {
     match commands::run(args) {
         Ok(code) => code,
         Err(problem) => {
-            output::problem(&problem);
+            output::error(&problem);
             ExitCode::from(problem.exit)
         }
     }

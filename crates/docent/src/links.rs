@@ -47,7 +47,7 @@ impl Template {
         // Were the place part of the host, two ids would give two hosts.
         let host = |id: &str| Some(Url::parse(&template.fill(id)?).ok()?.origin());
         let (one, two) = (host("a")?, host("b")?);
-        (one == two && is_web(&template.fill("a")?)).then_some(template)
+        (one == two && is_web_url(&template.fill("a")?)).then_some(template)
     }
 
     /// The scheme, host and port of its addresses.
@@ -98,7 +98,7 @@ fn is_plain(id: &str, slashes: bool) -> bool {
 pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> String {
     let own = own
         .map(str::trim)
-        .filter(|url| is_web(url))
+        .filter(|url| is_web_url(url))
         .map(str::to_owned);
     // A template was found good when it was read, and an encoded id cannot spoil it.
     let made = || template.and_then(|template| template.fill(id));
@@ -106,7 +106,7 @@ pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> Stri
 }
 
 /// True for an absolute http or https address that every program reads alike.
-pub(crate) fn is_web(text: &str) -> bool {
+pub(crate) fn is_web_url(text: &str) -> bool {
     let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
     let schemed = ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len())

@@ -25,7 +25,7 @@ pub(crate) fn start(filter: &str, spans: Option<Spans>) {
     let lines = tracing_subscriber::registry().with(lines.with_filter(filter));
     let started = match spans {
         Some(spans) => lines
-            .with(spans.with_filter(filter_fn(Spans::wants)))
+            .with(spans.with_filter(filter_fn(Spans::is_request_span)))
             .try_init(),
         None => lines.try_init(),
     };

@@ -54,8 +54,8 @@ impl Losses {
     }
 
     /// Keeps them beside the index. Where nothing was lost, no file says so.
-    pub(crate) fn keep(&self, index: &Path) -> std::io::Result<()> {
-        let path = place(index);
+    pub(crate) fn save(&self, index: &Path) -> std::io::Result<()> {
+        let path = loss_file(index);
         if self.lost == 0 {
             return match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -77,8 +77,8 @@ impl Losses {
     ///
     /// # Errors
     /// When there is a file and it cannot be understood.
-    pub(crate) fn kept(index: &Path) -> std::io::Result<Option<Self>> {
-        let file = match File::open(place(index)) {
+    pub(crate) fn load(index: &Path) -> std::io::Result<Option<Self>> {
+        let file = match File::open(loss_file(index)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
             file => file?,
@@ -92,7 +92,7 @@ impl Losses {
     }
 }
 
-fn place(index: &Path) -> PathBuf {
+fn loss_file(index: &Path) -> PathBuf {
     index.join("losses.json")
 }
 
@@ -125,15 +125,15 @@ mod tests {
     fn losses_are_kept_until_there_are_none() {
         let dir = tempfile::tempdir().unwrap();
         let index = dir.path().join("index");
-        assert_eq!(Losses::kept(&index).unwrap(), None);
-        Losses::of(&report(0)).keep(&index).unwrap();
+        assert_eq!(Losses::load(&index).unwrap(), None);
+        Losses::of(&report(0)).save(&index).unwrap();
         assert!(!index.exists(), "nothing was lost, so nothing is written");
-        Losses::of(&report(2)).keep(&index).unwrap();
-        let kept = Losses::kept(&index).unwrap().unwrap();
+        Losses::of(&report(2)).save(&index).unwrap();
+        let kept = Losses::load(&index).unwrap().unwrap();
         assert_eq!((kept.lost, kept.listed.len()), (2, 2));
         assert_eq!(kept.listed[1].path, "1.csv");
-        Losses::of(&report(0)).keep(&index).unwrap();
-        assert_eq!(Losses::kept(&index).unwrap(), None);
+        Losses::of(&report(0)).save(&index).unwrap();
+        assert_eq!(Losses::load(&index).unwrap(), None);
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
         );
         let dir = tempfile::tempdir().unwrap();
         for bad in ["", "{", &" ".repeat(MAX_BYTES as usize + 1)] {
-            fs::write(place(dir.path()), bad).unwrap();
-            assert!(Losses::kept(dir.path()).is_err());
+            fs::write(loss_file(dir.path()), bad).unwrap();
+            assert!(Losses::load(dir.path()).is_err());
         }
     }
 }

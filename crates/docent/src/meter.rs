@@ -44,7 +44,7 @@ const OUTCOMES: [(CallStatus, &str); 6] = [
 pub(crate) struct Meter {
     title: String,
     started: Instant,
-    standing: Arc<Standing>,
+    readiness: Arc<Standing>,
     engine: Arc<dyn Engine>,
     /// The tools, and last what is none.
     tools: Vec<ToolMeter>,
@@ -88,16 +88,17 @@ impl ToolMeter {
     }
 
     fn calls(&self) -> u64 {
-        self.took.iter().map(of).sum()
+        self.took.iter().map(load_counter).sum()
     }
 
     fn ended(&self, outcome: CallStatus) -> u64 {
         let at = OUTCOMES.iter().position(|(known, _)| *known == outcome);
-        at.and_then(|at| self.outcomes.get(at)).map_or(0, of)
+        at.and_then(|at| self.outcomes.get(at))
+            .map_or(0, load_counter)
     }
 }
 
-fn of(counter: &AtomicU64) -> u64 {
+fn load_counter(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
@@ -113,7 +114,7 @@ impl Meter {
         Self {
             title: title.to_owned(),
             started: Instant::now(),
-            standing,
+            readiness: standing,
             engine,
             tools: names.chain([OTHER]).map(ToolMeter::new).collect(),
             spans: None,

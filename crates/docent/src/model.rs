@@ -78,8 +78,8 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
         let endpoint = EndpointEmbedder::connect(&EndpointSettings {
             key: model.key.clone(),
             dimensions: model.dimensions,
-            query_prefix: before(&model.query_prefix),
-            passage_prefix: before(&model.passage_prefix),
+            query_prefix: with_separator(&model.query_prefix),
+            passage_prefix: with_separator(&model.passage_prefix),
             ..EndpointSettings::new(url.as_str(), model.name.as_str())
         });
         return Ok(Some(Arc::new(endpoint?)));
@@ -106,7 +106,7 @@ pub fn built_in() -> Vec<Arc<dyn Embedder>> {
 }
 
 /// A prefix, parted from what follows: settings lose the blank at their end.
-fn before(prefix: &str) -> String {
+fn with_separator(prefix: &str) -> String {
     if prefix.is_empty() {
         String::new()
     } else {

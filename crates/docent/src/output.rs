@@ -14,22 +14,22 @@ const LONG: usize = 500;
 
 /// Prints data for people.
 pub fn data(text: &str) -> Result<(), Problem> {
-    print(&harmless(text))
+    print(&sanitize(text))
 }
 
 /// Prints data for people in which words stand out. Every part of it went through [`Paint`].
-pub fn painted(text: &str) -> Result<(), Problem> {
+pub fn styled(text: &str) -> Result<(), Problem> {
     print(text)
 }
 
 /// Prints data for programs.
 pub fn json(value: &serde_json::Value) -> Result<(), Problem> {
-    print(&escaped(&format!("{value:#}")))
+    print(&escape_hidden(&format!("{value:#}")))
 }
 
 /// A value on one line, in which nothing hides, for a file of JSON lines.
 pub fn json_line(value: &serde_json::Value) -> String {
-    escaped(&value.to_string())
+    escape_hidden(&value.to_string())
 }
 
 /// Prints lines of JSON for programs.
@@ -51,7 +51,7 @@ fn print(text: &str) -> Result<(), Problem> {
 /// Says something.
 pub fn say(text: &str) {
     // Nobody is left to tell when stderr is gone.
-    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+    let _ = writeln!(io::stderr().lock(), "{}", sanitize(text));
 }
 
 /// Says that something is not as it should be, though the work goes on.
@@ -63,19 +63,19 @@ pub fn warn(text: &str, hint: Option<&str>) {
 }
 
 /// Says why a command ended.
-pub fn problem(problem: &Problem) {
+pub fn error(problem: &Problem) {
     say(&format!("error: {}", problem.chain()));
-    if let Some(origin) = &problem.origin {
+    if let Some(origin) = &error.origin {
         say(&format!("from: {origin}"));
     }
-    if let Some(hint) = &problem.hint {
+    if let Some(hint) = &error.hint {
         say(&format!("hint: {hint}"));
     }
 }
 
 /// A text in which nothing hides: control characters other than line ends, and the marks that
 /// turn the direction of writing, become visible.
-fn harmless(text: &str) -> String {
+fn sanitize(text: &str) -> String {
     text.chars()
         .map(|c| if is_hidden(c) { '\u{FFFD}' } else { c })
         .collect()
@@ -83,7 +83,7 @@ fn harmless(text: &str) -> String {
 
 /// The same for JSON, without changing what it says: such characters stand only inside its texts,
 /// where each can be written as an escape.
-fn escaped(json: &str) -> String {
+fn escape_hidden(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if is_hidden(c) {
@@ -120,19 +120,19 @@ impl Paint {
     /// A text as it is.
     #[must_use]
     pub fn plain(self, text: &str) -> String {
-        harmless(text)
+        sanitize(text)
     }
 
     /// A text in bold.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
-        self.with("1", &harmless(text))
+        self.with("1", &sanitize(text))
     }
 
     /// A text in which the words of a question stand out.
     #[must_use]
     pub fn words(self, text: &str, question: &str) -> String {
-        let text = harmless(text);
+        let text = sanitize(text);
         if !self.0 {
             return text;
         }
@@ -243,7 +243,7 @@ impl Steps {
 
     /// Says what is done now.
     pub fn at(&self, step: &str) {
-        let text = format!("{}: {}", self.what, harmless(step));
+        let text = format!("{}: {}", self.what, sanitize(step));
         match &self.spinner {
             Some(spinner) => spinner.set_message(text),
             None => say(&text),
@@ -284,16 +284,16 @@ mod tests {
     #[test]
     fn nothing_printed_can_hide_or_move_anything() {
         assert_eq!(
-            harmless("a\u{1b}[2Jb\n\u{202E}c\u{9b}"),
+            sanitize("a\u{1b}[2Jb\n\u{202E}c\u{9b}"),
             "a\u{FFFD}[2Jb\n\u{FFFD}c\u{FFFD}"
         );
         let json = serde_json::json!({"a": "\u{1b}\u{9b}\u{202E}\n"});
-        let text = escaped(&format!("{json:#}"));
+        let text = escape_hidden(&format!("{json:#}"));
         assert_eq!(text, "{\n  \"a\": \"\\u001b\\u009b\\u202e\\n\"\n}");
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&text).unwrap(),
             json
         );
-        assert_eq!(harmless("Tarn Örr\u{301}"), "Tarn Örr\u{301}");
+        assert_eq!(sanitize("Tarn Örr\u{301}"), "Tarn Örr\u{301}");
     }
 }

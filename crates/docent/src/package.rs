@@ -24,7 +24,7 @@ pub(crate) struct Work {
 }
 
 /// The beginning of a text, cut between words, without an ellipsis since every character counts.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn truncate_at_word(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -40,11 +40,14 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_words() {
-        assert_eq!(cut("Parliament of Corrowin", 30), "Parliament of Corrowin");
         assert_eq!(
-            cut("Speeches, questions and answers of the house", 30),
+            truncate_at_word("Parliament of Corrowin", 30),
+            "Parliament of Corrowin"
+        );
+        assert_eq!(
+            truncate_at_word("Speeches, questions and answers of the house", 30),
             "Speeches, questions and"
         );
-        assert_eq!(cut(&"ü".repeat(31), 30).chars().count(), 30);
+        assert_eq!(truncate_at_word(&"ü".repeat(31), 30).chars().count(), 30);
     }
 }

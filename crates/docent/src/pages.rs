@@ -32,12 +32,12 @@ pub(crate) const PASSAGES: usize = 200;
 const MAX_WORDS_CHARS: usize = 200;
 
 /// Pages may be kept for a minute and are then asked for again, which costs nothing when nothing changed.
-const KEEP: &str = "public, max-age=60";
+const CACHE_PUBLIC: &str = "public, max-age=60";
 
 /// What not everyone may read is kept by nobody in between, and asked for again each time.
-const KEEP_TO_ONESELF: &str = "private, no-cache";
+const CACHE_PRIVATE: &str = "private, no-cache";
 /// A page that opens to a link alone is kept by whoever has the link, and by nobody in between.
-const KEEP_SEALED: &str = "private, max-age=60";
+const CACHE_SIGNED: &str = "private, max-age=60";
 
 /// The address of the page of each document, where others can reach this server.
 #[must_use]
@@ -51,7 +51,7 @@ pub fn template(server: &Server) -> Option<Template> {
 
 /// An address of a page, with what opens it, that leads to a passage.
 #[must_use]
-pub fn at(address: &str, passage: usize, seal: Option<String>) -> String {
+pub fn page_url(address: &str, passage: usize, seal: Option<String>) -> String {
     let leads = (passage > 0).then(|| format!("p={passage}"));
     let query: Vec<String> = seal.into_iter().chain(leads).collect();
     let mark = if query.is_empty() { "" } else { "?" };
@@ -72,7 +72,7 @@ pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn CallObserver>>)
             let start = Instant::now();
             let answered = answer(&knowledge, &visit).await;
             if let Some(observer) = observer {
-                tell(observer.as_ref(), &visit, &answered, start);
+                notify_observer(observer.as_ref(), &visit, &answered, start);
             }
             let id = visit.var("id").unwrap_or_default();
             answered?.ok_or_else(|| Failure::not_found(id))
@@ -82,7 +82,7 @@ pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn CallObserver>>)
 }
 
 /// Tells of a visit, as of a call.
-fn tell(
+fn notify_observer(
     observer: &dyn CallObserver,
     visit: &RouteRequest,
     answered: &Result<Option<RouteResponse>, Failure>,
@@ -116,7 +116,7 @@ pub(crate) struct Wish {
     /// The words to mark.
     words: String,
     /// What opened the page, to be kept in its own links.
-    seal: String,
+    signature: String,
 }
 
 impl Wish {
@@ -144,7 +144,7 @@ pub(crate) struct Sheet<'a> {
     passages: &'a [Passage],
     /// How many there are in all.
     total: usize,
-    wish: &'a Wish,
+    request: &'a Wish,
     marker: &'a MatchHighlighter,
 }
 
@@ -161,26 +161,26 @@ async fn answer(
     // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
     // it is there if they may read it, and only where pages open without a link at all.
     let document = knowledge.engine.fetch(id, ReaderIdentity::owner()).await?;
-    let document = document.filter(|document| match knowledge.sealed() {
-        Some(seal) => match seal.opens(document, visit.query()) {
+    let document = document.filter(|document| match knowledge.link_signer() {
+        Some(seal) => match seal.verify(document, visit.query()) {
             Some(kept) => {
-                wish.seal = kept;
+                wish.signature = kept;
                 true
             }
-            None => !seal.is_needed() && reader.can_see(document),
+            None => !seal.is_required() && reader.can_see(document),
         },
         None => reader.can_see(document),
     });
     let Some(document) = document else {
         return Ok(None);
     };
-    let keep = match knowledge.sealed() {
-        _ if document.readers != AllowedReaders::Everyone => KEEP_TO_ONESELF,
-        Some(_) => KEEP_SEALED,
-        None => KEEP,
+    let keep = match knowledge.link_signer() {
+        _ if document.readers != AllowedReaders::Everyone => CACHE_PRIVATE,
+        Some(_) => CACHE_SIGNED,
+        None => CACHE_PUBLIC,
     };
-    let tag = tag(knowledge, &document, visit.query());
-    if is_known(visit.header("if-none-match"), &tag) {
+    let tag = etag(knowledge, &document, visit.query());
+    if matches_etag(visit.header("if-none-match"), &tag) {
         let page = RouteResponse::new(304, "text/html; charset=utf-8", Vec::new())
             .header("etag", tag)
             .header("cache-control", keep)
@@ -200,10 +200,10 @@ async fn answer(
         original: document
             .url
             .as_deref()
-            .filter(|url| crate::links::is_web(url)),
+            .filter(|url| crate::links::is_web_url(url)),
         passages: shown,
         total: all.len(),
-        wish: &wish,
+        request: &wish,
         marker: &marker,
     };
     let page = RouteResponse::html(html::page(&sheet))
@@ -217,7 +217,7 @@ async fn answer(
 }
 
 /// What changes whenever the page does.
-fn tag(knowledge: &Knowledge, document: &Document, query: &str) -> String {
+fn etag(knowledge: &Knowledge, document: &Document, query: &str) -> String {
     let mut digest = Sha256::new();
     let version = env!("CARGO_PKG_VERSION");
     let parts = [
@@ -249,7 +249,7 @@ fn tag(knowledge: &Knowledge, document: &Document, query: &str) -> String {
 }
 
 /// Whether a browser has the page already.
-fn is_known(header: Option<&str>, tag: &str) -> bool {
+fn matches_etag(header: Option<&str>, tag: &str) -> bool {
     let mut tags = header.unwrap_or_default().split(',').map(str::trim);
     tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
@@ -286,14 +286,14 @@ mod tests {
         server.pages = false;
         assert_eq!(template(&server), None);
         assert_eq!(
-            at("https://a.example/d/x", 7, None),
+            page_url("https://a.example/d/x", 7, None),
             "https://a.example/d/x?p=7#p7"
         );
         assert_eq!(
-            at("https://a.example/d/x", 0, None),
+            page_url("https://a.example/d/x", 0, None),
             "https://a.example/d/x"
         );
-        let sealed = |passage| at("https://a.example/d/x", passage, Some("e=1".to_owned()));
+        let sealed = |passage| page_url("https://a.example/d/x", passage, Some("e=1".to_owned()));
         assert_eq!(sealed(7), "https://a.example/d/x?e=1&p=7#p7");
         assert_eq!(sealed(0), "https://a.example/d/x?e=1");
     }
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn a_browser_that_has_the_page_need_not_get_it() {
-        assert!(is_known(Some("\"a\", W/\"b\""), "\"b\""));
-        assert!(is_known(Some("*"), "\"b\""));
-        assert!(!is_known(Some("\"a\""), "\"b\"") && !is_known(None, "\"b\""));
+        assert!(matches_etag(Some("\"a\", W/\"b\""), "\"b\""));
+        assert!(matches_etag(Some("*"), "\"b\""));
+        assert!(!matches_etag(Some("\"a\""), "\"b\"") && !matches_etag(None, "\"b\""));
     }
 }

@@ -114,7 +114,7 @@ impl Permissions {
     }
 
     /// What is wanted of the documents of a file, as it goes into their hashes; nothing where nothing is.
-    pub(crate) fn told(&self, source: &str) -> Option<String> {
+    pub(crate) fn hash_input(&self, source: &str) -> Option<String> {
         let folder = self.folder(source).map(|folder| &folder.readers);
         let is_default = folder.is_none() && self.default == Audience::Everyone;
         (self.field.is_some() || !is_default).then(|| {
@@ -139,7 +139,7 @@ impl Permissions {
     }
 
     /// Who may read what of a file, where no field says otherwise.
-    pub(crate) fn of_file(&self, source: &str) -> AllowedReaders {
+    pub(crate) fn readers_of_file(&self, source: &str) -> AllowedReaders {
         let folder = self.folder(source);
         folder.map_or_else(|| self.default.readers(), |folder| folder.readers.clone())
     }
@@ -149,7 +149,7 @@ impl Permissions {
     /// # Errors
     /// Why the value names nobody. A part of it that cannot be understood spoils all of it: whom the author
     /// meant to let in is then not known.
-    pub(crate) fn of_value(
+    pub(crate) fn readers_of_value(
         &self,
         value: &DocumentValue,
     ) -> Result<(AllowedReaders, Vec<IngestError>), ReaderFault> {
@@ -173,9 +173,9 @@ impl Permissions {
                 "nobody" => {}
                 "everyone" => is_open = true,
                 text => {
-                    let one = named_by(text).ok_or(ReaderFault::NoName)?;
+                    let one = parse_principal(text).ok_or(ReaderFault::NoName)?;
                     // Nobody holds it: it may be the name of one at each issuer.
-                    if self.issuers == Issuers::Several && is_bare(&one) {
+                    if self.issuers == Issuers::Several && lacks_issuer(&one) {
                         warnings.push(IngestError::WrongType {
                             name: self.field.clone().unwrap_or_default(),
                             kind: "subject with the address of its issuer before it".to_owned(),
@@ -197,7 +197,7 @@ impl Permissions {
 }
 
 /// Who is named by a text in a field: a principal with its kind, an address of mail, or else a group.
-pub(crate) fn named_by(text: &str) -> Option<Principal> {
+pub(crate) fn parse_principal(text: &str) -> Option<Principal> {
     match text.split_once(':') {
         Some(("group", name)) => group(name),
         Some(("email", name)) => email(name),
@@ -214,55 +214,55 @@ fn principal(text: &str) -> Option<Principal> {
 }
 
 /// Somebody as a caller presents them: to the letter.
-fn held(kind: &str, name: &str) -> Option<Principal> {
+fn exact_principal(kind: &str, name: &str) -> Option<Principal> {
     (!name.is_empty()).then(|| principal(&format!("{kind}:{name}")))?
 }
 
 /// Somebody as a person writes them down, who may leave spaces around.
-fn named(kind: &str, name: &str) -> Option<Principal> {
-    held(kind, name.trim())
+fn trimmed_principal(kind: &str, name: &str) -> Option<Principal> {
+    exact_principal(kind, name.trim())
 }
 
 /// The group of this name, to the letter.
 pub(crate) fn group(name: &str) -> Option<Principal> {
-    named("group", name)
+    trimmed_principal("group", name)
 }
 
 /// The address of mail; the case of its letters does not tell two of them apart. Only plain letters have one
 /// here: some others become plain ones in lower case, and another's address with them.
 pub(crate) fn email(name: &str) -> Option<Principal> {
-    named("email", &name.to_ascii_lowercase())
+    trimmed_principal("email", &name.to_ascii_lowercase())
 }
 
 /// The API key of this name.
 pub(crate) fn key(name: &str) -> Option<Principal> {
-    named("key", name)
+    trimmed_principal("key", name)
 }
 
 /// Somebody by their name at their issuer, to the letter. Where several issuers vouch for callers, the issuer
 /// stands before it: `https://login.example.org 7a1c`.
 pub(crate) fn subject(text: &str) -> Option<Principal> {
-    match issued(text.trim()) {
+    match split_issuer(text.trim()) {
         Some((issuer, name)) => subject_of(issuer, name.trim()),
-        None => named("sub", text),
+        None => trimmed_principal("sub", text),
     }
 }
 
 fn subject_of(issuer: &str, name: &str) -> Option<Principal> {
-    (!name.is_empty()).then(|| held("sub", &format!("{issuer} {name}")))?
+    (!name.is_empty()).then(|| exact_principal("sub", &format!("{issuer} {name}")))?
 }
 
 /// The issuer and the name, where a text has both. The address of an issuer holds no space.
-pub(crate) fn issued(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_issuer(text: &str) -> Option<(&str, &str)> {
     let (issuer, name) = text.split_once(' ')?;
     let is_address = issuer.starts_with("https://") || issuer.starts_with("http://");
     is_address.then_some((issuer, name))
 }
 
 /// Whether it is a subject of which nothing says at which issuer.
-fn is_bare(one: &Principal) -> bool {
+fn lacks_issuer(one: &Principal) -> bool {
     let subject = one.as_str().strip_prefix("sub:");
-    subject.is_some_and(|subject| issued(subject).is_none())
+    subject.is_some_and(|subject| split_issuer(subject).is_none())
 }
 
 /// The subjects that rules name, each as it was written.
@@ -294,14 +294,18 @@ impl Claims {
         }
         let claim = |name: &str| caller.claim(name);
         match (caller.issuer(), caller.subject()) {
-            (Some(_), Some(name)) if caller.is_api_key() => self.holder(None, name, claim),
-            (Some(issuer), Some(name)) => self.holder(Some((issuer, issuers)), name, claim),
+            (Some(_), Some(name)) if caller.is_api_key() => {
+                self.signed_in_reader(None, name, claim)
+            }
+            (Some(issuer), Some(name)) => {
+                self.signed_in_reader(Some((issuer, issuers)), name, claim)
+            }
             _ => ReaderIdentity::everyone(),
         }
     }
 
     /// Somebody who signed in, by their name at an issuer or that of their API key, with these claims.
-    fn holder(
+    fn signed_in_reader(
         &self,
         issuer: Option<(&str, Issuers)>,
         name: &str,
@@ -309,12 +313,12 @@ impl Claims {
     ) -> ReaderIdentity {
         let mut all = vec![principal(SIGNED_IN)];
         match issuer {
-            None => all.push(held("key", name)),
+            None => all.push(exact_principal("key", name)),
             Some((issuer, issuers)) => {
                 all.push(subject_of(issuer, name));
                 // Nobody gets another issuer's name by being called like it.
-                if issuers == Issuers::One && issued(name).is_none() {
-                    all.push(held("sub", name));
+                if issuers == Issuers::One && split_issuer(name).is_none() {
+                    all.push(exact_principal("sub", name));
                 }
             }
         }
@@ -325,7 +329,7 @@ impl Claims {
         };
         if issuer.is_none_or(|(issuer, _)| is_believed(issuer)) {
             let groups = claim(&self.groups);
-            all.extend(groups.iter().map(|name| held("group", name)));
+            all.extend(groups.iter().map(|name| exact_principal("group", name)));
             let verified = claim("email_verified");
             let says = |word: &str| verified.iter().any(|one| one == word);
             // An issuer that says so of an address has not seen that it is theirs; one among several has to
@@ -336,7 +340,7 @@ impl Claims {
             };
             let emails = claim(&self.email);
             let emails = emails.iter().filter(|_| counts);
-            all.extend(emails.map(|name| held("email", &name.to_ascii_lowercase())));
+            all.extend(emails.map(|name| exact_principal("email", &name.to_ascii_lowercase())));
         }
         ReaderIdentity::holder(all.into_iter().flatten())
     }
@@ -378,13 +382,13 @@ mod tests {
             ("hrx/a.md", only(&["signed-in"])),
             ("a.md", only(&["signed-in"])),
         ] {
-            assert_eq!(rules().of_file(source), expected, "{source}");
+            assert_eq!(rules().readers_of_file(source), expected, "{source}");
         }
         let nobody = Permissions {
             default: Audience::Nobody,
             ..Permissions::default()
         };
-        assert_eq!(nobody.of_file("a.md"), only(&[]));
+        assert_eq!(nobody.readers_of_file("a.md"), only(&[]));
     }
 
     #[test]
@@ -415,7 +419,7 @@ mod tests {
                 only(&["group:a", "group:b", "group:c"]),
             ),
         ] {
-            let found = rules().of_value(&value);
+            let found = rules().readers_of_value(&value);
             assert_eq!(found, Ok((expected, Vec::new())), "{value:?}");
         }
     }
@@ -437,11 +441,11 @@ mod tests {
             (list(&["everyone", "key:"]), ReaderFault::NoName),
             (list(&["hr", &long]), ReaderFault::NoName),
         ] {
-            assert_eq!(rules().of_value(&value), Err(fault), "{value:?}");
+            assert_eq!(rules().readers_of_value(&value), Err(fault), "{value:?}");
         }
         let many = |count: usize| {
             let items = (0..count).map(|n| format!("g{n}"));
-            let found = rules().of_value(&DocumentValue::List(items.collect()));
+            let found = rules().readers_of_value(&DocumentValue::List(items.collect()));
             found.map(|(readers, _)| match readers {
                 AllowedReaders::Everyone => 0,
                 AllowedReaders::Only(named) => named.len(),
@@ -458,9 +462,9 @@ mod tests {
             ..rules()
         };
         let value = DocumentValue::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
-        let (expected, told) = rules().of_value(&value).unwrap();
+        let (expected, told) = rules().readers_of_value(&value).unwrap();
         assert_eq!(told, []);
-        let (readers, told) = several.of_value(&value).unwrap();
+        let (readers, told) = several.readers_of_value(&value).unwrap();
         assert_eq!(readers, expected);
         let [IngestError::WrongType { value, .. }] = told.as_slice() else {
             panic!("{told:?}")
@@ -470,14 +474,14 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_told_only_of_files_that_it_is_wanted_of() {
-        assert_eq!(Permissions::default().told("a.md"), None);
+        assert_eq!(Permissions::default().hash_input("a.md"), None);
         let folders = Permissions {
             field: None,
             default: Audience::Everyone,
             ..rules()
         };
-        assert_eq!(folders.told("a.md"), None);
-        let told = folders.told("hr/a.md").unwrap();
+        assert_eq!(folders.hash_input("a.md"), None);
+        let told = folders.hash_input("hr/a.md").unwrap();
         let other = Permissions {
             folders: vec![Folder {
                 path: Glob::parse("hr").unwrap(),
@@ -485,7 +489,7 @@ mod tests {
             }],
             ..folders.clone()
         };
-        assert_ne!(other.told("hr/a.md").unwrap(), told);
+        assert_ne!(other.hash_input("hr/a.md").unwrap(), told);
         assert!(!folders.are_open() && Permissions::default().are_open());
     }
 
@@ -502,7 +506,7 @@ mod tests {
             ..Claims::default()
         };
         let holder = |verified: &str| {
-            claims.holder(Some((ISSUER, Issuers::One)), "u1", |name| match name {
+            claims.signed_in_reader(Some((ISSUER, Issuers::One)), "u1", |name| match name {
                 "roles" => vec!["hr".to_owned(), String::new(), "a b".to_owned()],
                 "email" => vec!["Ada@Isle.example".to_owned()],
                 "email_verified" => vec![verified.to_owned()],
@@ -528,7 +532,7 @@ mod tests {
     #[test]
     fn a_bare_name_counts_where_one_issuer_has_names() {
         let held = |issuers, name: &str| {
-            Claims::default().holder(Some((ISSUER, issuers)), name, |_| Vec::new())
+            Claims::default().signed_in_reader(Some((ISSUER, issuers)), name, |_| Vec::new())
         };
         let whole = "sub:https://login.example.org u1";
         assert_eq!(
@@ -552,7 +556,7 @@ mod tests {
 
     #[test]
     fn an_api_key_is_nobodys_subject() {
-        let held = Claims::default().holder(None, "u1", |_| Vec::new());
+        let held = Claims::default().signed_in_reader(None, "u1", |_| Vec::new());
         assert_eq!(held, of(&["signed-in", "key:u1"]));
     }
 
@@ -563,7 +567,7 @@ mod tests {
             ..Claims::default()
         };
         let held = |issuer| {
-            claims.holder(issuer, "u1", |name| match name {
+            claims.signed_in_reader(issuer, "u1", |name| match name {
                 "groups" => vec!["hr".to_owned()],
                 "email" => vec!["ada@isle.example".to_owned()],
                 "email_verified" => vec!["true".to_owned()],
@@ -590,7 +594,7 @@ mod tests {
     #[test]
     fn an_address_counts_as_its_issuer_looked_at_it() {
         let counts = |issuer, verified: &[&str]| {
-            let held = Claims::default().holder(issuer, "u1", |name| match name {
+            let held = Claims::default().signed_in_reader(issuer, "u1", |name| match name {
                 "email" => vec!["ada@isle.example".to_owned()],
                 "email_verified" => verified.iter().map(|one| (*one).to_owned()).collect(),
                 _ => Vec::new(),

@@ -46,18 +46,18 @@ impl Place {
     }
 
     /// The place of the index, made if necessary.
-    pub(crate) fn made(&self) -> Result<&Path, Problem> {
+    pub(crate) fn create(&self) -> Result<&Path, Problem> {
         let existing = self.existing();
         if existing.is_dir() {
             return Ok(existing);
         }
-        match (make(&self.first), &self.second) {
+        match (create_dir(&self.first), &self.second) {
             (Ok(()), _) => Ok(&self.first),
             (Err(error), Some(second)) if is_refusal(error.kind()) => {
-                make(second).map_err(|error| unmade(second, error))?;
+                create_dir(second).map_err(|error| create_error(second, error))?;
                 Ok(second)
             }
-            (Err(error), _) => Err(unmade(&self.first, error)),
+            (Err(error), _) => Err(create_error(&self.first, error)),
         }
     }
 }
@@ -69,11 +69,11 @@ pub(crate) fn sign_in(folder: &Path) -> PathBuf {
 
 /// Makes what is around the state of the sign-in; the folder itself is made by whoever writes to it, for its
 /// owner alone.
-pub(crate) fn make_around(dir: &Path) -> Result<(), Problem> {
+pub(crate) fn create_parent(dir: &Path) -> Result<(), Problem> {
     let Some(parent) = dir.parent() else {
         return Ok(());
     };
-    let made = std::fs::create_dir_all(parent).and_then(|()| unversioned(dir));
+    let made = std::fs::create_dir_all(parent).and_then(|()| write_gitignore(dir));
     made.map_err(|error| {
         Problem::io("make the folder of the sign-in", dir, error)
             .hint("choose another one with `auth.dir` in docent.toml")
@@ -87,12 +87,12 @@ pub(crate) fn cache() -> Option<PathBuf> {
         .map(|base| base.cache_dir())
 }
 
-fn make(dir: &Path) -> std::io::Result<()> {
+fn create_dir(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    unversioned(dir)
+    write_gitignore(dir)
 }
 
-fn unversioned(dir: &Path) -> std::io::Result<()> {
+fn write_gitignore(dir: &Path) -> std::io::Result<()> {
     let ours = dir
         .parent()
         .filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
@@ -110,7 +110,7 @@ fn is_refusal(kind: ErrorKind) -> bool {
     )
 }
 
-fn unmade(dir: &Path, error: std::io::Error) -> Problem {
+fn create_error(dir: &Path, error: std::io::Error) -> Problem {
     Problem::io("make the index folder", dir, error).hint("choose another one with `--index`")
 }
 
@@ -132,7 +132,7 @@ mod tests {
     fn the_index_lies_beside_the_documents_and_out_of_version_control() {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::new(dir.path(), None, None);
-        assert_eq!(place.made().unwrap(), dir.path().join(".docent/index"));
+        assert_eq!(place.create().unwrap(), dir.path().join(".docent/index"));
         assert_eq!(
             std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(),
             "*\n"
@@ -145,7 +145,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let chosen = dir.path().join("elsewhere");
         let place = Place::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
-        assert_eq!(place.made().unwrap(), chosen);
+        assert_eq!(place.create().unwrap(), chosen);
         assert!(!dir.path().join(".docent").exists());
     }
 
@@ -157,7 +157,7 @@ mod tests {
         std::fs::write(dir.path().join(OURS), "").unwrap();
         let cache = dir.path().join("cache");
         let problem = Place::new(dir.path(), None, Some(cache))
-            .made()
+            .create()
             .unwrap_err();
         assert!(
             problem.message.starts_with("cannot make the index folder"),
@@ -171,7 +171,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_to_has_its_index_in_the_cache() {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
-        let made = place.made().unwrap();
+        let made = place.create().unwrap();
         assert!(
             made.starts_with(dir.path().join("docent")),
             "{}",
@@ -179,7 +179,7 @@ mod tests {
         );
         assert!(made.is_dir());
         let nowhere = Place::new(Path::new("/sys/kernel"), None, None)
-            .made()
+            .create()
             .unwrap_err();
         assert_eq!(
             nowhere.hint.as_deref(),
@@ -197,7 +197,7 @@ mod tests {
         );
         let second = place.second.clone().unwrap();
         assert_ne!(place.existing(), second);
-        make(&second).unwrap();
+        create_dir(&second).unwrap();
         assert_eq!(place.existing(), second);
         assert!(!second.parent().unwrap().join(".gitignore").exists());
     }

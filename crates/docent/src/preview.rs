@@ -33,10 +33,10 @@ pub fn routes(target: &Target) -> Vec<Route> {
     let mut routes = vec![
         Route::get("/preview", move |visit: RouteRequest| {
             let page = page.clone();
-            async move { at_home(&visit, true).map(|()| page.answer()) }
+            async move { require_same_origin(&visit, true).map(|()| page.answer()) }
         }),
-        frame::keep(frames.clone(), token.clone()),
-        frame::show(frames),
+        frame::store_route(frames.clone(), token.clone()),
+        frame::frame_route(frames),
     ];
     if let Target::Any(only) = target {
         routes.push(proxy::route(token, only.clone()));
@@ -49,7 +49,7 @@ pub fn routes(target: &Target) -> Vec<Route> {
 
 /// Refuses what another site's page asks for. Browsers say so in a header that no script can change; a
 /// person may still follow a link from anywhere to the page itself.
-fn at_home(visit: &RouteRequest, is_page: bool) -> Result<(), Failure> {
+fn require_same_origin(visit: &RouteRequest, is_page: bool) -> Result<(), Failure> {
     let from_here = matches!(
         visit.header("sec-fetch-site"),
         None | Some("same-origin" | "none")
@@ -64,8 +64,8 @@ fn at_home(visit: &RouteRequest, is_page: bool) -> Result<(), Failure> {
 }
 
 /// The same for what changes or fetches something, where the page also has to know its secret.
-fn trusted(visit: &RouteRequest, token: &str) -> Result<(), Failure> {
-    at_home(visit, false)?;
+fn require_token(visit: &RouteRequest, token: &str) -> Result<(), Failure> {
+    require_same_origin(visit, false)?;
     if visit.header("x-docent-token") == Some(token) {
         return Ok(());
     }

@@ -122,15 +122,15 @@ pub struct Settings {
 impl Settings {
     /// What decides how files become documents.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn document_transform(&self) -> Shape {
         let shape = Shape::new(&self.ingest, &self.formats, &self.fields);
-        shape.permitting(self.permissions.clone())
+        shape.with_permissions(self.permissions.clone())
     }
 
     /// How the folder is read.
-    pub(crate) fn way(&self) -> Way {
+    pub(crate) fn sync_options(&self) -> Way {
         Way {
-            shape: Arc::new(self.shape()),
+            shape: Arc::new(self.document_transform()),
             choice: self.files.choice(),
             budget: self.memory,
         }
@@ -252,7 +252,7 @@ pub struct Resolved {
     pub settings: Settings,
     /// Variables of the environment that start like ours and mean nothing. They do not end the
     /// run, because systems set such names too: Kubernetes does for a service called `docent`.
-    pub strangers: Vec<String>,
+    pub unknown_variables: Vec<String>,
 }
 
 /// Brings the four sources together.
@@ -272,10 +272,10 @@ fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Pr
     for (name, given) in sources.flags {
         set(&mut settings, name, &given, None)?;
     }
-    permissions::check(&mut settings).map_err(|(key, wrong)| refused(&key, wrong, None))?;
+    permissions::check(&mut settings).map_err(|(key, wrong)| setting_error(&key, wrong, None))?;
     Ok(Resolved {
         settings,
-        strangers,
+        unknown_variables: strangers,
     })
 }
 
@@ -290,12 +290,12 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), P
     let origin = path.display().to_string();
     // The names of fields are anybody's and may hold points, so they are no keys.
     if let Some(section) = table.remove(fields::SECTION) {
-        settings.fields =
-            fields::read(section).map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
+        settings.fields = fields::read(section)
+            .map_err(|(key, wrong)| setting_error(&key, wrong, Some(&origin)))?;
     }
     if let Some(section) = table.remove(permissions::SECTION) {
         settings.permissions = permissions::read(section)
-            .map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
+            .map_err(|(key, wrong)| setting_error(&key, wrong, Some(&origin)))?;
     }
     let mut given = Vec::new();
     flatten("", table, &mut given);
@@ -403,10 +403,10 @@ fn set(
     let Some(key) = KEYS.iter().find(|key| key.name == name) else {
         return Err(unknown(name, from));
     };
-    (key.set)(settings, given).map_err(|wrong| refused(key.name, wrong, from))
+    (key.set)(settings, given).map_err(|wrong| setting_error(key.name, wrong, from))
 }
 
-fn refused(key: &str, wrong: Wrong, from: Option<&str>) -> Problem {
+fn setting_error(key: &str, wrong: Wrong, from: Option<&str>) -> Problem {
     let message = format!("`{key}` {}: `{}`", wrong.what, wrong.shown);
     with_origin(Problem::usage(message), from).hint(wrong.hint)
 }
@@ -497,7 +497,7 @@ mod tests {
             ..Sources::default()
         })
         .unwrap();
-        assert_eq!(resolved.strangers, ["DOCENT_SERVICE_HOST"]);
+        assert_eq!(resolved.unknown_variables, ["DOCENT_SERVICE_HOST"]);
     }
 
     #[test]

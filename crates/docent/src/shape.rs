@@ -105,7 +105,7 @@ pub struct Shape {
     rules: Vec<Rule>,
     permissions: Permissions,
     /// Each rule as it goes into a hash.
-    told: Vec<String>,
+    rule_texts: Vec<String>,
     /// The bounds as they do, unless they are the usual ones.
     bounds: Option<String>,
 }
@@ -119,14 +119,14 @@ impl Shape {
             options: options.clone(),
             rules: rules.to_vec(),
             permissions: Permissions::default(),
-            told: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
-            bounds: told(limits),
+            rule_texts: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
+            bounds: limits_hash_input(limits),
         }
     }
 
     /// The same, with documents that not everyone may read.
     #[must_use]
-    pub fn permitting(mut self, permissions: Permissions) -> Self {
+    pub fn with_permissions(mut self, permissions: Permissions) -> Self {
         self.options.readers = reader_names(&permissions, &self.rules);
         self.permissions = permissions;
         self
@@ -134,11 +134,11 @@ impl Shape {
 
     /// The hash of a document whose content has this one.
     pub(crate) fn hash(&self, source: &str, content: &str) -> String {
-        let rules = self.rules.iter().zip(&self.told);
+        let rules = self.rules.iter().zip(&self.rule_texts);
         let told = rules
             .filter(|(rule, _)| rule.covers(source))
             .map(|(_, told)| told);
-        let readers = self.permissions.told(source);
+        let readers = self.permissions.hash_input(source);
         let told = told.chain(&self.bounds).chain(&readers);
         let mut wanted: String = told.map(String::as_str).collect();
         // Texts that were cleaned by other rules are other texts.
@@ -155,16 +155,16 @@ impl Shape {
             mut document,
             readers,
         } = parsed;
-        let warnings = self.give(&mut document, readers);
+        let warnings = self.transform(&mut document, readers);
         (document, warnings)
     }
 
-    fn give(&self, document: &mut Document, said: ReaderField) -> Vec<IngestError> {
+    fn transform(&self, document: &mut Document, said: ReaderField) -> Vec<IngestError> {
         let mut warnings = Vec::new();
         let covers = |rule: &&Rule| rule.covers(&document.source);
         let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
         document.hash = self.hash(&document.source, &document.hash);
-        document.readers = self.permissions.of_file(&document.source);
+        document.readers = self.permissions.readers_of_file(&document.source);
         let names_readers = self.permissions.field.as_deref();
         if rules.is_empty() && names_readers.is_none() {
             return warnings;
@@ -176,16 +176,16 @@ impl Shape {
         let made: Vec<Made> = rules
             .iter()
             .filter(|rule| !rule.hide)
-            .filter_map(|rule| make(rule, document, &mut warnings))
+            .filter_map(|rule| compute_field(rule, document, &mut warnings))
             .collect();
-        put(document, made, &rules, &mut warnings);
+        replace_fields(document, made, &rules, &mut warnings);
         if let Some(name) = names_readers {
             own = own.or_else(|| field(document, name));
             let said = match (said, own) {
                 (ReaderField::Absent, Some((_, value))) => ReaderField::Present(value),
                 (said, _) => said,
             };
-            warnings.extend(self.let_in(document, name, said, &rules));
+            warnings.extend(self.apply_readers(document, name, said, &rules));
         }
         if is_list {
             document.text = list_of_fields(document);
@@ -196,7 +196,7 @@ impl Shape {
 
 impl Shape {
     /// Decides who may read a document by what it says about its readers, and says what is wrong with that.
-    fn let_in(
+    fn apply_readers(
         &self,
         document: &mut Document,
         name: &str,
@@ -214,7 +214,7 @@ impl Shape {
                     Some(kind) => cast::cast(kind, &value).ok_or(ReaderFault::NotText),
                     None => Ok(value),
                 };
-                value.and_then(|value| Ok((self.permissions.of_value(&value)?, value)))
+                value.and_then(|value| Ok((self.permissions.readers_of_value(&value)?, value)))
             }
         };
         match named {
@@ -235,14 +235,14 @@ impl Shape {
     }
 
     /// Whether a document that is held was made by these rules, so far as its hash tells.
-    pub(crate) fn made(&self, source: &str, hash: &str) -> bool {
+    pub(crate) fn is_current(&self, source: &str, hash: &str) -> bool {
         let hash = hash.split_once(FAULT).map_or(hash, |(hash, _)| hash);
         let content = hash.split_once(MARK).map_or(hash, |(content, _)| content);
         self.hash(source, content) == hash
     }
 
     /// Whether some document is not for everyone.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub(crate) fn has_restrictions(&self) -> bool {
         !self.permissions.are_open()
     }
 }
@@ -270,7 +270,7 @@ fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderFieldNam
 }
 
 /// Why nobody may read the document with this hash, where its own field is the reason.
-pub(crate) fn fault_of(hash: &str) -> Option<ReaderFault> {
+pub(crate) fn reader_fault_of(hash: &str) -> Option<ReaderFault> {
     let (_, code) = hash.split_once(FAULT)?;
     ReaderFault::from_code(code)
 }
@@ -282,7 +282,7 @@ pub(crate) fn content_hash(document: &Document) -> &str {
 }
 
 /// The bounds that decide what a document holds. The others decide whether there is one.
-fn told(limits: &Limits) -> Option<String> {
+fn limits_hash_input(limits: &Limits) -> Option<String> {
     let usual = Limits::default();
     let own = Limits {
         max_files: usual.max_files,
@@ -308,7 +308,7 @@ struct Made<'r> {
     slot: Option<usize>,
 }
 
-fn make<'r>(
+fn compute_field<'r>(
     rule: &'r Rule,
     document: &Document,
     warnings: &mut Vec<IngestError>,
@@ -355,7 +355,7 @@ fn make<'r>(
 
 fn is_address(value: &DocumentValue) -> bool {
     let text = value.to_string();
-    text.len() <= MAX_URL_BYTES && links::is_web(&text)
+    text.len() <= MAX_URL_BYTES && links::is_web_url(&text)
 }
 
 /// The value of a field, or of a part of the document that has such a name, and which field it is.
@@ -379,7 +379,7 @@ fn field(document: &Document, name: &str) -> Option<(Option<usize>, DocumentValu
 }
 
 /// Puts what was made into the document, in the place of what it was made from.
-fn put(
+fn replace_fields(
     document: &mut Document,
     made: Vec<Made<'_>>,
     rules: &[&Rule],

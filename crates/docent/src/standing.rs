@@ -49,18 +49,18 @@ impl Standing {
         }))
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with_state<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes what the engine says about itself.
-    pub(crate) fn engine(&self, status: EngineStatus) {
-        self.with(|inner| inner.status = status);
+    pub(crate) fn set_status(&self, status: EngineStatus) {
+        self.with_state(|inner| inner.status = status);
     }
 
     /// Notes how far the folder is. A first look that failed leaves the server not ready.
-    pub(crate) fn sync(&self, sync: Sync) {
-        self.with(|inner| {
+    pub(crate) fn set_sync(&self, sync: Sync) {
+        self.with_state(|inner| {
             // What another process keeps in step is as good as what this one does.
             let is_kept = matches!(sync, Sync::Done | Sync::ReadOnly);
             inner.ready |= is_kept;
@@ -71,10 +71,10 @@ impl Standing {
 
     /// What an answer given now may lack; nothing when it lacks nothing.
     pub(crate) fn unready(&self) -> Option<Value> {
-        self.with(|inner| {
+        self.with_state(|inner| {
             let mut parts = serde_json::Map::new();
             if !inner.looked || inner.sync == Sync::Failed {
-                parts.insert("sync".to_owned(), inner.sync.wire());
+                parts.insert("sync".to_owned(), inner.sync.to_json());
             }
             if let PartState::Building(settled) = inner.status.vectors {
                 let (done, of) = (settled.done, settled.done + settled.left);
@@ -85,18 +85,18 @@ impl Standing {
     }
 
     /// Whether the folder is being read for the first time, so that what is there may not be found yet.
-    pub(crate) fn is_reading(&self) -> bool {
-        self.with(|inner| !inner.looked && matches!(inner.sync, Sync::Running { .. }))
+    pub(crate) fn is_first_sync(&self) -> bool {
+        self.with_state(|inner| !inner.looked && matches!(inner.sync, Sync::Running { .. }))
     }
 
     /// What is counted of the index.
     pub(crate) fn numbers(&self) -> Numbers {
-        self.with(|inner| inner.numbers())
+        self.with_state(|inner| inner.numbers())
     }
 
     /// The answer for `/readyz`.
-    pub(crate) fn ready(&self) -> ReadinessReport {
-        self.with(|inner| ReadinessReport {
+    pub(crate) fn response(&self) -> ReadinessReport {
+        self.with_state(|inner| ReadinessReport {
             ready: inner.is_ready(),
             parts: inner.parts(),
         })
@@ -144,7 +144,7 @@ impl Inner {
             "generation": generation.0,
             "lexical": {"state": self.part(*lexical), "documents": documents},
             "vectors": self.vectors(*vectors),
-            "sync": self.sync.wire(),
+            "sync": self.sync.to_json(),
         })
     }
 
@@ -170,7 +170,7 @@ impl Inner {
 }
 
 impl Sync {
-    fn wire(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self {
             Self::Running { done, total } => {
                 json!({"state": "running", "files": {"done": done, "total": total}})
@@ -201,14 +201,14 @@ mod tests {
     #[test]
     fn a_new_index_is_ready_after_its_first_sync() {
         let standing = Standing::new(status(0, 0), Sync::Running { done: 0, total: 0 });
-        let first = standing.ready();
+        let first = standing.response();
         assert!(!first.ready);
         assert_eq!(first.parts["lexical"]["state"], "building");
-        standing.sync(Sync::Failed);
-        assert!(!standing.ready().ready);
-        standing.engine(status(64, 1));
-        standing.sync(Sync::Done);
-        let last = standing.ready();
+        standing.set_sync(Sync::Failed);
+        assert!(!standing.response().ready);
+        standing.set_status(status(64, 1));
+        standing.set_sync(Sync::Done);
+        let last = standing.response();
         assert!(last.ready);
         assert_eq!(
             last.parts,
@@ -226,12 +226,12 @@ mod tests {
     fn an_answer_tells_what_it_lacks_until_it_lacks_nothing() {
         let standing = Standing::new(status(0, 0), Sync::Running { done: 3, total: 9 });
         let building = docent_search::EmbeddingProgress { done: 2, left: 62 };
-        standing.engine(EngineStatus {
+        standing.set_status(EngineStatus {
             vectors: PartState::Building(building),
             ..status(64, 1)
         });
         let files = json!({"done": 3, "total": 9});
-        assert!(standing.is_reading());
+        assert!(standing.is_first_sync());
         assert_eq!(
             standing.unready(),
             Some(json!({
@@ -239,14 +239,14 @@ mod tests {
                 "vectors": {"documents": 2, "of": 64},
             }))
         );
-        standing.engine(status(64, 1));
-        standing.sync(Sync::Done);
+        standing.set_status(status(64, 1));
+        standing.set_sync(Sync::Done);
         assert_eq!(standing.unready(), None);
         // Later looks are short and show what was there before.
-        standing.sync(Sync::Running { done: 0, total: 9 });
+        standing.set_sync(Sync::Running { done: 0, total: 9 });
         assert_eq!(standing.unready(), None);
-        assert!(!standing.is_reading());
-        standing.sync(Sync::Failed);
+        assert!(!standing.is_first_sync());
+        standing.set_sync(Sync::Failed);
         assert_eq!(
             standing.unready(),
             Some(json!({"sync": {"state": "failed"}}))
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn a_filled_index_is_ready_at_once_and_stays_so() {
         let standing = Standing::new(status(64, 3), Sync::Running { done: 0, total: 0 });
-        assert!(standing.ready().ready);
-        standing.sync(Sync::Failed);
-        assert!(standing.ready().ready);
+        assert!(standing.response().ready);
+        standing.set_sync(Sync::Failed);
+        assert!(standing.response().ready);
     }
 }

@@ -97,7 +97,7 @@ impl Spans {
     }
 
     /// Which spans it wants to hear of.
-    pub(crate) fn wants(metadata: &Metadata<'_>) -> bool {
+    pub(crate) fn is_request_span(metadata: &Metadata<'_>) -> bool {
         metadata.is_span() && metadata.target() == SPANS
     }
 }
@@ -118,7 +118,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
         span.extensions_mut().insert(Open {
             span: Ended {
                 trace,
-                id: random().1,
+                id: random_ids().1,
                 parent,
                 name: span.name(),
                 start: SystemTime::now(),
@@ -172,7 +172,7 @@ impl Seen {
             Some(above) => above
                 .sampled
                 .then_some((above.trace_id, Some(above.parent_id))),
-            None => Some((random().0, None)),
+            None => Some((random_ids().0, None)),
         }
     }
 
@@ -214,7 +214,7 @@ impl Visit for Seen {
 }
 
 /// Ids that nobody else has, and that are not zero.
-fn random() -> (u128, u64) {
+fn random_ids() -> (u128, u64) {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     // A UUID has its version in the upper half; both halves of another one make up for that.
     let (other, _) = Uuid::new_v4().as_u64_pair();
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn ids_are_new_every_time() {
-        let mut ids: Vec<_> = (0..1_000).map(|_| random()).collect();
+        let mut ids: Vec<_> = (0..1_000).map(|_| random_ids()).collect();
         ids.sort_unstable();
         ids.dedup_by_key(|ids| ids.1);
         assert_eq!(ids.len(), 1_000);

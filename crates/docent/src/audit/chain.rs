@@ -45,7 +45,7 @@ impl Link {
     }
 
     /// As it stands in the file beside the log.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn to_line(&self) -> String {
         format!("{:020} {}\n", self.number, self.hash)
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let (second, _) = link.next(entry(), now);
         let said = Said::read(second.as_bytes()).unwrap();
         assert_eq!((said.number, said.prev), (2, hash(first.as_bytes())));
-        assert_eq!(Link::parse(&link.told()), Some(link));
+        assert_eq!(Link::parse(&link.to_line()), Some(link));
         for bad in ["", "{}", "[1]", r#"{"seq":-1,"prev":"","event":""}"#] {
             assert_eq!(Said::read(bad.as_bytes()), None, "{bad}");
         }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 
 use super::chain::{self, Link, OPENED, Said};
-use super::keyed::beside;
+use super::keyed::sibling_path;
 use crate::problem::Problem;
 
 /// The most bytes of a line.
@@ -59,7 +59,7 @@ impl Log {
             last,
             max_bytes,
         };
-        let mut entries = vec![opened()];
+        let mut entries = vec![opened_entry()];
         if end.torn > 0 {
             tracing::warn!(
                 bytes = end.torn,
@@ -87,7 +87,7 @@ impl Log {
         now: SystemTime,
     ) -> io::Result<()> {
         if self.bytes >= self.max_bytes {
-            self.turn(now)?;
+            self.rotate(now)?;
         }
         let mut last = self.last.clone();
         let mut text = String::new();
@@ -97,10 +97,10 @@ impl Log {
             text.push_str(&line);
             text.push('\n');
         }
-        self.put(&text, last)
+        self.append(&text, last)
     }
 
-    fn put(&mut self, text: &str, last: Link) -> io::Result<()> {
+    fn append(&mut self, text: &str, last: Link) -> io::Result<()> {
         // What an earlier failure left behind the last whole line is written over.
         self.file.set_len(self.bytes)?;
         self.file.seek(SeekFrom::Start(self.bytes))?;
@@ -108,27 +108,27 @@ impl Log {
         self.file.sync_data()?;
         self.bytes += text.len() as u64;
         self.last = last;
-        self.tell();
+        self.write_head();
         Ok(())
     }
 
     /// Says beside the log how it ends. Where that fails, what it said before still holds.
-    fn tell(&self) {
-        let path = beside(&self.path, "head");
+    fn write_head(&self) {
+        let path = sibling_path(&self.path, "head");
         let told = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
-            .and_then(|mut file| file.write_all(self.last.told().as_bytes()));
+            .and_then(|mut file| file.write_all(self.last.to_line().as_bytes()));
         if let Err(error) = told {
             tracing::warn!(%error, path = %path.display(), "the end of the audit log is not noted");
         }
     }
 
     /// Puts the file aside, called after its last line, and goes on in a new one.
-    fn turn(&mut self, now: SystemTime) -> io::Result<()> {
-        let aside = beside(&self.path, &format!("{:012}", self.last.number));
+    fn rotate(&mut self, now: SystemTime) -> io::Result<()> {
+        let aside = sibling_path(&self.path, &format!("{:012}", self.last.number));
         std::fs::rename(&self.path, &aside)?;
         let file = match open(&self.path) {
             Ok(file) => file,
@@ -142,12 +142,12 @@ impl Log {
         let _ = file.try_lock();
         self.file = file;
         self.bytes = 0;
-        let (line, last) = self.last.next(opened(), now);
-        self.put(&format!("{line}\n"), last)
+        let (line, last) = self.last.next(opened_entry(), now);
+        self.append(&format!("{line}\n"), last)
     }
 }
 
-fn opened() -> Entry {
+fn opened_entry() -> Entry {
     let entry = json!({"event": OPENED, "version": env!("CARGO_PKG_VERSION")});
     entry.as_object().cloned().unwrap_or_default()
 }

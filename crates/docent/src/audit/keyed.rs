@@ -23,8 +23,8 @@ pub(super) struct Secret([u8; 32]);
 
 impl Secret {
     /// The secret beside a log, made the first time.
-    pub(super) fn beside(log: &Path) -> Result<Self, Problem> {
-        let path = beside(log, "key");
+    pub(super) fn load_or_create(log: &Path) -> Result<Self, Problem> {
+        let path = sibling_path(log, "key");
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -66,7 +66,7 @@ impl Secret {
 }
 
 /// A file that belongs to a log.
-pub(super) fn beside(log: &Path, ending: &str) -> PathBuf {
+pub(super) fn sibling_path(log: &Path, ending: &str) -> PathBuf {
     let mut name = log.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(ending);
@@ -106,11 +106,14 @@ mod tests {
     fn a_secret_is_made_once_and_kept_from_others() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.jsonl");
-        let (one, two) = (Secret::beside(&log).unwrap(), Secret::beside(&log).unwrap());
+        let (one, two) = (
+            Secret::load_or_create(&log).unwrap(),
+            Secret::load_or_create(&log).unwrap(),
+        );
         assert_eq!(one.hash("a"), two.hash("a"));
         assert_ne!(one.hash("a"), one.hash("b"));
         assert_eq!(one.hash("a").len(), DIGITS);
-        let other = Secret::beside(&dir.path().join("other.jsonl")).unwrap();
+        let other = Secret::load_or_create(&dir.path().join("other.jsonl")).unwrap();
         assert_ne!(one.hash("a"), other.hash("a"));
         #[cfg(unix)]
         {
@@ -119,6 +122,6 @@ mod tests {
             assert_eq!(kept.permissions().mode() & 0o777, 0o600);
         }
         std::fs::write(dir.path().join("audit.jsonl.key"), "short").unwrap();
-        assert!(Secret::beside(&log).is_err());
+        assert!(Secret::load_or_create(&log).is_err());
     }
 }

@@ -183,11 +183,14 @@ fn a_full_disk_loses_lines_and_says_how_many() {
 fn ids_and_texts_end_at_their_bounds() {
     let ids = |count: usize| vec!["x".repeat(512); count];
     let most = MAX_IDS_BYTES / 512;
-    assert_eq!(bounded(&ids(most)), (&ids(most)[..], false));
-    assert_eq!(bounded(&ids(most + 1)), (&ids(most)[..], true));
-    assert_eq!(start(&"é".repeat(MAX_QUERY_BYTES)).len(), MAX_QUERY_BYTES);
+    assert_eq!(truncate_ids(&ids(most)), (&ids(most)[..], false));
+    assert_eq!(truncate_ids(&ids(most + 1)), (&ids(most)[..], true));
     assert_eq!(
-        start(&"x".repeat(MAX_QUERY_BYTES + 1)).len(),
+        truncate_arguments(&"é".repeat(MAX_QUERY_BYTES)).len(),
+        MAX_QUERY_BYTES
+    );
+    assert_eq!(
+        truncate_arguments(&"x".repeat(MAX_QUERY_BYTES + 1)).len(),
         MAX_QUERY_BYTES
     );
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::chain::{self, Link, NOTHING, OPENED, Said};
 use super::file::MAX_LINE_BYTES;
-use super::keyed::beside;
+use super::keyed::sibling_path;
 use crate::problem::Problem;
 
 /// A log that is whole.
@@ -44,7 +44,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem
     }
     let last = files.last().map_or(Path::new(""), PathBuf::as_path);
     if chain.head.is_none() {
-        let path = beside(last, "head");
+        let path = sibling_path(last, "head");
         chain.remarks.push(format!(
             "`{}` is not there: lines cut off at the end would not be missed",
             path.display()
@@ -59,7 +59,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem
 
 /// What is said beside a file about its end; nothing where nothing is.
 fn head(path: &Path) -> Result<Option<Link>, Problem> {
-    let path = beside(path, "head");
+    let path = sibling_path(path, "head");
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Link::parse(&text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::args::AuditCommand;
 use crate::audit::verify::verify;
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::output;
 use crate::problem::Problem;
 
@@ -22,7 +22,7 @@ pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, Problem> {
             }
             output::data(&format!(
                 "whole: {}, the last is {} with hash {}",
-                counted(whole.lines, "line"),
+                pluralize(whole.lines, "line"),
                 whole.last.number,
                 whole.last.hash
             ))?;

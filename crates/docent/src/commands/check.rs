@@ -11,7 +11,7 @@ use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severit
 use serde_json::{Value, json};
 use url::Url;
 
-use super::settled;
+use super::load_settings;
 use crate::args::{Check, Format, Overrides};
 use crate::output::{self, Steps};
 use crate::problem::Problem;
@@ -47,15 +47,15 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
     };
     let report = match target(check)? {
         Some(target) => {
-            settled(None, flags)?;
-            checked(&target, &options)
+            load_settings(None, flags)?;
+            run_check(&target, &options)
         }
         None => {
             let path = check.path.as_deref().unwrap_or(Path::new("."));
             // Settled here, so that a bad setting is said by this process and not by the one it starts.
             let desk = super::Desk::open(path, flags)?;
             let server = own::Server::start(&desk)?;
-            checked(&CheckTarget::Url(server.url.clone()), &options)
+            run_check(&CheckTarget::Url(server.url.clone()), &options)
         }
     };
     if let Some(path) = &check.save_tools {
@@ -76,7 +76,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
     })
 }
 
-pub(super) fn checked(target: &CheckTarget, options: &CheckOptions) -> CheckReport {
+pub(super) fn run_check(target: &CheckTarget, options: &CheckOptions) -> CheckReport {
     let mut steps = Steps::start("checking");
     let report = docent_check::check(target, options, &|step| {
         // The address of the login page must stand where it can be copied.
@@ -196,7 +196,7 @@ pub(super) fn print(report: &CheckReport, format: Format) -> Result<(), Problem>
             } else {
                 render::TerminalStyle::Plain
             };
-            output::painted(&render::terminal(report, ink))
+            output::styled(&render::terminal(report, ink))
         }
         Format::Json => output::json(&render::json(report)),
         Format::Sarif => output::json(&render::sarif(report)),

@@ -13,7 +13,7 @@ use super::Desk;
 use crate::args::{Connect, Overrides, Print};
 use crate::connect::config::{self, Others};
 use crate::connect::entry::Entry;
-use crate::connect::missing::{Standing, standing};
+use crate::connect::missing::{Standing, connection_status};
 use crate::connect::steps::{Step, after_writing, steps};
 use crate::connect::store::{self, Done};
 use crate::connect::whereabouts::{Homes, Whereabouts};
@@ -31,12 +31,14 @@ pub(super) fn run(connect: &Connect, flags: Overrides) -> Result<ExitCode, Probl
         return Ok(ExitCode::SUCCESS);
     };
     let desk = Desk::open(&connect.path, flags)?;
-    let wish = wish(connect, client, &desk)?;
+    let wish = connection_spec(connect, client, &desk)?;
     let place = Homes::of_user()?.find(client, connect.scope);
     if connect.write || connect.remove {
         // What cannot be written is said before anything is started.
-        let place = place.as_ref().ok_or_else(|| no_file(client, connect))?;
-        let done = changed(connect, &wish, place)?;
+        let place = place
+            .as_ref()
+            .ok_or_else(|| no_config_file(client, connect))?;
+        let done = edit_config(connect, &wish, place)?;
         return finish(connect, &wish, Some(place), Some(&done));
     }
     finish(connect, &wish, place.as_ref(), None)
@@ -48,11 +50,11 @@ fn finish(
     place: Option<&Whereabouts>,
     done: Option<&Done>,
 ) -> Result<ExitCode, Problem> {
-    let tried = (!connect.no_verify && !connect.remove).then(|| tried(wish));
+    let tried = (!connect.no_verify && !connect.remove).then(|| probe_server(wish));
     let standing = if connect.remove {
         Standing::default()
     } else {
-        standing(wish, tried.as_ref())
+        connection_status(wish, tried.as_ref())
     };
     let shown = Shown {
         wish,
@@ -63,7 +65,7 @@ fn finish(
     };
     match connect.print {
         Print::Json => output::json(&shown.json())?,
-        Print::Text => output::painted(&shown.text(Paint::for_data()))?,
+        Print::Text => output::styled(&shown.text(Paint::for_data()))?,
     }
     Ok(if standing.missing.is_empty() {
         ExitCode::SUCCESS
@@ -72,7 +74,7 @@ fn finish(
     })
 }
 
-fn wish(connect: &Connect, client: Client, desk: &Desk) -> Result<Wish, Problem> {
+fn connection_spec(connect: &Connect, client: Client, desk: &Desk) -> Result<Wish, Problem> {
     let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
     let name = match &connect.name {
         Some(name) if is_name(name) => name.clone(),
@@ -103,7 +105,7 @@ fn wish(connect: &Connect, client: Client, desk: &Desk) -> Result<Wish, Problem>
         client,
         name,
         title,
-        way: way(connect, client, desk)?,
+        transport: client_transport(connect, client, desk)?,
         token_env: connect.token_env.clone(),
         scope: connect.scope,
         folder: desk.folder.display().to_string(),
@@ -111,11 +113,11 @@ fn wish(connect: &Connect, client: Client, desk: &Desk) -> Result<Wish, Problem>
     })
 }
 
-fn way(connect: &Connect, client: Client, desk: &Desk) -> Result<Way, Problem> {
+fn client_transport(connect: &Connect, client: Client, desk: &Desk) -> Result<Way, Problem> {
     let server = &desk.settings.server;
     let typed = connect.url.as_deref().map(address).transpose()?;
     let public = server.public_url.as_ref().map(|url| endpoint(url.clone()));
-    let own = || address(&format!("http://{}/mcp", reachable(server.listen)));
+    let own = || address(&format!("http://{}/mcp", loopback_address(server.listen)));
     let url = match typed {
         Some(url) => Some(url),
         None if connect.http => Some(own()?),
@@ -123,7 +125,7 @@ fn way(connect: &Connect, client: Client, desk: &Desk) -> Result<Way, Problem> {
         None => match (public, client.reach()) {
             (Some(url), _) if client.takes_addresses() => Some(url),
             // It cannot work yet, and the address is part of saying why.
-            (_, Reach::Outside) => Some(own()?),
+            (_, Reach::Remote) => Some(own()?),
             _ => None,
         },
     };
@@ -133,7 +135,7 @@ fn way(connect: &Connect, client: Client, desk: &Desk) -> Result<Way, Problem> {
             client.title()
         ))
         .hint("leave `--url` and `--http` out, or connect it as `claude`, with a public address")),
-        Some(url) => Ok(Way::Address(url)),
+        Some(url) => Ok(Way::Http(url)),
         None if !client.starts_programs() => Err(Problem::usage(format!(
             "{} cannot start programs on this machine",
             client.title()
@@ -163,7 +165,7 @@ fn program(desk: &Desk) -> Result<Way, Problem> {
         text(&desk.folder)?,
         "--stdio".to_owned(),
     ];
-    Ok(Way::Program(words.to_vec()))
+    Ok(Way::Stdio(words.to_vec()))
 }
 
 pub(super) fn address(text: &str) -> Result<Url, Problem> {
@@ -189,7 +191,7 @@ pub(super) fn endpoint(mut public: Url) -> Url {
 }
 
 /// Where clients on this machine find a server that listens on every address.
-fn reachable(listen: std::net::SocketAddr) -> std::net::SocketAddr {
+fn loopback_address(listen: std::net::SocketAddr) -> std::net::SocketAddr {
     let mut listen = listen;
     if listen.ip().is_unspecified() {
         listen.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -197,7 +199,7 @@ fn reachable(listen: std::net::SocketAddr) -> std::net::SocketAddr {
     listen
 }
 
-fn no_file(client: Client, connect: &Connect) -> Problem {
+fn no_config_file(client: Client, connect: &Connect) -> Problem {
     let (title, id) = (client.title(), client.id());
     if client == Client::ClaudeDesktop {
         return Problem::usage(format!("{title} has no file for a project"))
@@ -209,7 +211,7 @@ fn no_file(client: Client, connect: &Connect) -> Problem {
     ))
 }
 
-fn changed(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Done, Problem> {
+fn edit_config(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Done, Problem> {
     let entry = Entry::of(wish);
     let others = if connect.force {
         Others::Replace
@@ -218,17 +220,17 @@ fn changed(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Done, 
     };
     store::edit(&place.file, |text| {
         if connect.remove {
-            config::take(text, place, &wish.name, &entry, others)
+            config::remove_server(text, place, &wish.name, &entry, others)
         } else {
-            config::put(text, place, &wish.name, &entry, others)
+            config::insert_server(text, place, &wish.name, &entry, others)
         }
     })
 }
 
-fn tried(wish: &Wish) -> Result<ProbeSummary, ProbeError> {
-    let target = match &wish.way {
-        Way::Address(url) => CheckTarget::Url(url.to_string()),
-        Way::Program(command) => CheckTarget::Program(command.clone()),
+fn probe_server(wish: &Wish) -> Result<ProbeSummary, ProbeError> {
+    let target = match &wish.transport {
+        Way::Http(url) => CheckTarget::Url(url.to_string()),
+        Way::Stdio(command) => CheckTarget::Program(command.clone()),
     };
     let token = wish
         .token_env
@@ -344,9 +346,9 @@ impl Shown<'_> {
     fn json(&self) -> Value {
         let wish = self.wish;
         let step = |step: Step| json!({"say": step.say, "paste": step.paste});
-        let (url, command) = match &wish.way {
-            Way::Address(url) => (Some(url.as_str()), None),
-            Way::Program(command) => (None, Some(command)),
+        let (url, command) = match &wish.transport {
+            Way::Http(url) => (Some(url.as_str()), None),
+            Way::Stdio(command) => (None, Some(command)),
         };
         let missing = self.standing.missing.iter();
         let missing = missing.map(|missing| json!({"what": missing.what, "hint": missing.hint}));
@@ -360,7 +362,7 @@ impl Shown<'_> {
             "file": self.place.map(|place| json!({
                 "path": place.file,
                 "section": place.section,
-                "entry": Entry::of(wish).alone(),
+                "entry": Entry::of(wish).to_value(),
                 "change": self.done.map(|done| done.what),
                 "backup": self.done.and_then(|done| done.backup.as_ref()),
             })),
@@ -407,7 +409,7 @@ mod tests {
             assert_eq!(endpoint(Url::parse(public).unwrap()).as_str(), expected);
         }
         assert_eq!(
-            reachable("0.0.0.0:1".parse().unwrap()).to_string(),
+            loopback_address("0.0.0.0:1".parse().unwrap()).to_string(),
             "127.0.0.1:1"
         );
         assert!(address("ftp://a.example").is_err() && address("https://u:p@a.example/").is_err());

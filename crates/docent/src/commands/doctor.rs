@@ -16,10 +16,10 @@ use crate::settings::{self, FILE, Settings, Sources};
 pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem> {
     let root = super::folder(&doctor.path)?;
     let mut steps = Steps::start("looking");
-    let (mut findings, settings) = settled(&root, flags);
+    let (mut findings, settings) = load_settings(&root, flags);
     crate::logging::start(&settings.log, None);
     steps.at("at the folder");
-    let walked = folder::walk(&root, SystemTime::now());
+    let walked = folder::scan(&root, SystemTime::now());
     findings.extend(folder::findings(&root, &walked));
     steps.at("at the index");
     let place = Place::new(&root, settings.index_dir.as_deref(), place::cache());
@@ -45,7 +45,7 @@ pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem
     if doctor.json {
         output::json(&doctor::json(&findings))?;
     } else {
-        output::painted(&doctor::text(&findings, Paint::for_data()))?;
+        output::styled(&doctor::text(&findings, Paint::for_data()))?;
     }
     Ok(match doctor::worst(&findings) {
         State::Wrong => ExitCode::FAILURE,
@@ -54,7 +54,7 @@ pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem
 }
 
 /// The settings; with a bad one, the defaults, so that the rest can be looked at all the same.
-fn settled(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
+fn load_settings(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
     let environment = std::env::vars_os().collect();
     let resolved = settings::resolve(Sources {
         folder: Some(root),
@@ -70,7 +70,7 @@ fn settled(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
                 "the defaults, without a `docent.toml`".to_owned()
             };
             let mut findings = vec![Finding::good("settings", from)];
-            for name in resolved.strangers {
+            for name in resolved.unknown_variables {
                 findings.push(Finding::warning(
                     "settings",
                     format!("environment variable `{name}` is not a setting"),

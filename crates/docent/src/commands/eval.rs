@@ -45,14 +45,14 @@ fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> 
     } = read(eval, queries)?;
     let earlier = eval.compare.as_deref().map(Earlier::read).transpose()?;
     if let Some(path) = &eval.report {
-        writable(path)?;
+        ensure_writable(path)?;
     }
     let runtime = super::runtime()?;
     let held = runtime.block_on(knowledge.engine.inventory())?;
     let ids: HashSet<&str> = held.iter().map(|held| held.id.as_str()).collect();
     let unknown = warn_unknown(&queries, &ids);
     let mut watch = Shown::new("asking");
-    let outcomes = runtime.block_on(ask::all(&knowledge, queries, &mut watch));
+    let outcomes = runtime.block_on(ask::run_queries(&knowledge, queries, &mut watch));
     watch.progress.finish();
     let outcomes = outcomes?;
     let summary = Summary::new(&outcomes);
@@ -82,7 +82,7 @@ fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> 
         let page = report::page(&run, &cases);
         std::fs::write(path, page).map_err(|error| Problem::io("write", path, error))?;
     }
-    gate::judge(&gates).map(|()| ExitCode::SUCCESS)
+    gate::enforce(&gates).map(|()| ExitCode::SUCCESS)
 }
 
 fn show(eval: &Eval, run: &Run<'_>) -> Result<(), Problem> {
@@ -162,7 +162,7 @@ fn warn_unknown(queries: &[Judged], ids: &HashSet<&str>) -> usize {
 }
 
 /// A page that cannot be written is better known before the run than after it.
-fn writable(path: &Path) -> Result<(), Problem> {
+fn ensure_writable(path: &Path) -> Result<(), Problem> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -203,9 +203,9 @@ impl Watch for Shown {
 fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
     let engine = super::search::engine(desk)?;
     if let Some(path) = eval.out.as_deref().filter(|path| path.exists()) {
-        return Err(taken(path));
+        return Err(already_exists(path));
     }
-    let lines = drafted(engine.as_ref(), count, eval.seed.unwrap_or(1))?;
+    let lines = draft_lines(engine.as_ref(), count, eval.seed.unwrap_or(1))?;
     if lines.len() < count {
         let made = text::queries(lines.len(), "");
         output::warn(
@@ -228,7 +228,7 @@ fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn drafted(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
+fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
     let mut progress = Progress::start("drafting");
     let mut told = |done, total| progress.at(done, total);
     let drafts = super::runtime()?.block_on(draft::make(engine, count, seed, &mut told));
@@ -244,13 +244,13 @@ fn write_new(path: &Path, lines: &[String]) -> Result<(), Problem> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(all.as_bytes()));
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => taken(path),
+        ErrorKind::AlreadyExists => already_exists(path),
         _ => Problem::io("write", path, error),
     })
 }
 
 /// Judgements take work: a file of them is never written over.
-fn taken(path: &Path) -> Problem {
+fn already_exists(path: &Path) -> Problem {
     Problem::usage(format!("`{}` is there already", path.display()))
         .hint("name another file, or remove it; judged queries are never written over")
 }

@@ -27,7 +27,7 @@ pub(super) fn run(health: &Health, settings: &Settings) -> Result<ExitCode, Prob
         Problem::failed(format!("`{address}`: {unmet}")).hint(hint)
     })?;
     let told = shorten(&found.text, SHOWN);
-    if found.status == 200 && is_ours(&found.text) {
+    if found.status == 200 && is_docent_response(&found.text) {
         output::data(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -41,7 +41,7 @@ pub(super) fn run(health: &Health, settings: &Settings) -> Result<ExitCode, Prob
 }
 
 /// What both pages of ours say when all is well.
-fn is_ours(text: &str) -> bool {
+fn is_docent_response(text: &str) -> bool {
     text.contains(r#""status":"ok""#) || text.contains(r#""ready":true"#)
 }
 

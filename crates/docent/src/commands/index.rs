@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Desk;
 use crate::corpus::{self, Counts, Report, Seen, Tally, Unreadable, Watch};
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::losses::Losses;
 use crate::model::{self, Cores};
 use crate::output::{self, Progress};
@@ -29,7 +29,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         let report = corpus::sync(
             &desk.folder,
             engine.as_ref(),
-            desk.settings.way(),
+            desk.settings.sync_options(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
         )
@@ -40,38 +40,38 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     });
     progress.finish();
     let outcome = outcome.and_then(|outcome| {
-        runtime.block_on(settle(engine.as_ref()))?;
+        runtime.block_on(embed_pending(engine.as_ref()))?;
         Ok(outcome)
     });
     let (report, documents, closed) = outcome?;
-    keep_losses(&report, desk.place.existing());
+    save_losses(&report, desk.place.existing());
     if as_json {
-        output::json(&wire(
+        output::json(&report_json(
             &report,
             (documents, closed),
             &desk.folder.display().to_string(),
             &place,
         ))?;
     } else {
-        for line in complaints(&report, usize::MAX) {
+        for line in problem_lines(&report, usize::MAX) {
             output::say(&line);
         }
         let mut lines = vec![summary(&report, documents)];
-        lines.extend(told_closed(closed));
-        lines.extend(formats(&report.tally));
+        lines.extend(unreadable_line(closed));
+        lines.extend(formats(&report.formats));
         output::data(&lines.join("\n"))?;
     }
     if documents == 0 {
         warn_empty(desk);
     }
     if report.lost > 0 {
-        output::problem(&lost(report.lost));
+        output::error(&loss_error(report.lost));
         return Ok(ExitCode::from(LOST));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lost(count: u64) -> Problem {
+fn loss_error(count: u64) -> Problem {
     let what = if count == 1 {
         "1 row or file was lost".to_owned()
     } else {
@@ -83,9 +83,9 @@ fn lost(count: u64) -> Problem {
 }
 
 /// Keeps what was lost for `docent doctor`.
-pub(super) fn keep_losses(report: &Report, index: &Path) {
+pub(super) fn save_losses(report: &Report, index: &Path) {
     if !report.stopped
-        && let Err(error) = Losses::of(report).keep(index)
+        && let Err(error) = Losses::of(report).save(index)
     {
         tracing::warn!(%error, "what was lost cannot be noted beside the index");
     }
@@ -96,20 +96,20 @@ fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
     let embedder = model::embedder(&desk.settings, Cores::All)?;
     let shared = &desk.settings.engine;
     if shared.is_shared() {
-        return Ok((Box::new(shared.open(embedder)?), shared.place()));
+        return Ok((Box::new(shared.open(embedder)?), shared.index_address()));
     }
-    let dir = desk.place.made()?;
+    let dir = desk.place.create()?;
     let engine = match embedder {
         Some(embedder) => EmbeddedEngine::open_with_previous(dir, embedder, model::built_in)?,
         None => EmbeddedEngine::open(dir)?,
     };
-    super::tell_damage(&engine);
+    super::warn_corrupt_index(&engine);
     let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
     Ok((Box::new(engine), dir.display().to_string()))
 }
 
 /// Makes every document findable by its meaning, where there is a model for that.
-async fn settle(engine: &dyn Engine) -> Result<(), Problem> {
+async fn embed_pending(engine: &dyn Engine) -> Result<(), Problem> {
     if engine.status().await?.vectors == PartState::Absent {
         return Ok(());
     }
@@ -184,14 +184,14 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
     };
     format!(
         "{}: {}{early}",
-        counted(documents, "document"),
+        pluralize(documents, "document"),
         parts.join(", ")
     )
 }
 
 /// How many documents nobody may read because of their own field, if there are any.
-fn told_closed(count: usize) -> Option<String> {
-    let documents = counted(count as u64, "document");
+fn unreadable_line(count: usize) -> Option<String> {
+    let documents = pluralize(count as u64, "document");
     (count > 0).then(|| {
         format!(
             "  {documents} that nobody may read, because the field for readers is malformed; \
@@ -205,11 +205,11 @@ fn formats(tally: &Tally) -> Vec<String> {
     let wide = tally.kinds().map(|(kind, _)| kind.len()).max().unwrap_or(0);
     tally
         .kinds()
-        .map(|(kind, counts)| format!("  {kind:wide$}  {}", told(counts)))
+        .map(|(kind, counts)| format!("  {kind:wide$}  {}", describe_counts(counts)))
         .collect()
 }
 
-fn told(counts: &Counts) -> String {
+fn describe_counts(counts: &Counts) -> String {
     let mut parts: Vec<String> = [(counts.indexed, "indexed"), (counts.unchanged, "unchanged")]
         .iter()
         .filter(|(count, _)| *count > 0)
@@ -236,12 +236,12 @@ fn told(counts: &Counts) -> String {
     match counts.files {
         // Links and folders are no files.
         0 => parts,
-        files => format!("{}: {parts}", counted(files as u64, "file")),
+        files => format!("{}: {parts}", pluralize(files as u64, "file")),
     }
 }
 
 /// A line for each of the first `most` things that were lost, skipped or changed, in this order.
-pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
+pub(super) fn problem_lines(report: &Report, most: usize) -> Vec<String> {
     let of = |is_lost: bool, what| {
         let skipped = report.skipped.iter();
         skipped
@@ -276,7 +276,12 @@ fn at(path: &str, line: Option<u64>) -> String {
     line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
 }
 
-fn wire(report: &Report, (documents, closed): (u64, usize), folder: &str, index: &str) -> Value {
+fn report_json(
+    report: &Report,
+    (documents, closed): (u64, usize),
+    folder: &str,
+    index: &str,
+) -> Value {
     let problem = |path: &str, line: Option<u64>, reason: &IngestError| {
         json!({"path": path, "line": line, "code": reason.code(),
             "message": reason.to_string(), "hint": reason.hint()})
@@ -306,7 +311,7 @@ fn wire(report: &Report, (documents, closed): (u64, usize), folder: &str, index:
         "warnings": warnings,
         "unlisted": report.unlisted,
         "lost": report.lost,
-        "formats": report.tally.kinds().map(format).collect::<Map<_, _>>(),
+        "formats": report.formats.kinds().map(format).collect::<Map<_, _>>(),
     })
 }
 
@@ -339,7 +344,7 @@ mod tests {
             unlisted: 4,
             ..Report::default()
         };
-        let lines = complaints(&report, 2);
+        let lines = problem_lines(&report, 2);
         assert_eq!(lines.len(), 3);
         assert_eq!(
             lines[0],

@@ -9,9 +9,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::named;
+use super::default_title;
 use crate::args;
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::{FILE, Settings};
@@ -29,26 +29,26 @@ pub(super) fn run(init: &args::Init, settings: &Settings) -> Result<ExitCode, Pr
         return Err(Problem::usage(message).hint(hint));
     }
     let survey = Survey::of(&folder, settings)?;
-    let text = page::write(&survey, &named(&folder));
+    let text = page::write(&survey, &default_title(&folder));
     if init.print {
         output::data(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    put(&folder, &text, init.force)?;
+    write_file(&folder, &text, init.force)?;
     let fields = survey.catalog.fields.len() as u64;
     output::say(&format!(
         "wrote `{}`: {} in {} of {}",
         target.display(),
-        counted(fields, "field"),
-        counted(survey.catalog.documents, "document"),
-        counted(survey.looked_at as u64, "file"),
+        pluralize(fields, "field"),
+        pluralize(survey.catalog.documents, "document"),
+        pluralize(survey.looked_at as u64, "file"),
     ));
     output::say("it changes nothing so far; take away the `#` before what you want to set");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the file, whole or not at all.
-fn put(folder: &Path, text: &str, replace: bool) -> Result<(), Problem> {
+fn write_file(folder: &Path, text: &str, replace: bool) -> Result<(), Problem> {
     let path = folder.join(if replace { PART } else { FILE });
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -17,12 +17,12 @@ use crate::settings::By;
 const DAY: u64 = 86_400;
 
 pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem> {
-    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(key_error)?;
     match command {
         KeyCommand::Add(new) => add(desk, &keys, new)?,
         KeyCommand::List { json } => list(&keys.list(), *json)?,
         KeyCommand::Remove { key } => {
-            let removed = keys.remove(key).map_err(unusable)?;
+            let removed = keys.remove(key).map_err(key_error)?;
             if removed == 0 {
                 let message = format!("there is no key `{key}`");
                 return Err(Problem::usage(message).hint("`docent key list` shows them"));
@@ -58,11 +58,11 @@ fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
     }
     let now = now();
     grant.expires = new.days.map(|days| now + days * DAY);
-    place::make_around(&desk.sign_in_dir())?;
-    let key = keys.add(grant, now).map_err(unusable)?;
+    place::create_parent(&desk.sign_in_dir())?;
+    let key = keys.add(grant, now).map_err(key_error)?;
     output::data(&key)?;
     output::say("keep it: it cannot be shown again");
-    let signs_in = desk.settings.sign_in.by != By::Nobody || desk.settings.auth.is_on();
+    let signs_in = desk.settings.sign_in.by != By::Disabled || desk.settings.auth.is_on();
     if !signs_in {
         let hint = "set `api_keys = true` in `[auth]` of docent.toml";
         output::warn("sign-in is off, so nobody needs the key yet", Some(hint));
@@ -121,7 +121,7 @@ fn now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-fn unusable(error: docent_mcp::AuthError) -> Problem {
+fn key_error(error: docent_mcp::AuthError) -> Problem {
     use docent_mcp::AuthError;
     let message = error.to_string();
     match error {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::Desk;
 use crate::args;
 use crate::engine::Kind;
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::model::{self, Cores};
 use crate::output::{self, Progress};
 use crate::problem::Problem;
@@ -43,9 +43,9 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
         }
     };
     let embedder = model::embedder(&desk.settings, Cores::All)?;
-    let source = opened(desk, from, embedder.clone(), true)?;
+    let source = open_engine(desk, from, embedder.clone(), true)?;
     let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
-    let target = opened(
+    let target = open_engine(
         desk,
         to,
         carrier.clone().map(|one| one as Arc<dyn Embedder>),
@@ -53,7 +53,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
     )?;
     let runtime = super::runtime()?;
     let mut progress = Progress::start("carrying");
-    let outcome = runtime.block_on(carry(
+    let outcome = runtime.block_on(copy_documents(
         source.as_ref(),
         target.as_ref(),
         carrier.as_deref(),
@@ -61,7 +61,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
     ));
     progress.finish();
     let report = outcome?;
-    let documents = runtime.block_on(compare(source.as_ref(), target.as_ref()))?;
+    let documents = runtime.block_on(verify_same(source.as_ref(), target.as_ref()))?;
     if migrate.json {
         output::json(&json!({
             "documents": documents, "carried": report.carried, "unchanged": report.there,
@@ -70,7 +70,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
     } else {
         output::data(&format!(
             "{}: {} carried, {} there already; both engines hold the same",
-            counted(documents as u64, "document"),
+            pluralize(documents as u64, "document"),
             report.carried,
             report.there
         ))?;
@@ -78,7 +78,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
     Ok(ExitCode::SUCCESS)
 }
 
-fn opened(
+fn open_engine(
     desk: &Desk,
     kind: Kind,
     embedder: Option<Arc<dyn Embedder>>,
@@ -93,7 +93,7 @@ fn opened(
             embedder,
         )?),
         (Kind::Embedded, false) => {
-            let dir = desk.place.made()?;
+            let dir = desk.place.create()?;
             match embedder {
                 Some(embedder) => Box::new(EmbeddedEngine::open_with(dir, embedder)?),
                 None => Box::new(EmbeddedEngine::open(dir)?),
@@ -103,7 +103,7 @@ fn opened(
 }
 
 /// Carries what the target does not hold yet, some documents at a time.
-async fn carry(
+async fn copy_documents(
     source: &dyn Engine,
     target: &dyn Engine,
     carrier: Option<&PrecomputedEmbedder>,
@@ -134,17 +134,20 @@ async fn carry(
         }
         report.carried += changes.len();
         target.apply(changes).await?;
-        settle(target, carrier).await?;
+        embed_pending(target, carrier).await?;
         progress.at(report.there + report.carried, total);
     }
     // What an interrupted run has left without vectors gets them now, from the model.
-    settle(target, carrier).await?;
+    embed_pending(target, carrier).await?;
     report.made = carrier.map_or(0, PrecomputedEmbedder::computed_count);
     target.mark_complete().await?;
     Ok(report)
 }
 
-async fn settle(target: &dyn Engine, carrier: Option<&PrecomputedEmbedder>) -> Result<(), Problem> {
+async fn embed_pending(
+    target: &dyn Engine,
+    carrier: Option<&PrecomputedEmbedder>,
+) -> Result<(), Problem> {
     if let Some(carrier) = carrier {
         while target.embed_pending(AT_ONCE).await?.left > 0 {}
         carrier.clear();
@@ -158,7 +161,7 @@ async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, InventoryEntry>, Pr
 }
 
 /// Compares what both hold, and says how many documents that is.
-async fn compare(source: &dyn Engine, target: &dyn Engine) -> Result<usize, Problem> {
+async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, Problem> {
     let (left, right) = (source.inventory().await?, target.inventory().await?);
     if left == right {
         return Ok(left.len());

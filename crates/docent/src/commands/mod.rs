@@ -49,21 +49,21 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Key(key) => key::run(&Desk::open(&key.path, flags)?, &key.command),
         Command::Connect(connect) => connect::run(&connect, flags),
         Command::Doctor(doctor) => doctor::run(&doctor, flags),
-        Command::Health(health) => health::run(&health, &settled(None, flags)?),
+        Command::Health(health) => health::run(&health, &load_settings(None, flags)?),
         Command::Completions(shell) => reference::completions(&shell),
         Command::Man(man) => reference::man(&man),
         Command::Package(package) => package::run(&package, flags),
-        Command::Init(init) => init::run(&init, &settled(None, flags)?),
+        Command::Init(init) => init::run(&init, &load_settings(None, flags)?),
         Command::Permissions(asked) => {
             permissions::run(&Desk::open(&asked.path, flags)?, &asked.command)
         }
         Command::Preview(preview) => {
-            settled(None, flags)?;
+            load_settings(None, flags)?;
             preview::run(&preview)
         }
         Command::User(user) => user::run(&Desk::open(&user.path, flags)?, &user.command),
         Command::Audit(audit) => {
-            settled(None, flags)?;
+            load_settings(None, flags)?;
             audit::run(&audit.command)
         }
         Command::Check(check) => check::run(&check, flags),
@@ -85,7 +85,7 @@ struct Desk {
 impl Desk {
     fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
         let folder = folder(path)?;
-        let settings = resolved(Some(&folder), flags.clone())?;
+        let settings = resolve_settings(Some(&folder), flags.clone())?;
         let traces = Exporter::start(&settings.telemetry)?;
         logging::start(&settings.log, traces.clone().map(Spans::new));
         let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
@@ -106,12 +106,12 @@ impl Desk {
 
     /// What to call the documents when no title is set.
     fn name(&self) -> String {
-        named(&self.folder)
+        default_title(&self.folder)
     }
 }
 
 /// What the documents of a folder are called without a title.
-fn named(folder: &Path) -> String {
+fn default_title(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = one_line(&name, settings::MAX_TITLE_CHARS);
     if name.is_empty() {
@@ -135,17 +135,17 @@ fn folder(path: &Path) -> Result<PathBuf, Problem> {
 }
 
 /// Settles every setting and starts the log.
-fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
-    let settings = resolved(folder, flags)?;
+fn load_settings(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+    let settings = resolve_settings(folder, flags)?;
     logging::start(&settings.log, None);
     Ok(settings)
 }
 
-fn resolved(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+fn resolve_settings(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
     let environment = std::env::vars_os().collect();
     let Resolved {
         settings,
-        strangers,
+        unknown_variables: strangers,
     } = settings::resolve(Sources {
         folder,
         environment,
@@ -164,7 +164,7 @@ fn runtime() -> Result<Runtime, Problem> {
 }
 
 /// Says what was wrong with an index that was opened, and that it is being mended.
-fn tell_damage(engine: &EmbeddedEngine) {
+fn warn_corrupt_index(engine: &EmbeddedEngine) {
     for what in engine.quarantined() {
         let hint = "it was set aside and is made again from the documents";
         output::warn(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::check::own::Server;
-use super::check::{self, checked};
+use super::check::{self, run_check};
 use super::{Desk, connect, search};
 use crate::args::{Format, Overrides, Package};
 use crate::connect::name_of;
@@ -23,13 +23,13 @@ use crate::settings::shorten;
 
 pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Problem> {
     let desk = Desk::open(&package.path, flags)?;
-    let work = work(package, &desk)?;
+    let work = package_info(package, &desk)?;
     let server = Server::start(&desk)?;
     let target = match &work.url {
         Some(url) => CheckTarget::Url(url.to_string()),
         None => CheckTarget::Url(server.url.clone()),
     };
-    let report = checked(&target, &options());
+    let report = run_check(&target, &options());
     let cases = cases(&desk, &CheckTarget::Url(server.url.clone()))?;
     drop(server);
     let out = &package.out;
@@ -54,7 +54,7 @@ fn options() -> CheckOptions {
     }
 }
 
-fn work(package: &Package, desk: &Desk) -> Result<Work, Problem> {
+fn package_info(package: &Package, desk: &Desk) -> Result<Work, Problem> {
     let settings = &desk.settings;
     let title = settings.title.clone().unwrap_or_else(|| desk.name());
     let typed = package.url.as_deref().map(connect::address).transpose()?;
@@ -94,7 +94,7 @@ fn work(package: &Package, desk: &Desk) -> Result<Work, Problem> {
 /// Draws cases from the documents and keeps those that the server answers.
 fn cases(desk: &Desk, target: &CheckTarget) -> Result<Vec<Case>, Problem> {
     let engine = search::engine(desk)?;
-    super::runtime()?.block_on(cases::passed(target, engine.as_ref()))
+    super::runtime()?.block_on(cases::passing_cases(target, engine.as_ref()))
 }
 
 /// Writes the bundle and tells where it is.
@@ -125,7 +125,7 @@ fn submit(path: &Path, work: &Work, tools: &[Value], cases: &[Case]) -> Result<(
         ))
         .hint("is the address the one of a docent server?")
     })?;
-    put(path, &file)?;
+    write_json(path, &file)?;
     output::say(&format!(
         "wrote `{}`: {} test cases, each of them run",
         path.display(),
@@ -154,7 +154,7 @@ fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> 
             .hint("example: `org.example/docs`"));
         }
         (Some(name), _) => Some(name.clone()),
-        (None, Some(url)) => registry::name(url, &work.name),
+        (None, Some(url)) => registry::registry_name(url, &work.name),
         (None, None) => None,
     };
     let Some(name) = named else {
@@ -173,7 +173,7 @@ fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> 
     let download = match url {
         Some(url) => Some(Download {
             url,
-            sum: sum(made)?,
+            sum: sha256_of(made)?,
         }),
         None => None,
     };
@@ -182,12 +182,12 @@ fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> 
         output::warn("`server.json` leads nowhere yet", Some(hint));
     }
     let path = package.out.join("server.json");
-    put(&path, &registry::entry(&name, work, download.as_ref()))?;
+    write_json(&path, &registry::entry(&name, work, download.as_ref()))?;
     output::say(&format!("wrote `{}`: `{name}`", path.display()));
     Ok(())
 }
 
-fn sum(path: &Path) -> Result<String, Problem> {
+fn sha256_of(path: &Path) -> Result<String, Problem> {
     let failed = |error| Problem::io("read", path, error);
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let mut sum = Sha256::new();
@@ -206,7 +206,7 @@ fn sum(path: &Path) -> Result<String, Problem> {
         .collect())
 }
 
-fn put(path: &Path, value: &Value) -> Result<(), Problem> {
+fn write_json(path: &Path, value: &Value) -> Result<(), Problem> {
     std::fs::write(path, format!("{value:#}\n")).map_err(|error| Problem::io("write", path, error))
 }
 

@@ -15,11 +15,11 @@ use super::Desk;
 use super::serve::KEYS;
 use crate::args::{Explain, PermissionsCommand};
 use crate::corpus;
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::output;
 use crate::permissions::{self, Audience, Permissions};
 use crate::problem::Problem;
-use crate::shape::fault_of;
+use crate::shape::reader_fault_of;
 
 /// The most documents that a list shows.
 const MAX_LISTED: usize = 10_000;
@@ -29,13 +29,13 @@ pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode,
     let runtime = super::runtime()?;
     match command {
         PermissionsCommand::Explain(explain) => {
-            let document = runtime.block_on(found(engine.as_ref(), &explain.id))?;
-            explained(desk, &document, explain)
+            let document = runtime.block_on(fetch_document(engine.as_ref(), &explain.id))?;
+            explain_access(desk, &document, explain)
         }
         PermissionsCommand::List { unreadable, json } => {
-            let list = runtime.block_on(listed(desk, engine.as_ref(), *unreadable))?;
+            let list = runtime.block_on(list_documents(desk, engine.as_ref(), *unreadable))?;
             if list.stale > 0 {
-                let stale = counted(list.stale as u64, "document");
+                let stale = pluralize(list.stale as u64, "document");
                 let hint = format!("`docent index {}` reads them again", desk.folder.display());
                 let says = format!("{stale} of the index were made under other settings");
                 output::warn(&says, Some(&hint));
@@ -46,7 +46,7 @@ pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode,
     }
 }
 
-async fn found(engine: &dyn Engine, id: &str) -> Result<Document, Problem> {
+async fn fetch_document(engine: &dyn Engine, id: &str) -> Result<Document, Problem> {
     let unknown = || {
         let hint = "ids come from `docent search`; `docent index` brings the index up to date";
         Problem::usage(format!("no document with id `{id}`")).hint(hint)
@@ -73,7 +73,7 @@ impl Rule {
     /// The rule that made the readers of a document what they are in the index.
     fn of(rules: &Permissions, document: &Listed, said: Option<&ReaderField>) -> Self {
         let field = rules.field.clone().unwrap_or_default();
-        if let Some(fault) = fault_of(&document.hash) {
+        if let Some(fault) = reader_fault_of(&document.hash) {
             return Self::Fault(format!("its field `{field}` {fault}"), fault.hint());
         }
         let is_said = match said {
@@ -81,7 +81,7 @@ impl Rule {
             None => false,
         };
         // What `[fields]` makes of a document stands in no file, but shows in its readers.
-        let differs = document.readers != rules.of_file(&document.source);
+        let differs = document.readers != rules.readers_of_file(&document.source);
         if rules.field.is_some() && (is_said || differs) {
             return Self::Field(field);
         }
@@ -119,13 +119,21 @@ impl Rule {
     }
 }
 
-fn explained(desk: &Desk, document: &Document, explain: &Explain) -> Result<ExitCode, Problem> {
+fn explain_access(
+    desk: &Desk,
+    document: &Document,
+    explain: &Explain,
+) -> Result<ExitCode, Problem> {
     let rules = &desk.settings.permissions;
-    if !desk.settings.shape().made(&document.source, &document.hash) {
+    if !desk
+        .settings
+        .document_transform()
+        .is_current(&document.source, &document.hash)
+    {
         let hint = format!("`docent index {}` reads it again", desk.folder.display());
         output::warn("it was indexed under other settings", Some(&hint));
     }
-    let said = corpus::said_of_readers(&desk.folder, &desk.settings, document);
+    let said = corpus::reader_field_of(&desk.folder, &desk.settings, document);
     let rule = Rule::of(rules, &Listed::of(document), said.as_ref());
     let verdict = match &explain.who {
         Some(name) => Some(Verdict::of(desk, name, document)?),
@@ -134,17 +142,17 @@ fn explained(desk: &Desk, document: &Document, explain: &Explain) -> Result<Exit
     if explain.json {
         output::json(&json!({
             "id": document.id.as_str(), "source": document.source,
-            "readers": wire(&document.readers), "rule": rule.code(), "why": rule.words(),
-            "hint": is_closed(&document.readers).then(|| rule.cure()),
+            "readers": readers_json(&document.readers), "rule": rule.code(), "why": rule.words(),
+            "hint": is_unreadable(&document.readers).then(|| rule.cure()),
             "as": verdict.as_ref().map(Verdict::wire),
         }))?;
     } else {
         let mut lines = vec![
             format!("{} ({})", document.id, document.source),
-            format!("  readers: {}", words(&document.readers)),
+            format!("  readers: {}", readers_text(&document.readers)),
             format!("  why: {}", rule.words()),
         ];
-        if is_closed(&document.readers) {
+        if is_unreadable(&document.readers) {
             lines.push(format!("  hint: {}", rule.cure()));
         }
         lines.extend(verdict.as_ref().map(Verdict::words));
@@ -170,7 +178,7 @@ struct Verdict {
 
 impl Verdict {
     fn of(desk: &Desk, name: &str, document: &Document) -> Result<Self, Problem> {
-        let holds = held(desk, name)?;
+        let holds = principals_of(desk, name)?;
         let may = ReaderIdentity::holder(holds.iter().cloned()).can_see(document);
         let by = match &document.readers {
             AllowedReaders::Everyone => vec!["everyone".to_owned()],
@@ -210,7 +218,7 @@ impl Verdict {
 }
 
 /// What somebody holds by this name: a user with a password here, an API key, or whoever a field would name so.
-fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
+fn principals_of(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
     if name == "everyone" {
         return Ok(BTreeSet::new());
     }
@@ -235,7 +243,7 @@ fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
         holds.extend(claim(&claims.email).filter_map(|one| permissions::email(one)));
         return Ok(holds);
     }
-    let Some(one) = permissions::named_by(name.trim()) else {
+    let Some(one) = permissions::parse_principal(name.trim()) else {
         let hint = "name a user, an API key, a group, an address of mail, `sub:…` or `everyone`";
         return Err(Problem::usage(format!("nobody can be called `{name}`")).hint(hint));
     };
@@ -259,16 +267,20 @@ struct Row {
     rule: Rule,
 }
 
-async fn listed(desk: &Desk, engine: &dyn Engine, unreadable: bool) -> Result<List, Problem> {
-    let shape = desk.settings.shape();
+async fn list_documents(
+    desk: &Desk,
+    engine: &dyn Engine,
+    unreadable: bool,
+) -> Result<List, Problem> {
+    let shape = desk.settings.document_transform();
     let (mut found, mut count, mut stale) = (Vec::new(), 0, 0);
     for InventoryEntry { id, source, hash } in engine.inventory().await? {
-        stale += usize::from(!shape.made(&source, &hash));
+        stale += usize::from(!shape.is_current(&source, &hash));
         // A document that went while the list was made is not listed.
         let Some(document) = engine.fetch(id, ReaderIdentity::owner()).await? else {
             continue;
         };
-        if unreadable && !is_closed(&document.readers) {
+        if unreadable && !is_unreadable(&document.readers) {
             continue;
         }
         count += 1;
@@ -308,8 +320,8 @@ fn rows(desk: &Desk, found: Vec<Listed>) -> Vec<Row> {
     let rules = &desk.settings.permissions;
     let is_unclear = |one: &&Listed| {
         rules.field.is_some()
-            && fault_of(&one.hash).is_none()
-            && one.readers == rules.of_file(&one.source)
+            && reader_fault_of(&one.hash).is_none()
+            && one.readers == rules.readers_of_file(&one.source)
     };
     let unclear = found.iter().filter(is_unclear);
     let unclear: Vec<_> = unclear.map(|one| (one.source.as_str(), &one.id)).collect();
@@ -341,7 +353,7 @@ impl List {
         if more > 0 {
             output::say(&format!("{more} more"));
         }
-        let what = counted(self.count as u64, "document");
+        let what = pluralize(self.count as u64, "document");
         output::say(&match unreadable {
             true => format!("{what} that nobody can read"),
             false => what,
@@ -352,8 +364,13 @@ impl List {
 
 impl Row {
     fn words(&self) -> String {
-        let head = format!("{} ({}): {}", self.id, self.source, words(&self.readers));
-        if is_closed(&self.readers) {
+        let head = format!(
+            "{} ({}): {}",
+            self.id,
+            self.source,
+            readers_text(&self.readers)
+        );
+        if is_unreadable(&self.readers) {
             return format!(
                 "{head}, because {} ({})",
                 self.rule.words(),
@@ -365,18 +382,18 @@ impl Row {
 
     fn wire(&self) -> Value {
         json!({
-            "id": self.id, "source": self.source, "readers": wire(&self.readers),
+            "id": self.id, "source": self.source, "readers": readers_json(&self.readers),
             "rule": self.rule.code(), "why": self.rule.words(),
-            "hint": is_closed(&self.readers).then(|| self.rule.cure()),
+            "hint": is_unreadable(&self.readers).then(|| self.rule.cure()),
         })
     }
 }
 
-fn is_closed(readers: &AllowedReaders) -> bool {
+fn is_unreadable(readers: &AllowedReaders) -> bool {
     matches!(readers, AllowedReaders::Only(named) if named.is_empty())
 }
 
-fn words(readers: &AllowedReaders) -> String {
+fn readers_text(readers: &AllowedReaders) -> String {
     match readers {
         AllowedReaders::Everyone => "everyone".to_owned(),
         AllowedReaders::Only(named) if named.is_empty() => "nobody".to_owned(),
@@ -387,7 +404,7 @@ fn words(readers: &AllowedReaders) -> String {
     }
 }
 
-fn wire(readers: &AllowedReaders) -> Value {
+fn readers_json(readers: &AllowedReaders) -> Value {
     match readers {
         AllowedReaders::Everyone => json!(["everyone"]),
         AllowedReaders::Only(named) => named.iter().map(Principal::as_str).collect(),

@@ -10,7 +10,7 @@ use crate::settings::shorten;
 
 pub(super) fn completions(completions: &Completions) -> Result<ExitCode, Problem> {
     // The script is our own and must reach the shell as it is.
-    output::painted(reference::completions(completions.shell)?.trim_end())?;
+    output::styled(reference::completions(completions.shell)?.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -35,6 +35,6 @@ pub(super) fn man(man: &ManPages) -> Result<ExitCode, Problem> {
         Problem::usage(format!("there is no command `{}`", shorten(typed, 80)))
             .hint("`docent --help` lists them")
     })?;
-    output::painted(page.trim_end())?;
+    output::styled(page.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -36,9 +36,9 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
         let results: Vec<_> = found
             .hits
             .iter()
-            .map(|hit| wire(&knowledge, hit, search))
+            .map(|hit| hit_json(&knowledge, hit, search))
             .collect();
-        let understood = RawValue::from_string(about::understood(&parsed)).ok();
+        let understood = RawValue::from_string(about::query_report(&parsed)).ok();
         output::json(&json!({
             "results": results,
             "total": found.total,
@@ -46,7 +46,7 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    tell(&parsed);
+    say_filters(&parsed);
     if found.hits.is_empty() {
         output::say("no results");
         return Ok(ExitCode::SUCCESS);
@@ -55,7 +55,7 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
     let blocks: Vec<_> = (1..)
         .zip(&found.hits)
         .map(|(n, hit)| {
-            block(
+            render_hit(
                 n,
                 hit,
                 &Shown {
@@ -67,7 +67,7 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
             )
         })
         .collect();
-    output::painted(&blocks.join("\n\n"))?;
+    output::styled(&blocks.join("\n\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
 }
 
 /// Says what was taken for a filter and what was not.
-fn tell(parsed: &ParsedQuery) {
+fn say_filters(parsed: &ParsedQuery) {
     for one in &parsed.applied {
         output::say(&format!("only where {}", one.meaning));
     }
@@ -109,7 +109,7 @@ struct Shown<'a> {
     paint: Paint,
 }
 
-fn block(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
+fn render_hit(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
     let title = if hit.title.is_empty() {
         hit.id.as_str()
     } else {
@@ -124,7 +124,7 @@ fn block(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
         lines.push(format!("date: {date}"));
     }
     if shown.search.explain {
-        lines.push(why(hit));
+        lines.push(explain_score(hit));
     }
     let paint = shown.paint;
     let mut lines: Vec<_> = lines.iter().map(|line| paint.plain(line)).collect();
@@ -134,7 +134,7 @@ fn block(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
 }
 
 /// Why a hit is where it is, in one line.
-fn why(hit: &SearchHit) -> String {
+fn explain_score(hit: &SearchHit) -> String {
     let why = &hit.why;
     let words = if why.lexical > 0.0 {
         format!(
@@ -155,7 +155,7 @@ fn why(hit: &SearchHit) -> String {
     )
 }
 
-fn wire(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value {
+fn hit_json(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value {
     let excerpts = hit.excerpts.iter();
     let why = search.explain.then_some(&hit.why).map(|why| {
         json!({
@@ -177,7 +177,7 @@ fn wire(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value 
         "text": hit.snippet,
         "score": hit.score,
         "passages": excerpts
-            .map(|one| passage(&anchors, one))
+            .map(|one| passage_json(&anchors, one))
             .collect::<Vec<_>>(),
     });
     if let (Some(members), Some(why)) = (wire.as_object_mut(), why) {
@@ -187,7 +187,7 @@ fn wire(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value 
 }
 
 /// A passage, with what leads to it where there is such a thing.
-fn passage(anchors: &TextAnchors, one: &HitExcerpt) -> Value {
+fn passage_json(anchors: &TextAnchors, one: &HitExcerpt) -> Value {
     let mut wire = json!({"index": one.index, "path": one.path, "text": one.text});
     let anchor = anchors.at(one.range.start);
     if let (Some(members), Some(anchor)) = (wire.as_object_mut(), anchor) {

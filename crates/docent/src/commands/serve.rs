@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Desk;
 use crate::corpus;
-use crate::knowledge::{Knowledge, counted};
+use crate::knowledge::{Knowledge, pluralize};
 use crate::model::{self, Cores};
 use crate::output;
 use crate::pages;
@@ -39,7 +39,7 @@ use crate::standing::{Standing, Sync};
 const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// How long a sync may take to notice that the server stops; it looks after every file.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SYNC_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(desk: &Desk, over_stdio: bool) -> Result<ExitCode, Problem> {
     let index = open(desk)?;
@@ -65,7 +65,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
             read_only: false,
         });
     }
-    let dir = desk.place.made()?;
+    let dir = desk.place.create()?;
     let opened = match &embedder {
         Some(embedder) => {
             EmbeddedEngine::open_with_previous(dir, embedder.clone(), model::built_in)
@@ -74,7 +74,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     };
     let because = match opened {
         Ok(engine) => {
-            super::tell_damage(&engine);
+            super::warn_corrupt_index(&engine);
             let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
             return Ok(Index {
                 engine: Arc::new(engine),
@@ -99,13 +99,13 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
 /// Sees to it that nothing is answered from documents that were made under other rules about readers: they
 /// may be open where they should be closed. Where another process keeps the index they are its to take out.
 async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
-    let (engine, shape) = (index.engine.as_ref(), desk.settings.shape());
+    let (engine, shape) = (index.engine.as_ref(), desk.settings.document_transform());
     let count = if index.read_only {
         corpus::count_stale(engine, &shape).await?
     } else if engine.acquire_leadership().await? {
-        let count = corpus::withdraw_stale(engine, &shape).await?;
+        let count = corpus::remove_stale(engine, &shape).await?;
         if count > 0 {
-            let documents = counted(count as u64, "document");
+            let documents = pluralize(count as u64, "document");
             output::say(&format!(
                 "{documents} were indexed under other permissions and are read again first"
             ));
@@ -117,7 +117,7 @@ async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
     if count == 0 {
         return Ok(());
     }
-    let documents = counted(count as u64, "document");
+    let documents = pluralize(count as u64, "document");
     let message = format!("{documents} in the index were made under other permissions");
     let hint = "wait until the process that keeps the index has read them again, or index with `docent index`";
     Err(Problem::failed(message).hint(hint))
@@ -145,21 +145,21 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     let sign_in = sign_in.flatten();
     let own = sign_in.as_ref().map(|own| own.issuer.clone());
     let auth = match bound {
-        Some(bound) => lock::auth(desk, bound, own)?,
+        Some(bound) => lock::build_auth(desk, bound, own)?,
         None => None,
     };
     let tls = tls(&server.tls)?;
     close_stale(desk, &index).await?;
     let status = index.engine.status().await?;
     let knowledge = knowledge(desk, index.engine, over_stdio, auth.as_ref())?;
-    knowledge.count().await?;
-    let standing = Arc::new(standing(status, index.read_only));
-    knowledge.stand(standing.clone());
+    knowledge.refresh_counts().await?;
+    let standing = Arc::new(initial_readiness(status, index.read_only));
+    knowledge.set_readiness(standing.clone());
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
     banner::show(desk, &knowledge, bound);
     if bound.is_some() {
-        lock::tell(desk, auth.as_ref());
+        lock::announce_sign_in(desk, auth.as_ref());
     }
     let audit = audited::open(desk)?;
     let mut app = crate::app::builder(&knowledge, server.dual, server.text);
@@ -186,7 +186,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
             step::Parts {
                 knowledge,
                 app: app.clone(),
-                standing: standing.clone(),
+                readiness: standing.clone(),
             },
             stop.clone(),
         )
@@ -203,7 +203,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         let _ = tokio::task::spawn_blocking(move || audit.close()).await;
     }
     if let Some(syncing) = syncing {
-        let _ = tokio::time::timeout(FAREWELL, syncing).await;
+        let _ = tokio::time::timeout(SYNC_STOP_TIMEOUT, syncing).await;
     }
     served.map_err(|error| Problem::failed("the server stopped").because(error))
 }
@@ -222,13 +222,13 @@ fn knowledge(
         knowledge
     };
     if let Some(auth) = auth {
-        knowledge.seal(lock::seal(desk, auth)?);
+        knowledge.set_link_signer(lock::link_signer(desk, auth)?);
     }
     Ok(Arc::new(knowledge))
 }
 
 /// How far a server is that has just opened its index.
-fn standing(status: EngineStatus, read_only: bool) -> Standing {
+fn initial_readiness(status: EngineStatus, read_only: bool) -> Standing {
     let first = if read_only {
         Sync::ReadOnly
     } else {
@@ -249,7 +249,7 @@ fn options(
     if server.pages {
         routes.push(pages::route(knowledge.clone(), observer));
     }
-    routes.extend(server.openai_challenge.clone().map(challenge));
+    routes.extend(server.openai_challenge.clone().map(openai_challenge_route));
     if server.preview {
         // The page itself says nothing; what it calls is locked like everything.
         let own = preview::routes(&preview::Target::Own);
@@ -261,8 +261,8 @@ fn options(
         public_url: server.public_url.as_ref().map(ToString::to_string),
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || {
-            let mut ready = standing.ready();
-            knowledge.keep_counts(&mut ready.parts);
+            let mut ready = standing.response();
+            knowledge.redact_counts(&mut ready.parts);
             ready
         }),
         limits: desk.settings.limits.clone(),
@@ -297,7 +297,7 @@ fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, Problem> {
 }
 
 /// Where OpenAI looks for the proof that the address is the owner's: the token alone, as plain text.
-fn challenge(token: String) -> http::Route {
+fn openai_challenge_route(token: String) -> http::Route {
     let route = http::Route::get("/.well-known/openai-apps-challenge", move |_| {
         let page = http::RouteResponse::new(200, "text/plain; charset=utf-8", token.clone());
         std::future::ready(Ok(page))

@@ -21,13 +21,13 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
     match command {
         UserCommand::List { json } => list(&users, *json)?,
         UserCommand::Remove { name } => {
-            users.remove(name).map_err(problem)?;
+            users.remove(name).map_err(user_error)?;
             output::say(&format!(
                 "removed `{name}`; their sign-ins end within 15 minutes"
             ));
         }
         UserCommand::Add(new) => {
-            place::make_around(&dir)?;
+            place::create_parent(&dir)?;
             let password = Password::of(new.stdin)?;
             let user = UserAccount {
                 name: new.name.clone(),
@@ -35,7 +35,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
                 groups: new.group.clone(),
                 password: password.hash()?,
             };
-            users.add(user).map_err(problem)?;
+            users.add(user).map_err(user_error)?;
             output::say(&format!("added `{}`", new.name));
             password.show()?;
         }
@@ -43,7 +43,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
             let password = Password::of(change.stdin)?;
             let hash = password.hash()?;
             let changed = users.update(&change.name, |user| user.password = hash);
-            changed.map_err(problem)?;
+            changed.map_err(user_error)?;
             output::say(&format!(
                 "`{}` has a new password; their sign-ins end within 15 minutes",
                 change.name
@@ -55,7 +55,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
 }
 
 fn list(users: &UserStore, as_json: bool) -> Result<(), Problem> {
-    let users = users.list().map_err(problem)?;
+    let users = users.list().map_err(user_error)?;
     if as_json {
         let shown: Vec<_> = users
             .iter()
@@ -83,7 +83,7 @@ struct Password {
 impl Password {
     fn of(stdin: bool) -> Result<Self, Problem> {
         if !stdin {
-            let text = new_password().map_err(unhashed)?;
+            let text = new_password().map_err(password_error)?;
             return Ok(Self { text, made: true });
         }
         let most = MAX_PASSWORD_BYTES as u64 + 2;
@@ -98,7 +98,7 @@ impl Password {
     }
 
     fn hash(&self) -> Result<String, Problem> {
-        hash_password(&self.text).map_err(unhashed)
+        hash_password(&self.text).map_err(password_error)
     }
 
     fn show(&self) -> Result<(), Problem> {
@@ -110,11 +110,11 @@ impl Password {
     }
 }
 
-fn unhashed(error: PasswordError) -> Problem {
+fn password_error(error: PasswordError) -> Problem {
     Problem::usage(error.to_string()).hint("leave `--stdin` out to get one made")
 }
 
-fn problem(error: UserError) -> Problem {
+fn user_error(error: UserError) -> Problem {
     match error {
         UserError::Exists(_) => Problem::usage(error.to_string())
             .hint("`docent user password` gives them a new password"),

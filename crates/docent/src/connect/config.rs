@@ -37,22 +37,22 @@ pub(crate) enum Others {
 }
 
 /// Puts an entry into the text of a file.
-pub(crate) fn put(
+pub(crate) fn insert_server(
     text: &str,
     place: &Whereabouts,
     name: &str,
     entry: &Entry,
     others: Others,
 ) -> Result<Change, Refusal> {
-    let (mark, body) = unmarked(text, place.form);
+    let (mark, body) = split_bom(text, place.form);
     let before = value(body, place.form)?;
     let there = before.get(place.section).and_then(|all| all.get(name));
     if let Some(there) =
         there.filter(|there| others == Others::Keep && !entry.is_same_server(there))
     {
-        return Err(Refusal::Taken(shown(there)));
+        return Err(Refusal::Taken(describe_server(there)));
     }
-    let merged = there.map_or_else(|| entry.alone(), |there| entry.over(there));
+    let merged = there.map_or_else(|| entry.to_value(), |there| entry.merged_with(there));
     if there == Some(&merged) {
         return Ok(Change::None);
     }
@@ -61,8 +61,8 @@ pub(crate) fn put(
         Form::Toml => toml_file::put(body, at, entry),
         form => json_file::put(body, form, at, entry),
     };
-    let after = with_end(after.map_err(Refusal::Unfit)?);
-    held(&before, &after, place, name, Some(&merged))?;
+    let after = ensure_trailing_newline(after.map_err(Refusal::Unfit)?);
+    verify_edit(&before, &after, place, name, Some(&merged))?;
     let after = format!("{mark}{after}");
     Ok(if there.is_some() {
         Change::Changed(after)
@@ -72,20 +72,20 @@ pub(crate) fn put(
 }
 
 /// Takes an entry out of the text of a file.
-pub(crate) fn take(
+pub(crate) fn remove_server(
     text: &str,
     place: &Whereabouts,
     name: &str,
     entry: &Entry,
     others: Others,
 ) -> Result<Change, Refusal> {
-    let (mark, body) = unmarked(text, place.form);
+    let (mark, body) = split_bom(text, place.form);
     let before = value(body, place.form)?;
     let Some(there) = before.get(place.section).and_then(|all| all.get(name)) else {
         return Ok(Change::None);
     };
     if others == Others::Keep && !entry.is_same_server(there) {
-        return Err(Refusal::Taken(shown(there)));
+        return Err(Refusal::Taken(describe_server(there)));
     }
     let at = (place.section, name);
     let after = match place.form {
@@ -93,12 +93,12 @@ pub(crate) fn take(
         form => json_file::take(body, form, at),
     };
     let after = after.map_err(Refusal::Unfit)?;
-    held(&before, &after, place, name, None)?;
+    verify_edit(&before, &after, place, name, None)?;
     Ok(Change::Removed(format!("{mark}{after}")))
 }
 
 /// A file that was empty or not there begins as an empty object; a mark of its encoding stays in front.
-fn unmarked(text: &str, form: Form) -> (&str, &str) {
+fn split_bom(text: &str, form: Form) -> (&str, &str) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.get(..text.len() - body.len()).unwrap_or_default();
     match form {
@@ -122,7 +122,7 @@ fn value(text: &str, form: Form) -> Result<Value, Refusal> {
 
 /// Whether the new text says what the old one said, and of this server what was wanted. A file that names a
 /// key twice, for example, is read by its client in a way that an edit would not change.
-fn held(
+fn verify_edit(
     before: &Value,
     after: &str,
     place: &Whereabouts,
@@ -165,7 +165,7 @@ fn without_empty(value: &Value, section: &str) -> Value {
     value
 }
 
-fn with_end(mut text: String) -> String {
+fn ensure_trailing_newline(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -173,7 +173,7 @@ fn with_end(mut text: String) -> String {
 }
 
 /// Where another server leads, in a few words.
-fn shown(there: &Value) -> String {
+fn describe_server(there: &Value) -> String {
     let text = |key: &str| there.get(key).and_then(Value::as_str);
     let place = text("url")
         .or_else(|| text("httpUrl"))
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn put_in(form: Form, before: &str) -> Result<Change, Refusal> {
-        put(before, &place(form), "docs", &stdio(), Others::Keep)
+        insert_server(before, &place(form), "docs", &stdio(), Others::Keep)
     }
 
     #[test]
@@ -255,10 +255,11 @@ mod tests {
             assert!(after.contains(kept), "{kept:?} is gone: {after}");
         }
         assert_eq!(
-            put(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep),
+            insert_server(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep),
             Ok(Change::None)
         );
-        let back = take(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep).unwrap();
+        let back =
+            remove_server(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep).unwrap();
         assert_eq!(text(back), before);
     }
 
@@ -268,7 +269,8 @@ mod tests {
         let after = text(put_in(Form::Toml, before).unwrap());
         assert!(after.contains("# mine\nmodel = \"x\" # why\n"), "{after}");
         assert_eq!(put_in(Form::Toml, &after), Ok(Change::None));
-        let back = take(&after, &place(Form::Toml), "docs", &stdio(), Others::Keep).unwrap();
+        let back =
+            remove_server(&after, &place(Form::Toml), "docs", &stdio(), Others::Keep).unwrap();
         assert_eq!(text(back), before);
     }
 
@@ -292,7 +294,8 @@ mod tests {
     fn another_way_drops_what_contradicts_it() {
         let before = r#"{"mcpServers":{"docs":{"type":"stdio","command":"docent","args":["serve"],"note":1}}}"#;
         let address = entry(json!({"url": "https://a.example/mcp"}));
-        let change = put(before, &place(Form::Json), "docs", &address, Others::Keep).unwrap();
+        let change =
+            insert_server(before, &place(Form::Json), "docs", &address, Others::Keep).unwrap();
         let value: Value = serde_json::from_str(&text(change)).unwrap();
         assert_eq!(
             value["mcpServers"]["docs"],
@@ -306,10 +309,10 @@ mod tests {
         let taken = Refusal::Taken("https://other.example/mcp".to_owned());
         assert_eq!(put_in(Form::Json, before), Err(taken.clone()));
         assert_eq!(
-            take(before, &place(Form::Json), "docs", &stdio(), Others::Keep),
+            remove_server(before, &place(Form::Json), "docs", &stdio(), Others::Keep),
             Err(taken)
         );
-        let forced = put(
+        let forced = insert_server(
             before,
             &place(Form::Json),
             "docs",
@@ -318,7 +321,7 @@ mod tests {
         );
         assert!(matches!(forced, Ok(Change::Changed(_))), "{forced:?}");
         assert_eq!(
-            take("{}", &place(Form::Json), "docs", &stdio(), Others::Keep),
+            remove_server("{}", &place(Form::Json), "docs", &stdio(), Others::Keep),
             Ok(Change::None)
         );
     }

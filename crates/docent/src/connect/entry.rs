@@ -19,11 +19,11 @@ const OF_PROGRAMS: &[&str] = &["type", "command", "args", "env", "cwd"];
 
 impl Entry {
     pub(crate) fn of(wish: &Wish) -> Self {
-        let (mut set, drop) = match &wish.way {
-            Way::Address(url) => (address(wish.client, url.as_str()), OF_PROGRAMS),
-            Way::Program(command) => (program(wish.client, command), OF_ADDRESSES),
+        let (mut set, drop) = match &wish.transport {
+            Way::Http(url) => (address(wish.client, url.as_str()), OF_PROGRAMS),
+            Way::Stdio(command) => (program(wish.client, command), OF_ADDRESSES),
         };
-        if let (Way::Address(_), Some(variable)) = (&wish.way, &wish.token_env) {
+        if let (Way::Http(_), Some(variable)) = (&wish.transport, &wish.token_env) {
             let (key, value) = token(wish.client, variable);
             set.insert(key.to_owned(), value);
         }
@@ -31,12 +31,12 @@ impl Entry {
     }
 
     /// The entry as it would stand alone.
-    pub(crate) fn alone(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         Value::Object(self.set.clone())
     }
 
     /// The entry over one that is there.
-    pub(crate) fn over(&self, there: &Value) -> Value {
+    pub(crate) fn merged_with(&self, there: &Value) -> Value {
         let mut merged = there.as_object().cloned().unwrap_or_default();
         for key in self.dropped() {
             merged.shift_remove(key);

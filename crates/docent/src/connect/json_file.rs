@@ -39,7 +39,7 @@ pub(super) fn put(
             if let Some(odd) = servers.get(name) {
                 odd.remove();
             }
-            servers.append(name, input(&entry.alone()));
+            servers.append(name, input(&entry.to_value()));
         }
     }
     Ok(root.to_string())

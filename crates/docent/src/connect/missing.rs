@@ -2,7 +2,7 @@
 
 use docent_check::{ProbeError, ProbeSummary};
 
-use super::steps::quoted;
+use super::steps::shell_quote;
 use super::{Reach, Way, Wish};
 
 /// Something that is still missing.
@@ -22,21 +22,24 @@ pub(crate) struct Standing {
 }
 
 /// What is to be said about a connection that was tried; `None` when it was not.
-pub(crate) fn standing(wish: &Wish, tried: Option<&Result<ProbeSummary, ProbeError>>) -> Standing {
+pub(crate) fn connection_status(
+    wish: &Wish,
+    tried: Option<&Result<ProbeSummary, ProbeError>>,
+) -> Standing {
     let mut standing = Standing::default();
     match tried {
-        Some(Ok(met)) => met_well(met, &mut standing),
-        Some(Err(ProbeError::SignInRequired)) => locked(wish, &mut standing),
-        Some(Err(unmet)) => standing.missing.push(missed(wish, unmet)),
+        Some(Ok(met)) => report_success(met, &mut standing),
+        Some(Err(ProbeError::SignInRequired)) => report_sign_in(wish, &mut standing),
+        Some(Err(unmet)) => standing.missing.push(probe_issue(wish, unmet)),
         None => {}
     }
-    if wish.client.reach() == Reach::Outside && !wish.way.is_public() {
-        standing.missing.push(private(wish));
+    if wish.client.reach() == Reach::Remote && !wish.transport.is_public() {
+        standing.missing.push(private_address_issue(wish));
     }
     standing
 }
 
-fn met_well(met: &ProbeSummary, standing: &mut Standing) {
+fn report_success(met: &ProbeSummary, standing: &mut Standing) {
     let tools = met.tools.join(", ");
     standing.good.push(format!(
         "{} {} answers, with the tools {tools}",
@@ -59,7 +62,7 @@ fn met_well(met: &ProbeSummary, standing: &mut Standing) {
     }
 }
 
-fn locked(wish: &Wish, standing: &mut Standing) {
+fn report_sign_in(wish: &Wish, standing: &mut Standing) {
     use super::Client;
     standing
         .good
@@ -82,11 +85,11 @@ fn locked(wish: &Wish, standing: &mut Standing) {
     }
 }
 
-fn missed(wish: &Wish, unmet: &ProbeError) -> Missing {
-    let serve = format!("docent serve {}", quoted(&wish.folder));
-    let hint = match (&wish.way, unmet) {
-        (Way::Program(_), _) => format!("see why with `{serve} --stdio`"),
-        (Way::Address(url), ProbeError::Unreachable(_)) => {
+fn probe_issue(wish: &Wish, unmet: &ProbeError) -> Missing {
+    let serve = format!("docent serve {}", shell_quote(&wish.folder));
+    let hint = match (&wish.transport, unmet) {
+        (Way::Stdio(_), _) => format!("see why with `{serve} --stdio`"),
+        (Way::Http(url), ProbeError::Unreachable(_)) => {
             let local = url
                 .host_str()
                 .is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host));
@@ -104,7 +107,7 @@ fn missed(wish: &Wish, unmet: &ProbeError) -> Missing {
                 format!("start it with `{serve} --listen {listen}`")
             }
         }
-        (Way::Address(url), ProbeError::Refused(_)) => {
+        (Way::Http(url), ProbeError::Refused(_)) => {
             format!(
                 "let it be called by that name: `{serve} --public-url {}`",
                 origin(url)
@@ -122,8 +125,8 @@ fn missed(wish: &Wish, unmet: &ProbeError) -> Missing {
     }
 }
 
-fn private(wish: &Wish) -> Missing {
-    let serve = format!("docent serve {}", quoted(&wish.folder));
+fn private_address_issue(wish: &Wish) -> Missing {
+    let serve = format!("docent serve {}", shell_quote(&wish.folder));
     let port = wish.listen.rsplit(':').next().unwrap_or("8787");
     Missing {
         what: format!(
@@ -154,7 +157,7 @@ mod tests {
             client,
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
-            way: Way::Address(Url::parse(url).unwrap()),
+            transport: Way::Http(Url::parse(url).unwrap()),
             token_env: None,
             scope: Scope::User,
             folder: "/srv/dam".to_owned(),
@@ -163,7 +166,7 @@ mod tests {
     }
 
     fn hints(wish: &Wish, tried: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
-        let standing = standing(wish, Some(tried));
+        let standing = connection_status(wish, Some(tried));
         standing
             .missing
             .into_iter()

@@ -33,9 +33,9 @@ fn paste(text: impl Into<String>, code: impl Into<String>) -> Step {
 
 /// What to do, in order. A client that cannot go that way has nothing to do.
 pub(crate) fn steps(wish: &Wish) -> Vec<Step> {
-    let url = match &wish.way {
-        Way::Address(url) => url.as_str(),
-        Way::Program(_) => "",
+    let url = match &wish.transport {
+        Way::Http(url) => url.as_str(),
+        Way::Stdio(_) => "",
     };
     match wish.client {
         Client::Chatgpt => chatgpt(wish, url),
@@ -141,14 +141,17 @@ fn header(wish: &Wish, value: impl FnOnce(&str) -> String) -> String {
 fn claude_code(wish: &Wish) -> String {
     let scope = scope(wish);
     let name = &wish.name;
-    match &wish.way {
-        Way::Address(url) => {
+    match &wish.transport {
+        Way::Http(url) => {
             let header = header(wish, |variable| format!("${variable}"));
-            let url = quoted(url.as_str());
+            let url = shell_quote(url.as_str());
             format!("claude mcp add --transport http --scope {scope} {name} {url}{header}")
         }
-        Way::Program(command) => {
-            format!("claude mcp add --scope {scope} {name} -- {}", line(command))
+        Way::Stdio(command) => {
+            format!(
+                "claude mcp add --scope {scope} {name} -- {}",
+                shell_command_line(command)
+            )
         }
     }
 }
@@ -160,7 +163,7 @@ fn vscode(wish: &Wish) -> Vec<Step> {
     vec![
         paste(
             "type in a terminal",
-            format!("code --add-mcp {}", quoted(&described)),
+            format!("code --add-mcp {}", shell_quote(&described)),
         ),
         paste(
             "or put this into `.vscode/mcp.json`",
@@ -170,7 +173,7 @@ fn vscode(wish: &Wish) -> Vec<Step> {
 }
 
 fn cursor(wish: &Wish) -> Vec<Step> {
-    let config = STANDARD.encode(Entry::of(wish).alone().to_string());
+    let config = STANDARD.encode(Entry::of(wish).to_value().to_string());
     let mut steps = Vec::new();
     if let Ok(mut link) = Url::parse("cursor://anysphere.cursor-deeplink/mcp/install") {
         link.query_pairs_mut()
@@ -187,17 +190,20 @@ fn cursor(wish: &Wish) -> Vec<Step> {
 
 fn codex(wish: &Wish) -> Vec<Step> {
     let name = &wish.name;
-    let command = match &wish.way {
-        Way::Address(url) => {
+    let command = match &wish.transport {
+        Way::Http(url) => {
             let token = wish
                 .token_env
                 .as_ref()
                 .map_or_else(String::new, |variable| {
-                    format!(" --bearer-token-env-var {}", quoted(variable))
+                    format!(" --bearer-token-env-var {}", shell_quote(variable))
                 });
-            format!("codex mcp add {name} --url {}{token}", quoted(url.as_str()))
+            format!(
+                "codex mcp add {name} --url {}{token}",
+                shell_quote(url.as_str())
+            )
         }
-        Way::Program(command) => format!("codex mcp add {name} -- {}", line(command)),
+        Way::Stdio(command) => format!("codex mcp add {name} -- {}", shell_command_line(command)),
     };
     vec![
         paste("type in a terminal", command),
@@ -208,27 +214,33 @@ fn codex(wish: &Wish) -> Vec<Step> {
 fn gemini(wish: &Wish) -> String {
     let scope = scope(wish);
     let name = &wish.name;
-    match &wish.way {
-        Way::Address(url) => {
+    match &wish.transport {
+        Way::Http(url) => {
             // The file gets the name of the variable, which the shell must not replace.
             let header = header(wish, |variable| format!("\\${{{variable}}}"));
-            let url = quoted(url.as_str());
+            let url = shell_quote(url.as_str());
             format!("gemini mcp add --transport http --scope {scope}{header} {name} {url}")
         }
-        Way::Program(command) => format!("gemini mcp add --scope {scope} {name} {}", line(command)),
+        Way::Stdio(command) => format!(
+            "gemini mcp add --scope {scope} {name} {}",
+            shell_command_line(command)
+        ),
     }
 }
 
 fn inspector(wish: &Wish) -> String {
     let program = "npx -y @modelcontextprotocol/inspector --cli --method tools/list";
-    match &wish.way {
-        Way::Address(url) => {
+    match &wish.transport {
+        Way::Http(url) => {
             format!(
                 "{program} --transport http --server-url {}",
-                quoted(url.as_str())
+                shell_quote(url.as_str())
             )
         }
-        Way::Program(command) => format!("{program} --transport stdio -- {}", line(command)),
+        Way::Stdio(command) => format!(
+            "{program} --transport stdio -- {}",
+            shell_command_line(command)
+        ),
     }
 }
 
@@ -299,18 +311,18 @@ fn curl(url: &str, headers: &[&str], body: &Value, token: Option<&String>) -> St
 /// The server as a whole file would have it.
 fn file_json(wish: &Wish, section: &str) -> String {
     let name = wish.name.clone();
-    let servers = Map::from_iter([(name, Entry::of(wish).alone())]);
+    let servers = Map::from_iter([(name, Entry::of(wish).to_value())]);
     format!("{:#}", json!({section: servers}))
 }
 
 /// A command as a shell takes it.
-pub(crate) fn line(command: &[String]) -> String {
-    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+pub(crate) fn shell_command_line(command: &[String]) -> String {
+    let words: Vec<_> = command.iter().map(|word| shell_quote(word)).collect();
     words.join(" ")
 }
 
 /// A word as a shell takes it, in quotes where it needs them.
-pub(crate) fn quoted(word: &str) -> String {
+pub(crate) fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -327,7 +339,7 @@ mod tests {
             client,
             name: "dam".to_owned(),
             title: "The dam's papers".to_owned(),
-            way,
+            transport: way,
             token_env: None,
             scope: Scope::User,
             folder: "/srv/dam papers".to_owned(),
@@ -336,12 +348,12 @@ mod tests {
     }
 
     fn address() -> Way {
-        Way::Address(Url::parse("https://dam.example/mcp").unwrap())
+        Way::Http(Url::parse("https://dam.example/mcp").unwrap())
     }
 
     fn program() -> Way {
         let words = ["/opt/docent", "serve", "/srv/dam papers", "--stdio"];
-        Way::Program(words.map(str::to_owned).to_vec())
+        Way::Stdio(words.map(str::to_owned).to_vec())
     }
 
     fn first_paste(wish: &Wish) -> String {
@@ -431,7 +443,7 @@ mod tests {
             ("", "''"),
             ("$x", "'$x'"),
         ] {
-            assert_eq!(quoted(word), expected);
+            assert_eq!(shell_quote(word), expected);
         }
     }
 }

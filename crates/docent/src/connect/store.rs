@@ -35,7 +35,7 @@ pub(crate) fn edit(
     for _ in 0..TRIES {
         let before = read(&file)?;
         let text = before.as_deref().unwrap_or_default();
-        let (what, after) = match change(text).map_err(|refusal| refused(&file, refusal))? {
+        let (what, after) = match change(text).map_err(|refusal| refusal_error(&file, refusal))? {
             Change::None => {
                 return Ok(Done {
                     what: "unchanged",
@@ -46,12 +46,12 @@ pub(crate) fn edit(
             Change::Changed(after) => ("changed", after),
             Change::Removed(after) => ("removed", after),
         };
-        let part = write_part(&file, &after)?;
+        let part = write_temp_file(&file, &after)?;
         if read(&file)? != before {
             let _ = std::fs::remove_file(&part);
             continue;
         }
-        let backup = before.is_some().then(|| beside(&file, BACKUP));
+        let backup = before.is_some().then(|| sibling_path(&file, BACKUP));
         let swapped = match &backup {
             Some(backup) => std::fs::copy(&file, backup).map(drop),
             None => Ok(()),
@@ -71,7 +71,7 @@ pub(crate) fn edit(
     )
 }
 
-fn refused(file: &Path, refusal: Refusal) -> Problem {
+fn refusal_error(file: &Path, refusal: Refusal) -> Problem {
     let shown = file.display();
     match refusal {
         Refusal::Unfit(why) => Problem::failed(format!("`{shown}` {why}"))
@@ -103,11 +103,11 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, Problem> {
 }
 
 /// Writes the new text beside the file, for those who could read the old one and for nobody else.
-fn write_part(file: &Path, text: &str) -> Result<PathBuf, Problem> {
+fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, Problem> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|error| Problem::io("make", folder, error))?;
     }
-    let part = beside(file, &format!(".{}.part", Uuid::new_v4().simple()));
+    let part = sibling_path(file, &format!(".{}.part", Uuid::new_v4().simple()));
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -126,7 +126,7 @@ fn write_part(file: &Path, text: &str) -> Result<PathBuf, Problem> {
     Ok(part)
 }
 
-fn beside(file: &Path, end: &str) -> PathBuf {
+fn sibling_path(file: &Path, end: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(end);
     file.with_file_name(name)

@@ -64,7 +64,7 @@ pub(super) enum Piece {
 
 /// Files that are being read.
 pub(super) struct Ahead {
-    desk: Arc<Desk>,
+    pool: Arc<Desk>,
 }
 
 /// What the threads share.
@@ -113,13 +113,13 @@ impl Ahead {
             workers,
             entries,
             register,
-            most_bytes: budget.ahead_bytes(),
+            most_bytes: budget.prefetch_bytes(),
             most_reading: budget.reading_bytes(),
             shape,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let ahead = Self { desk };
+        let ahead = Self { pool: desk };
         for _ in 0..threads {
             ahead.spawn(Desk::work)?;
         }
@@ -128,26 +128,26 @@ impl Ahead {
 
     /// The next piece of a file that is among the jobs; nothing when `stop` says so before it comes.
     pub(super) fn next(&self, at: usize, stop: &dyn Fn() -> bool) -> Option<Piece> {
-        let mut state = self.desk.state();
+        let mut state = self.pool.state();
         if state.wanted != at {
             state.wanted = at;
-            self.desk.changed.notify_all();
+            self.pool.changed.notify_all();
         }
         loop {
             let pieces = state.ready.get_mut(&at);
             if let Some(piece) = pieces.and_then(VecDeque::pop_front) {
                 match &piece {
-                    Piece::Documents(documents) => state.bytes -= bytes(documents),
+                    Piece::Documents(documents) => state.bytes -= documents_bytes(documents),
                     Piece::Kind(_) => {}
                     Piece::Same(_) | Piece::End(_) => drop(state.ready.remove(&at)),
                 }
-                self.desk.changed.notify_all();
+                self.pool.changed.notify_all();
                 return Some(piece);
             }
             if stop() {
                 return None;
             }
-            let waited = self.desk.changed.wait_timeout(state, GLANCE);
+            let waited = self.pool.changed.wait_timeout(state, GLANCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -155,7 +155,7 @@ impl Ahead {
     /// Reads a file that is not among the jobs, or once more. It gets a thread of its own, since all others
     /// may wait until its documents are taken.
     pub(super) fn read_now(&self, at: usize) -> Result<(), Problem> {
-        self.desk.state().wanted = at;
+        self.pool.state().wanted = at;
         self.spawn(move |desk| {
             desk.read(&Job {
                 at,
@@ -165,7 +165,7 @@ impl Ahead {
     }
 
     fn spawn(&self, work: impl FnOnce(&Desk) + Send + 'static) -> Result<(), Problem> {
-        let desk = self.desk.clone();
+        let desk = self.pool.clone();
         let started = std::thread::Builder::new()
             .name("docent-reader".to_owned())
             .spawn(move || work(&desk));
@@ -177,9 +177,9 @@ impl Ahead {
 impl Drop for Ahead {
     /// Ends the children that are still at work; the threads end by themselves.
     fn drop(&mut self) {
-        self.desk.state().stopped = true;
-        self.desk.changed.notify_all();
-        self.desk.workers.close();
+        self.pool.state().stopped = true;
+        self.pool.changed.notify_all();
+        self.pool.workers.close();
     }
 }
 
@@ -204,7 +204,7 @@ impl Desk {
                 return None;
             }
             let at = state.jobs.front()?.at;
-            let cost = self.cost(at);
+            let cost = self.estimated_memory(at);
             let has_room = at < state.wanted + MOST_FILES
                 && state.bytes < self.most_bytes
                 && (state.reading == 0 || state.reading + cost <= self.most_reading);
@@ -218,7 +218,7 @@ impl Desk {
         }
     }
 
-    fn cost(&self, at: usize) -> u64 {
+    fn estimated_memory(&self, at: usize) -> u64 {
         let size = self.entries.get(at).map_or(0, |entry| entry.size);
         // A longer one is read row by row, or not at all.
         let whole = if size > self.shape.limits.max_file_bytes {
@@ -268,7 +268,7 @@ impl Desk {
     /// Puts a piece where it is taken from, when there is room; false when nobody takes it any more.
     fn put(&self, at: usize, piece: Piece) -> bool {
         let size = match &piece {
-            Piece::Documents(documents) => bytes(documents),
+            Piece::Documents(documents) => documents_bytes(documents),
             Piece::Kind(_) | Piece::Same(_) | Piece::End(_) => 0,
         };
         let mut state = self.state();
@@ -290,7 +290,7 @@ impl Desk {
 }
 
 /// What documents take in memory, about.
-fn bytes(documents: &[ParsedDocument]) -> usize {
+fn documents_bytes(documents: &[ParsedDocument]) -> usize {
     const OWN_BYTES: usize = 512;
     documents
         .iter()

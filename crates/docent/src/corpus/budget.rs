@@ -41,7 +41,7 @@ impl Budget {
     }
 
     /// Documents that were read ahead.
-    pub(super) fn ahead_bytes(self) -> usize {
+    pub(super) fn prefetch_bytes(self) -> usize {
         self.bytes / 32
     }
 
@@ -61,7 +61,7 @@ mod tests {
             let budget = Budget::of_mib(mib);
             let reading = usize::try_from(budget.reading_bytes()).unwrap();
             let writing = 2 * budget.writer_bytes() + 3 * budget.batch_bytes();
-            assert!(writing + budget.ahead_bytes() + reading <= budget.bytes);
+            assert!(writing + budget.prefetch_bytes() + reading <= budget.bytes);
         }
         assert_eq!(Budget::of_mib(1), Budget::of_mib(Budget::LEAST_MIB));
     }

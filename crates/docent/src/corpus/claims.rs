@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use docent_ingest::{IngestError, Limits};
 
-use super::register::{After, Change, NOBODY, Register};
+use super::register::{After, Change, NO_FILE, Register};
 
 /// Who has which id in this sync.
 pub(super) struct Claims {
@@ -46,7 +46,7 @@ pub(super) enum Claimed {
 impl Claims {
     pub(super) fn new(register: Arc<Register>, files: usize, limits: &Limits) -> Self {
         Self {
-            by: vec![NOBODY; register.len()],
+            by: vec![NO_FILE; register.len()],
             register,
             fresh: HashMap::new(),
             changed: HashMap::new(),
@@ -66,7 +66,7 @@ impl Claims {
         source: &str,
         hash: &str,
     ) -> Result<Claimed, IngestError> {
-        let key = self.register.sums().id(id);
+        let key = self.register.hasher().id(id);
         let row = self.register.find(key);
         if let Some(first) = self.holder(key, row) {
             return Err(IngestError::DuplicateId {
@@ -80,7 +80,7 @@ impl Claims {
         self.count += 1;
         let claimant = self.claimant(source);
         let now = Now {
-            hash: self.register.sums().hash(hash),
+            hash: self.register.hasher().hash(hash),
             source: claimant,
         };
         let Some(row) = row else {
@@ -91,7 +91,7 @@ impl Claims {
         if let Some(by) = self.by.get_mut(row) {
             *by = claimant;
         }
-        if self.register.is(row, source, hash) {
+        if self.register.is_document(row, source, hash) {
             return Ok(Claimed::Unchanged);
         }
         self.changed.insert(row, now);
@@ -105,7 +105,7 @@ impl Claims {
     }
 
     /// Claims all documents of a file that did not change; false when it cannot keep them all.
-    pub(super) fn keep(&mut self, file: usize, documents: usize) -> bool {
+    pub(super) fn claim_file(&mut self, file: usize, documents: usize) -> bool {
         let is_held = self.register.count(file) == documents
             && self.robbed.get(file) == Some(&false)
             && self.count + documents <= self.most;
@@ -118,36 +118,36 @@ impl Claims {
     }
 
     /// Whether the register has rows that nobody claimed.
-    pub(super) fn are_left(&self) -> bool {
+    pub(super) fn has_unclaimed(&self) -> bool {
         self.rows < self.register.len()
     }
 
     /// Whether a document that was held is nobody's any more.
-    pub(super) fn is_left(&self, id: &str) -> bool {
-        let row = self.register.find(self.register.sums().id(id));
-        row.is_some_and(|row| self.is_row_left(row))
+    pub(super) fn is_unclaimed(&self, id: &str) -> bool {
+        let row = self.register.find(self.register.hasher().id(id));
+        row.is_some_and(|row| self.is_row_unclaimed(row))
     }
 
-    fn is_row_left(&self, row: usize) -> bool {
+    fn is_row_unclaimed(&self, row: usize) -> bool {
         let file = self.register.file(row) as usize;
-        self.by.get(row) == Some(&NOBODY) && self.whole.get(file) != Some(&true)
+        self.by.get(row) == Some(&NO_FILE) && self.whole.get(file) != Some(&true)
     }
 
     /// What is held when everything claimed is, and nothing else but what `is_kept` says of its source.
-    pub(super) fn register(&self, is_kept: impl Fn(&str) -> bool) -> Register {
+    pub(super) fn to_inventory(&self, is_kept: impl Fn(&str) -> bool) -> Register {
         let change = |now: &Now| Change {
             hash: now.hash,
             source: self.source(now.source),
         };
         let of_row = |row: usize| {
-            if self.is_row_left(row) {
+            if self.is_row_unclaimed(row) {
                 return is_kept(self.register.source_of(row)).then_some(After::Same);
             }
             let changed = self.changed.get(&row);
             Some(changed.map_or(After::Same, |now| After::Changed(change(now))))
         };
         let fresh = self.fresh.iter().map(|(id, now)| (*id, change(now)));
-        self.register.after(of_row, fresh)
+        self.register.updated(of_row, fresh)
     }
 
     fn source(&self, number: u32) -> &str {
@@ -161,7 +161,7 @@ impl Claims {
         if self.whole.get(self.register.file(row) as usize) == Some(&true) {
             return Some(self.register.source_of(row));
         }
-        let by = self.by.get(row).filter(|by| **by != NOBODY)?;
+        let by = self.by.get(row).filter(|by| **by != NO_FILE)?;
         Some(self.source(*by))
     }
 
@@ -169,6 +169,6 @@ impl Claims {
         if self.sources.last().is_none_or(|last| last != source) {
             self.sources.push(source.to_owned());
         }
-        u32::try_from(self.sources.len() - 1).unwrap_or(NOBODY)
+        u32::try_from(self.sources.len() - 1).unwrap_or(NO_FILE)
     }
 }

@@ -10,7 +10,7 @@ use docent_ingest::FileEntry;
 use docent_search::{Engine, InventoryEntryRef, SearchError};
 
 /// Stands where no file and no document is.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The documents that the index held when a sync began.
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Register {
     pub(super) async fn of(engine: &dyn Engine) -> Result<Self, SearchError> {
         let mut register = Self::default();
         let mut known: HashMap<String, u32> = HashMap::new();
-        let mut last = NOBODY;
+        let mut last = NO_FILE;
         let mut each = |held: InventoryEntryRef<'_>| {
             let is_last = |source: &&Source| source.name == held.source;
             if register
@@ -94,17 +94,17 @@ impl Register {
     }
 
     fn add_source(&mut self, name: &str, known: &mut HashMap<String, u32>) -> u32 {
-        let number = u32::try_from(self.sources.len()).unwrap_or(NOBODY);
+        let number = u32::try_from(self.sources.len()).unwrap_or(NO_FILE);
         self.sources.push(Source {
             name: name.to_owned(),
-            file: NOBODY,
+            file: NO_FILE,
         });
         known.insert(name.to_owned(), number);
         number
     }
 
     /// Finds out which file of a listing each document belongs to. `files` are its paths.
-    pub(super) fn place<'p>(&mut self, files: impl Iterator<Item = &'p str>) {
+    pub(super) fn assign_files<'p>(&mut self, files: impl Iterator<Item = &'p str>) {
         let files: HashMap<&str, u32> = files.zip(0..).collect();
         for source in &mut self.sources {
             let name = source.name.as_str();
@@ -114,12 +114,12 @@ impl Register {
                 .filter_map(|(end, _)| name.get(..end));
             let mut paths = std::iter::once(name).chain(above);
             let file = paths.find_map(|path| files.get(path));
-            source.file = file.copied().unwrap_or(NOBODY);
+            source.file = file.copied().unwrap_or(NO_FILE);
         }
         self.counts = vec![0; files.len()];
         for row in &self.rows {
             let source = self.sources.get(row.source as usize);
-            let file = source.map_or(NOBODY, |source| source.file);
+            let file = source.map_or(NO_FILE, |source| source.file);
             if let Some(count) = self.counts.get_mut(file as usize) {
                 *count += 1;
             }
@@ -128,7 +128,7 @@ impl Register {
 
     /// The register after changes: what `of_row` says of each row, nothing where it is gone, and what is
     /// new. It is as one made anew, for less.
-    pub(super) fn after<'n>(
+    pub(super) fn updated<'n>(
         &self,
         of_row: impl Fn(usize) -> Option<After<'n>>,
         fresh: impl Iterator<Item = (u128, Change<'n>)>,
@@ -163,7 +163,7 @@ impl Register {
         next
     }
 
-    pub(super) fn sums(&self) -> &Sums {
+    pub(super) fn hasher(&self) -> &Sums {
         &self.sums
     }
 
@@ -183,7 +183,7 @@ impl Register {
 
     /// The file of the listing that a row belongs to.
     pub(super) fn file(&self, row: usize) -> u32 {
-        self.source(row).map_or(NOBODY, |source| source.file)
+        self.source(row).map_or(NO_FILE, |source| source.file)
     }
 
     /// Where the document of a row came from.
@@ -192,7 +192,7 @@ impl Register {
     }
 
     /// Whether a row is this document.
-    pub(super) fn is(&self, row: usize, source: &str, hash: &str) -> bool {
+    pub(super) fn is_document(&self, row: usize, source: &str, hash: &str) -> bool {
         let hash = self.sums.hash(hash);
         self.rows.get(row).is_some_and(|row| row.hash == hash) && self.source_of(row) == source
     }
@@ -205,7 +205,7 @@ impl Register {
     /// The same, and its content was this.
     pub(super) fn is_file(&self, entry: &FileEntry, sha256: &str) -> bool {
         self.row_of(entry)
-            .is_some_and(|row| self.is(row, entry.path(), sha256))
+            .is_some_and(|row| self.is_document(row, entry.path(), sha256))
     }
 
     fn row_of(&self, entry: &FileEntry) -> Option<usize> {
@@ -251,15 +251,15 @@ mod tests {
         let changes = held.map(|(id, source)| Put::Put(document(id, source)));
         engine.apply(changes.into()).await.unwrap();
         let mut register = Register::of(&engine).await.unwrap();
-        register.place(["a.csv", "b.zip"].into_iter());
+        register.assign_files(["a.csv", "b.zip"].into_iter());
         assert_eq!((register.count(0), register.count(1)), (1, 2));
-        let row = |id: &str| register.find(register.sums().id(id)).unwrap();
+        let row = |id: &str| register.find(register.hasher().id(id)).unwrap();
         assert_eq!(register.file(row("2")), 1);
-        assert_eq!(register.file(row("4")), NOBODY);
+        assert_eq!(register.file(row("4")), NO_FILE);
         let (same, other) = ("00000000000000ff".repeat(4), "f".repeat(64));
-        assert!(register.is(row("3"), "b.zip/e.md", &same));
-        assert!(!register.is(row("3"), "b.zip/e.md", &other));
-        assert!(!register.is(row("3"), "b.zip", &same));
-        assert_eq!(register.find(register.sums().id("5")), None);
+        assert!(register.is_document(row("3"), "b.zip/e.md", &same));
+        assert!(!register.is_document(row("3"), "b.zip/e.md", &other));
+        assert!(!register.is_document(row("3"), "b.zip", &same));
+        assert_eq!(register.find(register.hasher().id("5")), None);
     }
 }

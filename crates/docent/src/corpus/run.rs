@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
             shape,
             batch: Batch::new(budget),
             unreadable: HashSet::new(),
-            disturbed: seen.misses(&entries),
+            disturbed: seen.has_removed_files(&entries),
             seen,
             report: Report {
                 files: entries.len(),
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes in one file of the listing; false when somebody stopped it.
-    pub(super) async fn file(
+    pub(super) async fn sync_file(
         &mut self,
         at: usize,
         ahead: &Ahead,
@@ -92,9 +92,9 @@ impl<'a> Run<'a> {
         let Some(entry) = entries.get(at) else {
             return Ok(true);
         };
-        let look = self.seen.look(entry).cloned();
-        if let Some(look) = look.as_ref().filter(|look| look.is_of(entry)) {
-            if self.keep(at, entry, look) {
+        let look = self.seen.previous(entry).cloned();
+        if let Some(look) = look.as_ref().filter(|look| look.matches(entry)) {
+            if self.keep_unchanged(at, entry, look) {
                 return Ok(true);
             }
             ahead.read_now(at)?;
@@ -107,22 +107,22 @@ impl<'a> Run<'a> {
             match piece {
                 Piece::Kind(kind) => {
                     if !std::mem::replace(&mut taken.counted, true) {
-                        self.report.tally.begin(kind);
+                        self.report.formats.begin_file(kind);
                     }
                 }
                 Piece::Documents(documents) => {
                     for document in documents {
-                        self.document(document, &mut taken);
+                        self.add_document(document, &mut taken);
                     }
                 }
                 Piece::Same(found) => {
-                    if self.keep_same(at, entry, look.as_ref(), &found) {
+                    if self.keep_same_content(at, entry, look.as_ref(), &found) {
                         return Ok(true);
                     }
                     ahead.read_now(at)?;
                 }
                 Piece::End(read) => {
-                    self.end(entry, read, taken);
+                    self.finish_file(entry, read, taken);
                     return Ok(true);
                 }
             }
@@ -133,19 +133,19 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the documents of a file that did not change; false when it must be read after all.
-    fn keep(&mut self, at: usize, entry: &FileEntry, look: &Arc<Look>) -> bool {
+    fn keep_unchanged(&mut self, at: usize, entry: &FileEntry, look: &Arc<Look>) -> bool {
         let may_differ = look.contested && self.disturbed;
-        if may_differ || !self.claims.keep(at, look.documents) {
+        if may_differ || !self.claims.claim_file(at, look.documents) {
             return false;
         }
         self.report.unchanged += look.documents;
-        self.seen.again(entry, look);
+        self.seen.keep(entry, look);
         self.list_all(look.problems.clone());
         true
     }
 
     /// The same for a file that looks different and has the content it had.
-    fn keep_same(
+    fn keep_same_content(
         &mut self,
         at: usize,
         entry: &FileEntry,
@@ -160,18 +160,18 @@ impl<'a> Run<'a> {
             fresh.problems = look.problems.clone();
         }
         let may_differ = fresh.contested && self.disturbed;
-        if may_differ || !self.claims.keep(at, fresh.documents) {
+        if may_differ || !self.claims.claim_file(at, fresh.documents) {
             return false;
         }
         self.report.unchanged += fresh.documents;
-        self.report.tally.unchanged(fresh.documents);
+        self.report.formats.unchanged(fresh.documents);
         self.report_all(fresh.problems.clone());
-        self.seen.note(entry, fresh, SystemTime::now());
+        self.seen.record(entry, fresh, SystemTime::now());
         true
     }
 
     /// Takes in one document.
-    fn document(&mut self, parsed: ParsedDocument, taken: &mut Taken) {
+    fn add_document(&mut self, parsed: ParsedDocument, taken: &mut Taken) {
         let (mut document, reasons) = self.shape.apply(parsed);
         for reason in reasons {
             taken.warn(
@@ -195,11 +195,11 @@ impl<'a> Run<'a> {
         match claimed {
             Ok(Claimed::Unchanged) => {
                 self.report.unchanged += 1;
-                self.report.tally.unchanged(1);
+                self.report.formats.unchanged(1);
             }
             Ok(Claimed::New) => {
                 self.report.indexed += 1;
-                self.report.tally.indexed();
+                self.report.formats.indexed();
                 self.batch.put(document);
             }
             Err(reason) => {
@@ -244,11 +244,11 @@ impl<'a> Run<'a> {
                 return again;
             }
         }
-        self.number(document, &id, taken).unwrap_or(claimed)
+        self.claim_numbered(document, &id, taken).unwrap_or(claimed)
     }
 
     /// Claims the id with the next number of its file behind it.
-    fn number(
+    fn claim_numbered(
         &mut self,
         document: &mut Document,
         id: &str,
@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
     }
 
     /// Notes how a file ended.
-    fn end(
+    fn finish_file(
         &mut self,
         entry: &FileEntry,
         read: Result<FileReadOutcome, IngestError>,
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
         look.contested = taken.contested;
         look.problems = taken.problems.clone();
         self.report_all(taken.problems);
-        self.seen.note(entry, look, SystemTime::now());
+        self.seen.record(entry, look, SystemTime::now());
     }
 
     pub(super) async fn flush(&mut self, watch: &mut (dyn Watch + Send)) -> Result<(), Problem> {
@@ -352,22 +352,22 @@ impl<'a> Run<'a> {
 
     /// Removes what nobody claimed. Documents of what could not be read stay: a disk that fails
     /// for a moment must not empty the index.
-    pub(super) async fn remove_the_rest(
+    pub(super) async fn remove_unclaimed(
         &mut self,
         watch: &mut (dyn Watch + Send),
     ) -> Result<(), Problem> {
-        if !self.claims.are_left() {
+        if !self.claims.has_unclaimed() {
             return Ok(());
         }
         let mut gone: Vec<DocId> = Vec::new();
         let (claims, unreadable, report) = (&self.claims, &self.unreadable, &mut self.report);
         let shape = &self.shape;
         let mut each = |held: InventoryEntryRef<'_>| {
-            if !claims.is_left(held.id) {
+            if !claims.is_unclaimed(held.id) {
                 return;
             }
             // What cannot be read again under new rules would stay as open as the old ones left it.
-            let is_safe = !shape.is_guarded() || shape.made(held.source, held.hash);
+            let is_safe = !shape.has_restrictions() || shape.is_current(held.source, held.hash);
             if is_safe && is_below(held.source, unreadable) {
                 report.kept += 1;
             } else if let Ok(id) = DocId::parse(held.id) {
@@ -387,9 +387,11 @@ impl<'a> Run<'a> {
     }
 
     /// Notes what the index holds now, so that the next sync need not ask for all of it.
-    pub(super) async fn note_held(&mut self) -> Result<(), Problem> {
+    pub(super) async fn remember_inventory(&mut self) -> Result<(), Problem> {
         let unreadable = &self.unreadable;
-        let held = self.claims.register(|source| is_below(source, unreadable));
+        let held = self
+            .claims
+            .to_inventory(|source| is_below(source, unreadable));
         let generation = self.engine.status().await?.generation;
         self.seen.held = Some((generation, held));
         Ok(())
@@ -398,10 +400,10 @@ impl<'a> Run<'a> {
     /// Reports what was wrong with the file that is being taken in.
     fn report_all(&mut self, problems: Problems) {
         for skipped in &problems.skipped {
-            self.report.tally.skip(&skipped.reason);
+            self.report.formats.skip(&skipped.reason);
         }
         for warning in &problems.warnings {
-            self.report.tally.warn(&warning.reason);
+            self.report.formats.warn(&warning.reason);
         }
         self.list_all(problems);
     }
@@ -417,7 +419,7 @@ impl<'a> Run<'a> {
 
     /// Reports something that was left out before it was opened.
     pub(super) fn skip(&mut self, skipped: SkippedItem) {
-        self.report.tally.skip(&skipped.reason);
+        self.report.formats.skip(&skipped.reason);
         self.list(skipped);
     }
 

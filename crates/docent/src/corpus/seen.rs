@@ -54,7 +54,7 @@ impl Problems {
     }
 
     /// Whether the file may be fine the next time although nobody touches it.
-    fn may_pass(&self) -> bool {
+    fn is_transient(&self) -> bool {
         let passes = |skipped: &SkippedItem| {
             matches!(
                 skipped.reason,
@@ -67,14 +67,14 @@ impl Problems {
 
 impl Look {
     /// Whether a file looks just like this.
-    pub(super) fn is_of(&self, entry: &FileEntry) -> bool {
+    pub(super) fn matches(&self, entry: &FileEntry) -> bool {
         self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
     }
 }
 
 impl Seen {
     /// What was seen becomes what was seen before.
-    pub(super) fn begin(&mut self) -> Self {
+    pub(super) fn start_sync(&mut self) -> Self {
         let mut before = std::mem::take(&mut self.now);
         // A sync that was stopped saw only some of the files; what it did not see is as it was.
         for (path, look) in self.before.drain() {
@@ -90,7 +90,10 @@ impl Seen {
 
     /// What came of all files, when each looks as it did in the last sync and none is gone: how many
     /// documents there are, and what was wrong.
-    pub(super) fn untouched(&self, entries: &[FileEntry]) -> Option<(usize, Vec<&Problems>)> {
+    pub(super) fn unchanged_since_last(
+        &self,
+        entries: &[FileEntry],
+    ) -> Option<(usize, Vec<&Problems>)> {
         // Only a sync that came to its end knows what the index holds.
         if self.held.is_none() || self.now.len() != entries.len() {
             return None;
@@ -101,7 +104,7 @@ impl Seen {
             let look = self
                 .now
                 .get(entry.path())
-                .filter(|look| look.is_of(entry))?;
+                .filter(|look| look.matches(entry))?;
             documents += look.documents;
             problems.push(&look.problems);
         }
@@ -109,27 +112,29 @@ impl Seen {
     }
 
     /// How a file looked before.
-    pub(super) fn look(&self, entry: &FileEntry) -> Option<&Arc<Look>> {
+    pub(super) fn previous(&self, entry: &FileEntry) -> Option<&Arc<Look>> {
         self.before.get(entry.path())
     }
 
     /// Whether files were seen before that are not among these.
-    pub(super) fn misses(&self, entries: &[FileEntry]) -> bool {
-        let known = entries.iter().filter(|entry| self.look(entry).is_some());
+    pub(super) fn has_removed_files(&self, entries: &[FileEntry]) -> bool {
+        let known = entries
+            .iter()
+            .filter(|entry| self.previous(entry).is_some());
         known.count() < self.before.len()
     }
 
     /// Notes that a file is as it was before.
-    pub(super) fn again(&mut self, entry: &FileEntry, look: &Arc<Look>) {
+    pub(super) fn keep(&mut self, entry: &FileEntry, look: &Arc<Look>) {
         self.problems += look.problems.len();
         self.before.remove(entry.path());
         self.now.insert(entry.path().to_owned(), look.clone());
     }
 
     /// Notes how a file looked when it was read.
-    pub(super) fn note(&mut self, entry: &FileEntry, mut look: Look, at: SystemTime) {
+    pub(super) fn record(&mut self, entry: &FileEntry, mut look: Look, at: SystemTime) {
         let all = self.problems + look.problems.len();
-        if all > MOST_PROBLEMS || look.problems.may_pass() {
+        if all > MOST_PROBLEMS || look.problems.is_transient() {
             return;
         }
         let is_settled =

@@ -35,7 +35,7 @@ pub struct Counts {
 
 impl Tally {
     /// Begins the next file, which is of this kind.
-    pub(super) fn begin(&mut self, kind: String) {
+    pub(super) fn begin_file(&mut self, kind: String) {
         self.current = Some(kind);
         self.counts().files += 1;
     }
@@ -93,12 +93,12 @@ mod tests {
         let mut tally = Tally::default();
         tally.skip(&IngestError::Link);
         for n in 1..MAX_KINDS {
-            tally.begin(format!("k{n}"));
+            tally.begin_file(format!("k{n}"));
         }
         assert_eq!(tally.kinds().count(), MAX_KINDS);
-        tally.begin("k1".to_owned());
-        tally.begin("one more".to_owned());
-        tally.begin("and another".to_owned());
+        tally.begin_file("k1".to_owned());
+        tally.begin_file("one more".to_owned());
+        tally.begin_file("and another".to_owned());
         tally.indexed();
         assert_eq!(tally.kinds().count(), MAX_KINDS);
         let of = |kind: &str| tally.kinds().find(|(found, _)| *found == kind).unwrap().1;
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn reasons_are_counted_by_their_codes() {
         let mut tally = Tally::default();
-        tally.begin("csv".to_owned());
+        tally.begin_file("csv".to_owned());
         tally.skip(&IngestError::Empty);
         tally.skip(&IngestError::Empty);
         tally.warn(&IngestError::More { count: 7, lost: 0 });

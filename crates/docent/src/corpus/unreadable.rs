@@ -6,7 +6,7 @@ use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
 
 use super::batch::MOST_DOCUMENTS;
 use crate::problem::Problem;
-use crate::shape::{Shape, fault_of};
+use crate::shape::{Shape, reader_fault_of};
 
 /// Documents whose own field names nobody.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Unreadable {
         let mut found = Self::default();
         let mut named = std::collections::BTreeSet::new();
         let mut each = |held: InventoryEntryRef<'_>| {
-            let Some(fault) = fault_of(held.hash) else {
+            let Some(fault) = reader_fault_of(held.hash) else {
                 return;
             };
             found.count += 1;
@@ -60,13 +60,13 @@ impl Unreadable {
 
 /// How many documents were made under other rules than these, where these let not everyone read everything.
 pub(crate) async fn count_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
-    stale(engine, shape).await.map(|ids| ids.len())
+    stale_ids(engine, shape).await.map(|ids| ids.len())
 }
 
 /// Takes documents out of the index that were made under other rules, so that nobody finds one that the rules
 /// of today may close. They come back when their files are read again. Says how many there were.
-pub(crate) async fn withdraw_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
-    let mut ids = stale(engine, shape).await?;
+pub(crate) async fn remove_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
+    let mut ids = stale_ids(engine, shape).await?;
     let count = ids.len();
     while !ids.is_empty() {
         let rest = ids.split_off(ids.len().min(MOST_DOCUMENTS));
@@ -77,13 +77,13 @@ pub(crate) async fn withdraw_stale(engine: &dyn Engine, shape: &Shape) -> Result
     Ok(count)
 }
 
-async fn stale(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem> {
+async fn stale_ids(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem> {
     let mut ids = Vec::new();
-    if !shape.is_guarded() {
+    if !shape.has_restrictions() {
         return Ok(ids);
     }
     let mut each = |held: InventoryEntryRef<'_>| {
-        if !shape.made(held.source, held.hash) {
+        if !shape.is_current(held.source, held.hash) {
             ids.extend(DocId::parse(held.id));
         }
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::Finding;
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 
 /// The most entries that are looked at: enough to see what is wrong, few enough for a large folder.
 const MAX_ENTRIES: usize = 100_000;
@@ -30,17 +30,17 @@ pub(crate) struct Walked {
 }
 
 /// Walks through a folder without opening a file; what is hidden is left out, as the index does.
-pub(crate) fn walk(folder: &Path, now: SystemTime) -> Walked {
-    walk_within(folder, now, MAX_ENTRIES)
+pub(crate) fn scan(folder: &Path, now: SystemTime) -> Walked {
+    scan_within(folder, now, MAX_ENTRIES)
 }
 
-fn walk_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
+fn scan_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
     let mut walked = Walked::default();
     let mut waiting = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = waiting.pop() {
         walked.folders += 1;
         let Ok(entries) = std::fs::read_dir(&folder) else {
-            note(&mut walked.shut, &mut walked.first_shut, &folder);
+            count_path(&mut walked.shut, &mut walked.first_shut, &folder);
             continue;
         };
         for entry in entries.flatten() {
@@ -59,10 +59,10 @@ fn walk_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
             } else if meta.is_file() {
                 walked.files += 1;
                 if !is_readable(&path) {
-                    note(&mut walked.shut, &mut walked.first_shut, &path);
+                    count_path(&mut walked.shut, &mut walked.first_shut, &path);
                 }
                 if meta.modified().is_ok_and(|time| time > now + TOLERANCE) {
-                    note(&mut walked.ahead, &mut walked.first_ahead, &path);
+                    count_path(&mut walked.ahead, &mut walked.first_ahead, &path);
                 }
             }
         }
@@ -70,7 +70,7 @@ fn walk_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
     walked
 }
 
-fn note(count: &mut usize, first: &mut Option<String>, path: &Path) {
+fn count_path(count: &mut usize, first: &mut Option<String>, path: &Path) {
     *count += 1;
     first.get_or_insert_with(|| path.display().to_string());
 }
@@ -90,7 +90,7 @@ pub(crate) fn findings(folder: &Path, walked: &Walked) -> Vec<Finding> {
     let more = if walked.more { "at least " } else { "" };
     let shown = folder.display();
     let mut found = Vec::new();
-    let files = counted(walked.files as u64, "file");
+    let files = pluralize(walked.files as u64, "file");
     if walked.files == 0 {
         found.push(Finding::warning(
             "folder",
@@ -110,14 +110,14 @@ pub(crate) fn findings(folder: &Path, walked: &Walked) -> Vec<Finding> {
             says,
             format!(
                 "let this user read it: `chmod -R u+rX {}`",
-                crate::connect::steps::quoted(&shown.to_string())
+                crate::connect::steps::shell_quote(&shown.to_string())
             ),
         ));
     }
     found.push(match &walked.first_ahead {
         Some(first) => Finding::warning(
             "clock",
-            format!("{} changed in the future, such as `{first}`", counted(walked.ahead as u64, "file")),
+            format!("{} changed in the future, such as `{first}`", pluralize(walked.ahead as u64, "file")),
             "set the clock of this machine, or of the one that wrote them: `timedatectl set-ntp true`",
         ),
         None => Finding::good("clock", "no file is from the future"),
@@ -136,20 +136,20 @@ mod tests {
         std::fs::write(dir.path().join("a/one.md"), "x").unwrap();
         std::fs::write(dir.path().join(".two.md"), "x").unwrap();
         let now = SystemTime::now();
-        let walked = walk(dir.path(), now);
+        let walked = scan(dir.path(), now);
         assert_eq!(
             (walked.files, walked.folders, walked.ahead, walked.shut),
             (1, 2, 0, 0)
         );
         // Seen from an hour ago, the file comes from the future.
-        let walked = walk(dir.path(), now - Duration::from_secs(3_600));
+        let walked = scan(dir.path(), now - Duration::from_secs(3_600));
         assert_eq!(walked.ahead, 1);
         let found = findings(dir.path(), &walked);
         assert!(
             found.iter().any(|f| f.about == "clock" && f.hint.is_some()),
             "{found:?}"
         );
-        let gone = walk(&dir.path().join("nowhere"), now);
+        let gone = scan(&dir.path().join("nowhere"), now);
         assert_eq!(gone.shut, 1);
     }
 
@@ -159,7 +159,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let within = |most| walk_within(dir.path(), SystemTime::now(), most);
+        let within = |most| scan_within(dir.path(), SystemTime::now(), most);
         assert_eq!((within(4).files, within(4).more), (3, false));
         assert_eq!((within(3).files, within(3).more), (2, true));
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use docent_search::{EmbeddedEngine, Engine as _, SearchError, is_index_locked};
 
 use super::Finding;
-use crate::connect::steps::quoted;
+use crate::connect::steps::shell_quote;
 use crate::corpus::{self, Unreadable};
-use crate::knowledge::counted;
+use crate::knowledge::pluralize;
 use crate::losses::Losses;
 use crate::settings::Settings;
 
@@ -36,16 +36,16 @@ pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> 
 
 /// Whether documents stand as the rules about readers want them, where not everyone may read everything.
 async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding> {
-    let shape = settings.shape();
+    let shape = settings.document_transform();
     let mut found = Vec::new();
-    if !shape.is_guarded() {
+    if !shape.has_restrictions() {
         return found;
     }
     // What is wrong with an index that cannot be opened has been said.
     let Ok(engine) = EmbeddedEngine::open_read_only(dir, None) else {
         return found;
     };
-    let shown = quoted(&folder.display().to_string());
+    let shown = shell_quote(&folder.display().to_string());
     if let Ok(closed) = Unreadable::of(&engine, MAX_NAMED).await
         && closed.count > 0
     {
@@ -54,7 +54,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
         let named: Vec<_> = named
             .map(|one| format!("`{}` (the field `{field}` {})", one.source, one.fault()))
             .collect();
-        let count = counted(closed.count as u64, "document");
+        let count = pluralize(closed.count as u64, "document");
         let says = format!("nobody may read {count}, such as {}", named.join(", "));
         let cures = closed.first.first().map(|one| one.fault().hint());
         let cure = cures.unwrap_or_default();
@@ -69,7 +69,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
         }
         Ok(0) | Err(_) => {}
         Ok(count) => {
-            let documents = counted(count as u64, "document");
+            let documents = pluralize(count as u64, "document");
             found.push(Finding::warning(
                 "readers",
                 format!("{documents} in the index were made under other rules"),
@@ -83,7 +83,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
 async fn state(dir: &Path, folder: &Path) -> Finding {
     let again = format!(
         "`docent index {}` mends it",
-        quoted(&folder.display().to_string())
+        shell_quote(&folder.display().to_string())
     );
     let shown = dir.display();
     // Read only: opening for writing would mend at once, and nobody asked for that.
@@ -95,7 +95,7 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
                 format!("there is none yet in `{shown}`"),
                 format!(
                     "`docent serve` makes it, or `docent index {}`",
-                    quoted(&folder.display().to_string())
+                    shell_quote(&folder.display().to_string())
                 ),
             );
         }
@@ -116,7 +116,7 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
             "index",
             format!(
                 "whole, with {} in `{shown}`",
-                counted(status.documents, "document")
+                pluralize(status.documents, "document")
             ),
         ),
         Err(error) => Finding::wrong("index", error.to_string(), again),
@@ -125,8 +125,11 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
 
 /// What the last sync could not index, each of the first few by its name.
 fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
-    let again = format!("`docent index {}`", quoted(&folder.display().to_string()));
-    let losses = match Losses::kept(dir) {
+    let again = format!(
+        "`docent index {}`",
+        shell_quote(&folder.display().to_string())
+    );
+    let losses = match Losses::load(dir) {
         Ok(None) => return Vec::new(),
         Ok(Some(losses)) => losses,
         Err(error) => {

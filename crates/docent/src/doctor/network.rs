@@ -9,7 +9,7 @@ use url::Url;
 
 use super::Finding;
 use crate::connect::Way;
-use crate::connect::steps::quoted;
+use crate::connect::steps::shell_quote;
 
 /// How long an address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub(crate) fn port(listen: SocketAddr) -> Finding {
     };
     let other = "choose another one with `--listen`, such as `--listen 127.0.0.1:0`";
     match error.kind() {
-        ErrorKind::AddrInUse => taken(listen, other),
+        ErrorKind::AddrInUse => port_in_use(listen, other),
         ErrorKind::PermissionDenied => Finding::wrong(
             "port",
             format!("`{listen}` is not allowed to this user"),
@@ -38,7 +38,7 @@ pub(crate) fn port(listen: SocketAddr) -> Finding {
     }
 }
 
-fn taken(listen: SocketAddr, other: &str) -> Finding {
+fn port_in_use(listen: SocketAddr, other: &str) -> Finding {
     let mut here = listen;
     if here.ip().is_unspecified() {
         here.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -80,7 +80,7 @@ pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec
     let Some(url) = url else {
         let hint = format!(
             "for those, `docent serve {} --public-url https://…` behind a proxy or a tunnel",
-            quoted(folder)
+            shell_quote(folder)
         );
         return vec![Finding::warning(
             "public",
@@ -89,7 +89,7 @@ pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec
         )];
     };
     let mut found = Vec::new();
-    if !Way::Address(url.clone()).is_public() {
+    if !Way::Http(url.clone()).is_public() {
         found.push(Finding::warning(
             "public",
             format!("`{url}` is not a public https address"),
@@ -102,7 +102,7 @@ pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec
 }
 
 fn healthz(base: &str, listen: SocketAddr, folder: &str) -> Vec<Finding> {
-    let serve = format!("docent serve {} --public-url {base}", quoted(folder));
+    let serve = format!("docent serve {} --public-url {base}", shell_quote(folder));
     let page = match get(&format!("{base}/healthz"), PATIENCE) {
         Ok(page) => page,
         Err(unmet) => {

@@ -18,7 +18,7 @@ const MIB: u64 = 1024 * 1024;
 /// The room on the disk of the index.
 pub(crate) fn disk(dir: &Path) -> Option<Finding> {
     let place = dir.ancestors().find(|place| place.exists())?;
-    room(place).map(|free| judged_room(free, place))
+    room(place).map(|free| disk_finding(free, place))
 }
 
 #[cfg(unix)]
@@ -32,7 +32,7 @@ fn room(_place: &Path) -> Option<u64> {
     None
 }
 
-fn judged_room(free: u64, place: &Path) -> Finding {
+fn disk_finding(free: u64, place: &Path) -> Finding {
     let says = format!("{} MiB are free at `{}`", free / MIB, place.display());
     let hint = "make room, or move the index to another disk with `--index`";
     match free {
@@ -45,11 +45,11 @@ fn judged_room(free: u64, place: &Path) -> Finding {
 /// Whether every folder can be watched.
 pub(crate) fn watches(folders: usize) -> Option<Finding> {
     let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
-    Some(judged_watches(folders as u64, most.trim().parse().ok()?))
+    Some(watches_finding(folders as u64, most.trim().parse().ok()?))
 }
 
 /// The limit counts for all programs of the user, and an editor takes its share.
-fn judged_watches(folders: u64, most: u64) -> Finding {
+fn watches_finding(folders: u64, most: u64) -> Finding {
     let says = format!("{folders} folders to watch, of {most} that this user may");
     if folders.saturating_mul(2) <= most {
         return Finding::good("watching", says);
@@ -70,7 +70,7 @@ pub(crate) fn sandbox(limits: &Limits) -> Finding {
         .and_then(ParserPool::new)
         .and_then(|workers| workers.probe_confinement(limits));
     match walls {
-        Ok(walls) => judged_walls(walls, limits.require_sandbox),
+        Ok(walls) => sandbox_finding(walls, limits.require_sandbox),
         Err(error) => Finding::wrong(
             "sandbox",
             format!("no process for parsing can be started: {error}"),
@@ -79,7 +79,7 @@ pub(crate) fn sandbox(limits: &Limits) -> Finding {
     }
 }
 
-fn judged_walls(walls: Confinement, is_required: bool) -> Finding {
+fn sandbox_finding(walls: Confinement, is_required: bool) -> Finding {
     if walls.is_complete() {
         let note = match walls.landlock {
             SandboxLayerStatus::Partial(version) => format!(
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn room_and_watches_have_their_bounds() {
-        let state = |free| judged_room(free, Path::new("/")).state;
+        let state = |free| disk_finding(free, Path::new("/")).state;
         assert_eq!(
             [
                 state(NONE - 1),
@@ -157,8 +157,8 @@ mod tests {
             ],
             [State::Wrong, State::Warning, State::Warning, State::Good]
         );
-        assert_eq!(judged_watches(4_096, 8_192).state, State::Good);
-        let few = judged_watches(4_097, 8_192);
+        assert_eq!(watches_finding(4_096, 8_192).state, State::Good);
+        let few = watches_finding(4_097, 8_192);
         assert_eq!(few.state, State::Warning);
         assert!(few.hint.unwrap().contains("max_user_watches=32768"));
         assert!(disk(Path::new("/nonexistent/index")).is_some() || cfg!(not(unix)));
@@ -173,13 +173,13 @@ mod tests {
             seccomp: SandboxLayerStatus::Enforced,
         };
         for is_required in [false, true] {
-            assert_eq!(judged_walls(all, is_required).state, State::Good);
+            assert_eq!(sandbox_finding(all, is_required).state, State::Good);
         }
         let check = |walls: Confinement, words: &str| {
-            let finding = judged_walls(walls, false);
+            let finding = sandbox_finding(walls, false);
             assert_eq!(finding.state, State::Warning);
             assert!(finding.says.contains(words), "{finding:?}");
-            let finding = judged_walls(walls, true);
+            let finding = sandbox_finding(walls, true);
             assert_eq!(finding.state, State::Wrong);
             assert!(finding.says.contains(words), "{finding:?}");
         };
@@ -200,7 +200,7 @@ mod tests {
         // An older Landlock is enough behind whole filters, and said; without them it is one more gap.
         let old = landlock(SandboxLayerStatus::Partial(4));
         for is_required in [false, true] {
-            let finding = judged_walls(old, is_required);
+            let finding = sandbox_finding(old, is_required);
             assert_eq!(finding.state, State::Good);
             assert!(finding.says.contains("version 4"), "{finding:?}");
         }

@@ -62,23 +62,23 @@ pub(crate) trait Watch {
 }
 
 /// Asks every query.
-pub(crate) async fn all(
+pub(crate) async fn run_queries(
     knowledge: &Knowledge,
     queries: Vec<Judged>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Outcome>, SearchError> {
     // Opening files and filling caches for the first time is not what later searches cost.
     if let Some(first) = queries.first() {
-        hits(knowledge, &first.query, TOP).await?;
+        search_hits(knowledge, &first.query, TOP).await?;
     }
     let total = queries.len();
     let mut outcomes = Vec::with_capacity(total);
     for (done, judged) in queries.into_iter().enumerate() {
         watch.at(done, total);
         let start = watch.now();
-        let top = hits(knowledge, &judged.query, TOP).await?;
+        let top = search_hits(knowledge, &judged.query, TOP).await?;
         let time = watch.now().saturating_sub(start);
-        let deep = hits(knowledge, &judged.query, DEEP).await?;
+        let deep = search_hits(knowledge, &judged.query, DEEP).await?;
         outcomes.push(outcome(judged, &top, &deep, time));
     }
     watch.at(total, total);
@@ -86,7 +86,7 @@ pub(crate) async fn all(
 }
 
 /// What the `search` tool would find for these words.
-pub(crate) async fn hits(
+pub(crate) async fn search_hits(
     knowledge: &Knowledge,
     text: &str,
     limit: usize,
@@ -210,7 +210,7 @@ mod tests {
             .block_on(async {
                 engine.apply(documents).await?;
                 let knowledge = Knowledge::new(Arc::new(engine), &Settings::default(), "test");
-                all(&knowledge, queries, watch).await
+                run_queries(&knowledge, queries, watch).await
             })
             .unwrap()
     }

@@ -92,7 +92,7 @@ pub(crate) struct Comparison {
     /// How many have a worse one.
     pub(crate) worse: usize,
     /// How likely a difference of nDCG as large as this one is when there is none.
-    pub(crate) chance: f64,
+    pub(crate) p_value: f64,
     /// The queries that gained most and lost most.
     pub(crate) gains: Vec<Move>,
     pub(crate) losses: Vec<Move>,
@@ -124,7 +124,10 @@ impl Comparison {
             .filter_map(|now| Some((*before.get(now.judged.id.as_str())?, now)))
             .collect();
         let ids: HashSet<&str> = outcomes.iter().map(|o| o.judged.id.as_str()).collect();
-        let mut moves: Vec<Move> = pairs.iter().filter_map(|(b, now)| moved(b, now)).collect();
+        let mut moves: Vec<Move> = pairs
+            .iter()
+            .filter_map(|(b, now)| query_delta(b, now))
+            .collect();
         moves.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
         let differences: Vec<f64> = moves.iter().map(Move::gain).collect();
         let better = moves.iter().filter(|m| m.gain() > SAME).count();
@@ -139,7 +142,7 @@ impl Comparison {
             p99: (earlier.latency_ms.p99, latency.1),
             better,
             worse,
-            chance: chance(&differences),
+            p_value: permutation_p_value(&differences),
             gains: moves.iter().take(better.min(MAX_MOVES)).cloned().collect(),
             losses: losses.cloned().collect(),
         }
@@ -153,7 +156,7 @@ impl Comparison {
     }
 }
 
-fn moved(before: &Before, now: &Outcome) -> Option<Move> {
+fn query_delta(before: &Before, now: &Outcome) -> Option<Move> {
     let (measure, now_is) = (MEASURES.first()?, now.ndcg);
     Some(Move {
         id: now.judged.id.clone(),
@@ -178,7 +181,7 @@ fn means(
 
 /// Were both runs equally good, each difference could as well have the other sign. How often do
 /// random signs give a mean at least as far from zero?
-fn chance(differences: &[f64]) -> f64 {
+fn permutation_p_value(differences: &[f64]) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let moved: Vec<f64> = differences
         .iter()
@@ -271,13 +274,13 @@ mod tests {
     /// With n differences of one size and sign, random signs all agree in 2 of 2^n cases.
     #[test]
     fn one_lucky_query_may_be_chance_and_many_are_not() {
-        assert!((chance(&[]) - 1.0).abs() < 1e-9);
-        assert!((chance(&[0.0, 0.0]) - 1.0).abs() < 1e-9);
-        assert!((chance(&[0.5, 0.0]) - 1.0).abs() < 1e-9);
-        assert!((chance(&[0.5, -0.5]) - 1.0).abs() < 1e-9);
-        let five = chance(&[0.2; 5]);
+        assert!((permutation_p_value(&[]) - 1.0).abs() < 1e-9);
+        assert!((permutation_p_value(&[0.0, 0.0]) - 1.0).abs() < 1e-9);
+        assert!((permutation_p_value(&[0.5, 0.0]) - 1.0).abs() < 1e-9);
+        assert!((permutation_p_value(&[0.5, -0.5]) - 1.0).abs() < 1e-9);
+        let five = permutation_p_value(&[0.2; 5]);
         assert!((five - 2.0 / 32.0).abs() < 0.01, "{five}");
-        assert!(chance(&[0.2; 30]) < 0.001);
+        assert!(permutation_p_value(&[0.2; 30]) < 0.001);
     }
 
     #[test]

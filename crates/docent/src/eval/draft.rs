@@ -62,7 +62,7 @@ pub(crate) async fn make(
         taken: HashSet::new(),
         drafts: Vec::new(),
     };
-    let mut waiting = picked(&ids, count, &mut desk.chance);
+    let mut waiting = sampling_order(&ids, count, &mut desk.chance);
     // Each document is asked for once, before one is asked for again in another way.
     for round in 0..Kind::ALL.len() {
         let mut usable = Vec::new();
@@ -131,7 +131,7 @@ async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, 
 
 /// The ids in the order in which they are tried: first one of each stretch of the inventory, as
 /// many stretches as queries are wanted, then all the others in any order.
-fn picked(ids: &[DocId], count: usize, chance: &mut Chance) -> Vec<DocId> {
+fn sampling_order(ids: &[DocId], count: usize, chance: &mut Chance) -> Vec<DocId> {
     let stretch = ids.len().div_ceil(count.max(1)).max(1);
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for ids in ids.chunks(stretch) {
@@ -237,7 +237,7 @@ mod tests {
         let ids: Vec<_> = (0..10)
             .map(|n| DocId::parse(&n.to_string()).unwrap())
             .collect();
-        let order = picked(&ids, 5, &mut Chance::new(3));
+        let order = sampling_order(&ids, 5, &mut Chance::new(3));
         let first: Vec<usize> = order
             .iter()
             .take(5)

@@ -37,7 +37,7 @@ impl Gate {
         self.found >= self.least - ROUNDING
     }
 
-    fn complaint(&self) -> String {
+    fn failure_message(&self) -> String {
         let Self {
             flag,
             label,
@@ -80,9 +80,9 @@ pub(crate) fn gates(floors: Floors, scores: &Scores, change: Option<&Comparison>
 }
 
 /// Ends the command when a gate stays shut.
-pub(crate) fn judge(gates: &[Gate]) -> Result<(), Problem> {
+pub(crate) fn enforce(gates: &[Gate]) -> Result<(), Problem> {
     let shut = gates.iter().filter(|gate| !gate.passed());
-    let complaints: Vec<_> = shut.map(Gate::complaint).collect();
+    let complaints: Vec<_> = shut.map(Gate::failure_message).collect();
     if complaints.is_empty() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ mod tests {
 
     fn verdict(floors: Floors) -> Result<(), Problem> {
         let scores = Scores([0.6, 0.5, 1.0, 0.7, 1.0, 1.0]);
-        judge(&gates(floors, &scores, None))
+        enforce(&gates(floors, &scores, None))
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         assert!(!lost(-0.000_01, 0.0).passed());
         assert!(!lost(-0.03, 0.02).passed());
         assert_eq!(
-            judge(&[lost(-0.03, 0.02)]).unwrap_err().message,
+            enforce(&[lost(-0.03, 0.02)]).unwrap_err().message,
             "the change of nDCG@10 is -0.0300, below the -0.0200 of `--max-drop`"
         );
     }

@@ -63,9 +63,9 @@ fn parse(bytes: &[u8], qrels: Option<&Qrels>, faults: Faults) -> Result<Reading,
         let judged =
             judged(line, qrels).and_then(|judged| match seen.insert(judged.id.clone(), number) {
                 None => Ok(judged),
-                Some(earlier) => Err(twice(&judged, earlier)),
+                Some(earlier) => Err(duplicate_query(&judged, earlier)),
             });
-        let Some(judged) = reading.faults.pass(number, judged)? else {
+        let Some(judged) = reading.faults.accept(number, judged)? else {
             continue;
         };
         if seen.len() > MAX_QUERIES {
@@ -83,7 +83,7 @@ fn parse(bytes: &[u8], qrels: Option<&Qrels>, faults: Faults) -> Result<Reading,
     Ok(reading)
 }
 
-fn twice(judged: &Judged, earlier: usize) -> Fault {
+fn duplicate_query(judged: &Judged, earlier: usize) -> Fault {
     let id = shorten(&judged.id, 60);
     Fault::new(
         format!("query `{id}` stands in line {earlier} already"),

@@ -134,7 +134,7 @@ impl Faults {
     }
 
     /// What a line gave; nothing when it was bad and is skipped.
-    pub(crate) fn pass<T>(
+    pub(crate) fn accept<T>(
         &mut self,
         line: usize,
         given: Result<T, Fault>,
@@ -201,12 +201,12 @@ mod tests {
     fn bad_lines_end_the_reading_or_are_counted() {
         let bad = || Err::<(), _>(Fault::new("no", "do"));
         let problem = Faults::new(Path::new("q"), false)
-            .pass(3, bad())
+            .accept(3, bad())
             .unwrap_err();
         assert_eq!((problem.origin.as_deref(), problem.exit), (Some("q:3"), 2));
         let mut faults = Faults::new(Path::new("q"), true);
         for line in 0..=MAX_NAMED {
-            assert!(faults.pass(line, bad()).unwrap().is_none());
+            assert!(faults.accept(line, bad()).unwrap().is_none());
         }
         assert_eq!(
             (faults.named.len(), faults.count),

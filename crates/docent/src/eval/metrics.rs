@@ -13,7 +13,7 @@ const SAME: f64 = 0.8;
 pub(crate) fn ndcg(gains: &[u32], judged: &[u32], k: usize) -> f64 {
     let mut best: Vec<u32> = judged.to_vec();
     best.sort_unstable_by(|a, b| b.cmp(a));
-    share(discounted(gains, k), discounted(&best, k))
+    ratio(discounted(gains, k), discounted(&best, k))
 }
 
 fn discounted(gains: &[u32], k: usize) -> f64 {
@@ -25,7 +25,7 @@ fn discounted(gains: &[u32], k: usize) -> f64 {
 pub(crate) fn recall(gains: &[u32], judged: &[u32], k: usize) -> f64 {
     let relevant = |grades: &[u32]| grades.iter().filter(|grade| **grade > 0).count() as f64;
     let seen = gains.get(..k).unwrap_or(gains);
-    share(relevant(seen), relevant(judged))
+    ratio(relevant(seen), relevant(judged))
 }
 
 /// One divided by the rank of the first relevant document, 0 when it is not among the first `k`.
@@ -48,7 +48,7 @@ pub(crate) fn first_relevant(gains: &[u32]) -> Option<usize> {
 pub(crate) fn diversity(results: &[HashSet<String>]) -> Option<f64> {
     let repeats = |(place, words): &(usize, &HashSet<String>)| {
         let mut earlier = results.iter().take(*place);
-        earlier.any(|other| alike(words, other) >= SAME)
+        earlier.any(|other| jaccard(words, other) >= SAME)
     };
     let repeated = results.iter().enumerate().filter(repeats).count();
     let total = results.len() as f64;
@@ -56,7 +56,7 @@ pub(crate) fn diversity(results: &[HashSet<String>]) -> Option<f64> {
 }
 
 /// The words that two texts share, as a part of the words of both.
-fn alike(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
+fn jaccard(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
     let shared = a.intersection(b).count();
     let all = a.len() + b.len() - shared;
     // Two texts without a word cannot be told apart.
@@ -69,12 +69,12 @@ fn alike(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
 
 /// The mean, 0 of nothing.
 pub(crate) fn mean(values: &[f64]) -> f64 {
-    share(values.iter().sum(), values.len() as f64)
+    ratio(values.iter().sum(), values.len() as f64)
 }
 
 /// Half the width of the interval that holds the true mean in 95 of 100 cases, by the normal
 /// approximation; nothing for fewer than two values.
-pub(crate) fn margin(values: &[f64]) -> Option<f64> {
+pub(crate) fn confidence_margin(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -88,7 +88,7 @@ pub(crate) fn percentile(ascending: &[f64], percent: usize) -> Option<f64> {
     ascending.get(rank - 1).copied()
 }
 
-fn share(part: f64, whole: f64) -> f64 {
+fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         near(mean(&[1.0, 2.0, 6.0]), 3.0);
         near(mean(&[]), 0.0);
         // Deviations -1 and 1: the variance is 2, the error of the mean 1.
-        near(margin(&[1.0, 3.0]).unwrap(), 1.96);
-        assert_eq!(margin(&[1.0]), None);
+        near(confidence_margin(&[1.0, 3.0]).unwrap(), 1.96);
+        assert_eq!(confidence_margin(&[1.0]), None);
     }
 }

@@ -38,7 +38,7 @@ impl Qrels {
                     row(text).and_then(|row| qrels.add(row))
                 }
             });
-            faults.pass(number, row)?;
+            faults.accept(number, row)?;
             if qrels.0.len() > MAX_QUERIES {
                 return Err(
                     Problem::usage(format!("more than {MAX_QUERIES} queries are judged"))

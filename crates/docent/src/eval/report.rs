@@ -9,9 +9,9 @@ use docent_search::{DocId, Engine, ReaderIdentity, SearchError};
 use super::ask::{self, DEEP, Outcome, TOP};
 use super::compare::Comparison;
 use super::score::{MEASURES, Summary, millis, worst};
-use super::text::{queries, verdict};
+use super::text::{queries, significance};
 use super::wire::Run;
-use crate::knowledge::{Knowledge, counted};
+use crate::knowledge::{Knowledge, pluralize};
 use chart::Bar;
 use escape::Html;
 
@@ -47,7 +47,7 @@ pub(crate) async fn cases<'a>(
     let mut cases = Vec::new();
     for outcome in worst(outcomes, MAX_WORST) {
         let relevant = &outcome.judged.relevant;
-        let hits = ask::hits(knowledge, &outcome.judged.query, TOP).await?;
+        let hits = ask::search_hits(knowledge, &outcome.judged.query, TOP).await?;
         let found = hits.into_iter().zip(1..).map(|(hit, rank)| Shown {
             good: relevant.contains_key(hit.id.as_str()),
             id: hit.id.as_str().to_owned(),
@@ -120,7 +120,7 @@ fn lead(run: &Run<'_>) -> String {
     let asked = queries(run.summary.queries, "judged ");
     let mut parts = vec![format!(
         "{asked} on {}",
-        counted(run.documents as u64, "document")
+        pluralize(run.documents as u64, "document")
     )];
     let left_out = [
         (run.unjudged, "without a relevant document left out"),
@@ -288,8 +288,8 @@ fn compared(change: &Comparison) -> Html {
         queries(change.both, ""),
         change.better,
         change.worse,
-        verdict(change.chance),
-        change.chance,
+        significance(change.p_value),
+        change.p_value,
         change.only_now,
         change.only_before
     );

@@ -131,7 +131,7 @@ impl Summary {
         Self {
             queries: outcomes.len(),
             scores: Scores::of(&outcomes.iter().collect::<Vec<_>>()),
-            margin: metrics::margin(&ndcg),
+            margin: metrics::confidence_margin(&ndcg),
             kinds: kinds(outcomes),
             p50: at(50),
             p99: at(99),

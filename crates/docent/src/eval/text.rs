@@ -4,7 +4,7 @@ use super::ask::{DEEP, Outcome};
 use super::compare::{Comparison, Move};
 use super::score::{Summary, worst};
 use super::wire::Run;
-use crate::knowledge::{counted, one_line};
+use crate::knowledge::{one_line, pluralize};
 
 /// How many of the worst queries are named.
 const MAX_WORST: usize = 5;
@@ -19,7 +19,7 @@ pub(crate) fn lines(run: &Run<'_>) -> String {
             "{}: {}, {}",
             run.title,
             queries(run.summary.queries, "judged "),
-            counted(run.documents as u64, "document")
+            pluralize(run.documents as u64, "document")
         ),
         String::new(),
     ];
@@ -93,13 +93,19 @@ fn change(change: &Comparison) -> Vec<String> {
     for (label, (before, now)) in [("p50", change.p50), ("p99", change.p99)] {
         lines.push(format!("  {label:<13} {before:.2} ms -> {now:.2} ms"));
     }
-    let chance = change.chance;
+    let chance = change.p_value;
     lines.push(format!(
         "  nDCG@10: {better} better, {worse} worse, {same} the same; the change {} (p = {chance:.3})",
-        verdict(chance)
+        significance(chance)
     ));
     let moves = |word: &str, moves: &[Move]| -> Vec<String> {
-        let line = |m: &Move| format!("  {word:<6} {}  {}", signed(m.gain()), short(&m.query));
+        let line = |m: &Move| {
+            format!(
+                "  {word:<6} {}  {}",
+                signed(m.gain()),
+                short_query(&m.query)
+            )
+        };
         moves.iter().take(MAX_WORST).map(line).collect()
     };
     lines.extend(moves("better", &change.gains));
@@ -120,7 +126,7 @@ pub(crate) fn signed(change: f64) -> String {
 }
 
 /// What a probability says in words, by the limit that is customary.
-pub(crate) fn verdict(chance: f64) -> &'static str {
+pub(crate) fn significance(chance: f64) -> &'static str {
     if chance < 0.05 {
         "is more than chance"
     } else {
@@ -142,7 +148,7 @@ fn worst_queries(outcomes: &[Outcome]) -> Vec<String> {
         format!(
             "  {:.3}  {}\n         {place}; expected {}",
             outcome.ndcg,
-            short(&outcome.judged.query),
+            short_query(&outcome.judged.query),
             one_line(expected, MAX_QUERY_CHARS)
         )
     };
@@ -152,7 +158,7 @@ fn worst_queries(outcomes: &[Outcome]) -> Vec<String> {
         .collect()
 }
 
-fn short(query: &str) -> String {
+fn short_query(query: &str) -> String {
     crate::settings::shorten(&one_line(query, 2 * MAX_QUERY_CHARS), MAX_QUERY_CHARS)
 }
 
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn long_queries_end_with_a_mark() {
-        let at = |count: usize| short(&"a ".repeat(count));
+        let at = |count: usize| short_query(&"a ".repeat(count));
         assert_eq!(
             at(MAX_QUERY_CHARS / 2),
             "a ".repeat(MAX_QUERY_CHARS / 2).trim_end()

@@ -119,7 +119,7 @@ fn compared(change: &Comparison) -> Value {
         "better": change.better,
         "worse": change.worse,
         "same": change.both - change.better - change.worse,
-        "chance": rounded(change.chance),
+        "chance": rounded(change.p_value),
         "gains": moves(&change.gains),
         "losses": moves(&change.losses),
     })

@@ -262,7 +262,7 @@ impl Reader<'_> {
         // A title may stand behind the address.
         let target = self.slice(place).split_whitespace().next()?;
         let target = target.trim_start_matches('<').trim_end_matches('>');
-        let href = crate::links::is_web(target).then(|| target.to_owned());
+        let href = crate::links::is_web_url(target).then(|| target.to_owned());
         if href.is_none() && has_scheme(target) {
             return None;
         }
@@ -300,7 +300,7 @@ impl Reader<'_> {
         }
         let to = from + address.len();
         if address.len() > MAX_ADDRESS
-            || !crate::links::is_web(address)
+            || !crate::links::is_web_url(address)
             || (is_fenced && self.byte(to) != b'>')
         {
             return None;

@@ -6,7 +6,7 @@ use docent_mcp::CallStatus;
 use docent_mcp::http::RouteResponse;
 
 use super::process::Process;
-use super::{Meter, ToolMeter, of};
+use super::{Meter, ToolMeter, load_counter};
 use crate::pages::escape;
 
 const STYLE: &str = "\
@@ -57,7 +57,7 @@ fn html(meter: &Meter) -> String {
 }
 
 fn state(meter: &Meter) -> &'static str {
-    if meter.standing.numbers().ready {
+    if meter.readiness.numbers().ready {
         "The server answers."
     } else {
         "The server is not ready yet."
@@ -65,7 +65,7 @@ fn state(meter: &Meter) -> &'static str {
 }
 
 fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
-    let (standing, now) = (meter.standing.numbers(), Process::now());
+    let (standing, now) = (meter.readiness.numbers(), Process::now());
     let mut facts = vec![
         ("documents", standing.documents.to_string()),
         (
@@ -83,7 +83,7 @@ fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
 fn row(tool: &ToolMeter) -> String {
     let calls = tool.calls();
     let refused = tool.ended(CallStatus::Forbidden) + tool.ended(CallStatus::TooSoon);
-    let mean = of(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
+    let mean = load_counter(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
     format!(
         "<tr><td>{}</td><td>{calls}</td><td>{}</td><td>{}</td><td>{refused}</td><td>{mean:.1} ms</td></tr>",
         escape(&tool.name),

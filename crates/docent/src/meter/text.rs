@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::process::Process;
-use super::{BUCKETS, Meter, OUTCOMES, ToolMeter, of};
+use super::{BUCKETS, Meter, OUTCOMES, ToolMeter, load_counter};
 
 /// The page of all numbers.
 pub(super) fn write(meter: &Meter) -> String {
     let mut out = String::with_capacity(8 * 1024);
-    let standing = meter.standing.numbers();
+    let standing = meter.readiness.numbers();
     let gauge = |out: &mut String, name: &str, help: &str, value: f64| {
         let _ = writeln!(
             out,
@@ -58,7 +58,7 @@ fn calls(out: &mut String, tools: &[ToolMeter]) {
     );
     for tool in tools {
         for ((_, outcome), count) in OUTCOMES.iter().zip(&tool.outcomes) {
-            let (name, count) = (&tool.name, of(count));
+            let (name, count) = (&tool.name, load_counter(count));
             let _ = writeln!(
                 out,
                 "{NAME}{{tool=\"{name}\",outcome=\"{outcome}\"}} {count}"
@@ -77,14 +77,14 @@ fn times(out: &mut String, tools: &[ToolMeter]) {
         let name = &tool.name;
         let mut so_far = 0;
         for (end, count) in BUCKETS.iter().zip(&tool.took) {
-            so_far += of(count);
+            so_far += load_counter(count);
             let end = *end as f64 / 1e6;
             let _ = writeln!(
                 out,
                 "{NAME}_bucket{{tool=\"{name}\",le=\"{end}\"}} {so_far}"
             );
         }
-        let (all, sum) = (tool.calls(), of(&tool.micros) as f64 / 1e6);
+        let (all, sum) = (tool.calls(), load_counter(&tool.micros) as f64 / 1e6);
         let _ = writeln!(
             out,
             "{NAME}_bucket{{tool=\"{name}\",le=\"+Inf\"}} {all}\n\
@@ -101,7 +101,11 @@ fn spans(out: &mut String, meter: &Meter) {
         "# HELP {NAME} Spans of traces, by what became of them.\n# TYPE {NAME} counter"
     );
     for (outcome, count) in [("sent", &counts.sent), ("dropped", &counts.dropped)] {
-        let _ = writeln!(out, "{NAME}{{outcome=\"{outcome}\"}} {}", of(count));
+        let _ = writeln!(
+            out,
+            "{NAME}{{outcome=\"{outcome}\"}} {}",
+            load_counter(count)
+        );
     }
 }
 

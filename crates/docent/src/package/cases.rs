@@ -29,7 +29,7 @@ pub(crate) struct Case {
 
 /// Asks the server for documents from all over the corpus until enough were found: `search` has them near the top
 /// by their names, and `fetch` gives their text. The same documents give the same cases.
-pub(crate) async fn passed(
+pub(crate) async fn passing_cases(
     target: &CheckTarget,
     engine: &dyn Engine,
 ) -> Result<Vec<Case>, Problem> {
@@ -66,11 +66,11 @@ fn found(answers: &[ToolOutcome], id: &str) -> Option<Case> {
         return None;
     };
     let text = fetched.pointer("/structuredContent/text")?.as_str()?;
-    near(found, id).filter(|_| !text.trim().is_empty())
+    top_result(found, id).filter(|_| !text.trim().is_empty())
 }
 
 /// The document among the first results.
-fn near(answer: &Value, id: &str) -> Option<Case> {
+fn top_result(answer: &Value, id: &str) -> Option<Case> {
     let results = answer.pointer("/structuredContent/results")?.as_array()?;
     let text =
         |result: &Value, key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -95,9 +95,9 @@ mod tests {
             .map(|id| json!({"id": id, "title": id, "url": "https://x.example/"}))
             .collect();
         let answer = json!({"structuredContent": {"results": results}});
-        assert_eq!(near(&answer, "c").unwrap().title, "c");
-        assert_eq!(near(&answer, "d"), None);
-        assert_eq!(near(&json!({}), "a"), None);
+        assert_eq!(top_result(&answer, "c").unwrap().title, "c");
+        assert_eq!(top_result(&answer, "d"), None);
+        assert_eq!(top_result(&json!({}), "a"), None);
         let text = json!({"structuredContent": {"text": "x"}});
         let blank = json!({"structuredContent": {"text": " "}});
         assert!(found(&[Ok(answer.clone()), Ok(text.clone())], "a").is_some());

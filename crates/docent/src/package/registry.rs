@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use super::{Work, cut};
+use super::{Work, truncate_at_word};
 
 /// The newest form of the file that the registry takes.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -20,7 +20,7 @@ pub(crate) struct Download {
 }
 
 /// The name in the registry: the owner's domain backwards, and the server's name.
-pub(crate) fn name(url: &Url, name: &str) -> Option<String> {
+pub(crate) fn registry_name(url: &Url, name: &str) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else {
         return None;
     };
@@ -48,8 +48,8 @@ pub(crate) fn entry(name: &str, work: &Work, download: Option<&Download>) -> Val
     let mut entry = json!({
         "$schema": SCHEMA,
         "name": name,
-        "title": cut(&work.title, MAX_TEXT),
-        "description": cut(&work.description, MAX_TEXT),
+        "title": truncate_at_word(&work.title, MAX_TEXT),
+        "description": truncate_at_word(&work.description, MAX_TEXT),
         "version": work.version,
     });
     let Some(object) = entry.as_object_mut() else {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn names_are_domains_backwards() {
-        let of = |url: &str| name(&Url::parse(url).unwrap(), "dam");
+        let of = |url: &str| registry_name(&Url::parse(url).unwrap(), "dam");
         assert_eq!(
             of("https://docs.example.org/mcp").as_deref(),
             Some("org.example.docs/dam")

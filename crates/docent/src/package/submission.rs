@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::cases::{Case, NEGATIVE};
-use super::{Work, cut};
+use super::{Work, truncate_at_word};
 
 const SCHEMA: &str =
     "https://developers.openai.com/apps-sdk/schemas/chatgpt-app-submission.v1.json";
@@ -22,7 +22,7 @@ pub(crate) fn file(work: &Work, tools: &[Value], cases: &[Case]) -> Result<Value
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         match hints(tool) {
             Some([true, false, false]) => {
-                described.insert(name.to_owned(), justified(tool, work));
+                described.insert(name.to_owned(), tool_justifications(tool, work));
             }
             _ => wrong.push(name.to_owned()),
         }
@@ -35,9 +35,9 @@ pub(crate) fn file(work: &Work, tools: &[Value], cases: &[Case]) -> Result<Value
         "$schema": SCHEMA,
         "schema_version": 1,
         "app_info": {
-            "display_name": cut(&work.title, MAX_SUBTITLE),
+            "display_name": truncate_at_word(&work.title, MAX_SUBTITLE),
             "subtitle": "Search and cite documents",
-            "description": cut(&format!("{} Find documents by words, meaning and fields, read them, and cite where each statement comes from.", sentence(&work.description)), MAX_DESCRIPTION),
+            "description": truncate_at_word(&format!("{} Find documents by words, meaning and fields, read them, and cite where each statement comes from.", sentence(&work.description)), MAX_DESCRIPTION),
             "category": "PRODUCTIVITY",
         },
         "tools": described,
@@ -58,7 +58,7 @@ fn hints(tool: &Value) -> Option<[bool; 3]> {
 
 /// Why each hint is what it is. Every tool of docent reads an index and nothing else, and the tools that show
 /// something hand data to a page inside the conversation.
-fn justified(tool: &Value, work: &Work) -> Value {
+fn tool_justifications(tool: &Value, work: &Work) -> Value {
     let shows = tool.pointer("/_meta/ui/resourceUri").is_some();
     let does = match tool.get("title").and_then(Value::as_str) {
         Some(title) => title.to_owned(),

@@ -45,7 +45,7 @@ pub(super) fn page(sheet: &Sheet<'_>) -> String {
     facts(sheet, &mut html);
     html.push_str("</header>\n");
     contents(sheet, &mut html);
-    let around = around(sheet);
+    let around = page_navigation(sheet);
     html.push_str(&around);
     text(sheet, &mut html);
     html.push_str(&around);
@@ -110,14 +110,14 @@ fn contents(sheet: &Sheet<'_>, html: &mut String) {
 }
 
 /// The ways to the sheets before and after, where a document has several.
-fn around(sheet: &Sheet<'_>) -> String {
+fn page_navigation(sheet: &Sheet<'_>) -> String {
     let first = sheet.passages.first().map_or(0, |passage| passage.index);
     let after = first + sheet.passages.len();
     if first == 0 && after >= sheet.total {
         return String::new();
     }
     let link = |passage: usize, words: &str| {
-        let seal = Some(&sheet.wish.seal).filter(|seal| !seal.is_empty());
+        let seal = Some(&sheet.request.signature).filter(|seal| !seal.is_empty());
         let seal = seal.map(|seal| format!("{}&amp;", escape(seal)));
         format!(
             "<a href=\"?{}p={passage}\">{words}</a>",
@@ -144,7 +144,7 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
     for passage in sheet.passages {
         let words = sheet.document.text.get(passage.range.clone());
         // The one that the address names is marked also where the part behind the `#` was lost.
-        let here = sheet.wish.passage == passage.index && passage.index > 0;
+        let here = sheet.request.passage == passage.index && passage.index > 0;
         let class = if here { "passage here" } else { "passage" };
         let _ = writeln!(
             html,
@@ -193,7 +193,7 @@ mod tests {
             original: document.url.as_deref(),
             passages: &all,
             total: all.len(),
-            wish,
+            request: wish,
             marker: &marker,
         })
     }

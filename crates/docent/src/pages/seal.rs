@@ -29,18 +29,18 @@ impl Seal {
     }
 
     /// Whether a page without a good link is as if it were not there.
-    pub(crate) fn is_needed(&self) -> bool {
+    pub(crate) fn is_required(&self) -> bool {
         self.needed
     }
 
     /// What opens the page of this document, as part of its address.
-    pub(crate) fn query(&self, document: &Document) -> String {
+    pub(crate) fn signed_query(&self, document: &Document) -> String {
         let expires = ((self.now)() / DAY + self.days + 1) * DAY;
         self.signed(&subject(document), expires)
     }
 
     /// What of this address opens the page of this document, if anything does.
-    pub(crate) fn opens(&self, document: &Document, query: &str) -> Option<String> {
+    pub(crate) fn verify(&self, document: &Document, query: &str) -> Option<String> {
         let (mut written, mut signature) = (None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let place = match name.as_ref() {
@@ -127,12 +127,12 @@ mod tests {
     fn a_link_opens_its_document_for_its_days() {
         let seal = seal(|| 10 * DAY + 5);
         let one = document("a/b.md", &[]);
-        let query = seal.query(&one);
+        let query = seal.signed_query(&one);
         assert!(query.starts_with("exp=1555200&sig="), "{query}");
-        assert_eq!(seal.opens(&one, &query), Some(query.clone()));
+        assert_eq!(seal.verify(&one, &query), Some(query.clone()));
         let among = format!("x=1&{query}&p=3");
-        assert_eq!(seal.opens(&one, &among), Some(query.clone()));
-        assert_eq!(seal.opens(&document("a/c.md", &[]), &query), None);
+        assert_eq!(seal.verify(&one, &among), Some(query.clone()));
+        assert_eq!(seal.verify(&document("a/c.md", &[]), &query), None);
         let longer = query.replace("exp=1555200", "exp=9999999999");
         for bad in [
             "",
@@ -155,7 +155,7 @@ mod tests {
             &format!("{query}%20"),
             &query.to_ascii_lowercase(),
         ] {
-            assert_eq!(seal.opens(&one, bad), None, "{bad}");
+            assert_eq!(seal.verify(&one, bad), None, "{bad}");
         }
     }
 
@@ -163,10 +163,14 @@ mod tests {
     fn it_ends_when_others_may_read_the_document() {
         let seal = seal(|| 10 * DAY);
         let for_some = document("a", &["group:x", "group:y"]);
-        let query = seal.query(&for_some);
-        assert!(seal.opens(&for_some, &query).is_some());
+        let query = seal.signed_query(&for_some);
+        assert!(seal.verify(&for_some, &query).is_some());
         for other in [&[][..], &["group:x"], &["group:x", "group:z"]] {
-            assert_eq!(seal.opens(&document("a", other), &query), None, "{other:?}");
+            assert_eq!(
+                seal.verify(&document("a", other), &query),
+                None,
+                "{other:?}"
+            );
         }
     }
 
@@ -174,10 +178,10 @@ mod tests {
     fn it_ends_at_midnight() {
         let mut seal = seal(|| 10 * DAY + 5);
         let document = document("a", &[]);
-        let query = seal.query(&document);
+        let query = seal.signed_query(&document);
         seal.now = || 18 * DAY - 1;
-        assert!(seal.opens(&document, &query).is_some());
+        assert!(seal.verify(&document, &query).is_some());
         seal.now = || 18 * DAY;
-        assert_eq!(seal.opens(&document, &query), None);
+        assert_eq!(seal.verify(&document, &query), None);
     }
 }

@@ -74,7 +74,7 @@ impl Glob {
                 let is_here = at.get(place).is_some_and(|here| *here);
                 let (stays, goes) = match own {
                     Part::Any => (is_here, is_here),
-                    Part::Like(pieces) => (false, is_here && is_like(part, pieces)),
+                    Part::Like(pieces) => (false, is_here && matches_wildcards(part, pieces)),
                 };
                 for (to, is_reached) in [(place, stays), (place + 1, goes)] {
                     if let Some(to) = next.get_mut(to) {
@@ -111,7 +111,7 @@ fn folded(text: &str) -> String {
 }
 
 /// Whether a text holds the pieces in their order, from its beginning to its end.
-fn is_like(text: &str, pieces: &[String]) -> bool {
+fn matches_wildcards(text: &str, pieces: &[String]) -> bool {
     let Some((first, rest)) = pieces.split_first() else {
         return false;
     };

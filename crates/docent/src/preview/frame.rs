@@ -12,7 +12,7 @@ use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{at_home, trusted};
+use super::{require_same_origin, require_token};
 
 /// How many widgets are kept: one is on the stage, a few more may be behind it in the history.
 const MAX_FRAMES: usize = 8;
@@ -67,7 +67,7 @@ impl From<Csp> for WidgetDomains {
 
 impl Frames {
     /// Keeps a widget and says where it is.
-    fn keep(&self, wanted: Wanted) -> Result<RouteResponse, Failure> {
+    fn store(&self, wanted: Wanted) -> Result<RouteResponse, Failure> {
         if wanted.html.len() > MAX_BYTES {
             return Err(Failure::caller(format!(
                 "the widget has more than {MAX_BYTES} bytes"
@@ -109,22 +109,22 @@ impl Frames {
 }
 
 /// `POST /preview/frame`.
-pub(super) fn keep(frames: Arc<Frames>, token: String) -> Route {
+pub(super) fn store_route(frames: Arc<Frames>, token: String) -> Route {
     Route::post("/preview/frame", move |visit: RouteRequest| {
-        let kept = trusted(&visit, &token).and_then(|()| {
+        let kept = require_token(&visit, &token).and_then(|()| {
             let wanted = serde_json::from_slice(visit.body())
                 .map_err(|error| Failure::caller(format!("not a widget: {error}")))?;
-            frames.keep(wanted)
+            frames.store(wanted)
         });
         std::future::ready(kept)
     })
 }
 
 /// `GET /preview/frame/{id}`.
-pub(super) fn show(frames: Arc<Frames>) -> Route {
+pub(super) fn frame_route(frames: Arc<Frames>) -> Route {
     Route::get("/preview/frame/{id}", move |visit: RouteRequest| {
-        let shown =
-            at_home(&visit, false).and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
+        let shown = require_same_origin(&visit, false)
+            .and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
         std::future::ready(shown)
     })
 }
@@ -145,7 +145,7 @@ mod tests {
     fn only_the_latest_are_kept() {
         let frames = Frames::default();
         for n in 0..=MAX_FRAMES {
-            frames.keep(wanted(n.to_string())).unwrap();
+            frames.store(wanted(n.to_string())).unwrap();
         }
         let kept = frames.0.lock().unwrap();
         assert_eq!(kept.len(), MAX_FRAMES);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_widget_has_a_bound() {
         let frames = Frames::default();
-        assert!(frames.keep(wanted("x".repeat(MAX_BYTES))).is_ok());
-        assert!(frames.keep(wanted("x".repeat(MAX_BYTES + 1))).is_err());
+        assert!(frames.store(wanted("x".repeat(MAX_BYTES))).is_ok());
+        assert!(frames.store(wanted("x".repeat(MAX_BYTES + 1))).is_err());
     }
 }

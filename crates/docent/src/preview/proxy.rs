@@ -12,7 +12,7 @@ use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 use ureq::Agent;
 use url::Url;
 
-use super::trusted;
+use super::require_token;
 
 /// The largest answer that is passed on.
 const MAX_ANSWER: u64 = 16 * 1024 * 1024;
@@ -37,7 +37,7 @@ const RETURNED: [&str; 2] = ["mcp-session-id", "www-authenticate"];
 pub(super) fn route(token: String, only: Option<String>) -> Route {
     Route::post("/preview/proxy", move |visit: RouteRequest| {
         let asked = visit.header("x-docent-target").unwrap_or_default();
-        let url = trusted(&visit, &token).and_then(|()| target(asked, only.as_deref()));
+        let url = require_token(&visit, &token).and_then(|()| target(asked, only.as_deref()));
         async move {
             let url = url?;
             tokio::task::spawn_blocking(move || forward(&url, &visit)).await?
@@ -63,7 +63,7 @@ fn target(text: &str, only: Option<&str>) -> Result<Url, Failure> {
 
 /// The type under which an answer is passed on. What is neither of MCP's types is text, so that nothing of a server
 /// is ever a page of the preview's own origin.
-fn passed_type(kind: &str) -> &'static str {
+fn safe_content_type(kind: &str) -> &'static str {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind.to_ascii_lowercase().as_str() {
         "application/json" => "application/json",
@@ -106,7 +106,7 @@ fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
         Some(value.to_owned())
     };
     let headers = RETURNED.map(|name| (name, header(name)));
-    let kind = passed_type(&header("content-type").unwrap_or_default());
+    let kind = safe_content_type(&header("content-type").unwrap_or_default());
     let is_stream = kind == "text/event-stream";
     let status = response.status().as_u16();
     let body = match read(response.body_mut().as_reader(), is_stream) {
@@ -211,7 +211,7 @@ mod tests {
             ("text/html, application/json", "text/plain; charset=utf-8"),
             ("", "text/plain; charset=utf-8"),
         ] {
-            assert_eq!(passed_type(kind), passed, "{kind}");
+            assert_eq!(safe_content_type(kind), passed, "{kind}");
         }
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn address(value: &Given) -> Result<String, Wrong> {
     value.web_address()?;
     let name = value.line(512)?;
     if name.contains(char::is_whitespace) {
-        return Err(value.wrong("is not an address", "example: `https://login.example.org`"));
+        return Err(value.invalid("is not an address", "example: `https://login.example.org`"));
     }
     Ok(name)
 }
@@ -116,7 +116,7 @@ pub(super) fn algorithms(value: &Given) -> Result<Vec<SignatureAlgorithm>, Wrong
         .map(|name| SignatureAlgorithm::parse(name))
         .collect();
     found.filter(|list| !list.is_empty()).ok_or_else(|| {
-        value.wrong(
+        value.invalid(
             "is not a list of algorithms",
             "known are `RS256`, `RS384`, `RS512`, `PS256`, `ES256`, `ES384`, `EdDSA`",
         )
@@ -125,7 +125,7 @@ pub(super) fn algorithms(value: &Given) -> Result<Vec<SignatureAlgorithm>, Wrong
 
 /// A secret; what is wrong about one is not shown.
 pub(super) fn secret(value: &Given) -> Result<Secret, Wrong> {
-    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
     value.line(2_000).map(Secret).map_err(hidden)
 }
 

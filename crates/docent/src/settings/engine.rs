@@ -20,7 +20,7 @@ pub(super) fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
         return Ok(list);
     }
     let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
-    Err(Given::Text(String::new()).wrong("is not a list of web addresses", hint))
+    Err(Given::Text(String::new()).invalid("is not a list of web addresses", hint))
 }
 
 pub(super) fn collection(given: &Given) -> Result<String, Wrong> {
@@ -29,10 +29,10 @@ pub(super) fn collection(given: &Given) -> Result<String, Wrong> {
     if !name.is_empty() && name.chars().all(is_plain) {
         return Ok(name);
     }
-    Err(given.wrong("is not a name", "use letters, digits, `-` and `_`"))
+    Err(given.invalid("is not a name", "use letters, digits, `-` and `_`"))
 }
 
-pub(super) fn few(given: &Given, most: u64) -> Result<u32, Wrong> {
+pub(super) fn small_number(given: &Given, most: u64) -> Result<u32, Wrong> {
     let number = given.number(1..=most)?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }

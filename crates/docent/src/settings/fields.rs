@@ -32,7 +32,7 @@ type Refused = (String, Wrong);
 pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
     let toml::Value::Table(table) = section else {
         let hint = "write a table for each field: `[fields.author]`";
-        return Err(refused(
+        return Err(field_error(
             SECTION,
             &Given::Toml(section),
             "is not a table",
@@ -42,7 +42,7 @@ pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
     if table.len() > MAX_RULES {
         let shown = Given::Text(table.len().to_string());
         let what = format!("has more than {MAX_RULES} tables");
-        return Err(refused(SECTION, &shown, &what, "name fewer fields"));
+        return Err(field_error(SECTION, &shown, &what, "name fewer fields"));
     }
     table
         .into_iter()
@@ -50,8 +50,8 @@ pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
         .collect()
 }
 
-fn refused(key: &str, given: &Given, what: &str, hint: &str) -> Refused {
-    (key.to_owned(), given.wrong(what, hint))
+fn field_error(key: &str, given: &Given, what: &str, hint: &str) -> Refused {
+    (key.to_owned(), given.invalid(what, hint))
 }
 
 fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
@@ -60,7 +60,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
     if name.is_empty() || long || clean_line(name) != name {
         let shown = Given::Text(name.to_owned());
         let hint = format!("a name has 1 to {MAX_NAME_CHARS} visible characters on one line");
-        return Err(refused(
+        return Err(field_error(
             SECTION,
             &shown,
             "names a field that cannot be",
@@ -70,7 +70,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
     if FIXED.contains(&name) {
         let shown = Given::Text(name.to_owned());
         let hint = "it is made before fields are; call it so in the files themselves";
-        return Err(refused(
+        return Err(field_error(
             SECTION,
             &shown,
             "cannot change what is no field",
@@ -79,7 +79,12 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
     }
     let toml::Value::Table(table) = value else {
         let hint = "write a table, such as `{ from = \"Author Name\" }`";
-        return Err(refused(&key, &Given::Toml(value), "is not a table", hint));
+        return Err(field_error(
+            &key,
+            &Given::Toml(value),
+            "is not a table",
+            hint,
+        ));
     };
     let mut rule = Rule::of(name);
     let mut given: Vec<_> = table.into_iter().collect();
@@ -92,12 +97,17 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
                 "known are `{}`; a name with a point is written in quotes: `[fields.\"a.b\"]`",
                 KEYS.join("`, `")
             );
-            return Err(refused(&key, &Given::Text(what), "has no setting", &hint));
+            return Err(field_error(
+                &key,
+                &Given::Text(what),
+                "has no setting",
+                &hint,
+            ));
         }
         set(&mut rule, &what, &value).map_err(|wrong| (format!("{key}.{what}"), wrong))?;
     }
     consistent(&rule)
-        .map_err(|(what, hint)| refused(&key, &Given::Text(name.to_owned()), what, hint))?;
+        .map_err(|(what, hint)| field_error(&key, &Given::Text(name.to_owned()), what, hint))?;
     Ok(rule)
 }
 
@@ -105,11 +115,11 @@ fn set(rule: &mut Rule, what: &str, given: &Given) -> Result<(), Wrong> {
     match what {
         "from" => rule.from = names(given)?,
         "type" => rule.kind = Some(given.choice(&KINDS)?),
-        "hide" => rule.hide = given.switch()?,
+        "hide" => rule.hide = given.boolean()?,
         "path" => {
             let text = given.line(MAX_VALUE_CHARS)?;
             let pattern = Pattern::parse(&text, &rule.name);
-            let wrong = |hint| given.wrong("is not a pattern of paths", hint);
+            let wrong = |hint| given.invalid("is not a pattern of paths", hint);
             rule.path = Some(pattern.map_err(wrong)?);
         }
         "value" => rule.value = Some(constant(given, rule.kind)?),
@@ -125,14 +135,14 @@ fn names(given: &Given) -> Result<Vec<String>, Wrong> {
         _ => vec![given.line(MAX_NAME_CHARS)?],
     };
     if names.is_empty() {
-        return Err(given.wrong("names no field", "write a name, or a list of names"));
+        return Err(given.invalid("names no field", "write a name, or a list of names"));
     }
     Ok(names)
 }
 
 fn constant(given: &Given, kind: Option<FieldKind>) -> Result<DocumentValue, Wrong> {
     let Given::Toml(value) = given else {
-        return Err(given.wrong("is no value", "write a text in quotes"));
+        return Err(given.invalid("is no value", "write a text in quotes"));
     };
     let value = match value {
         toml::Value::Integer(number) => DocumentValue::Number(*number as f64),
@@ -147,7 +157,7 @@ fn constant(given: &Given, kind: Option<FieldKind>) -> Result<DocumentValue, Wro
         || cast(FieldKind::Date, &value).filter(|_| matches!(value, DocumentValue::Text(_)));
     match kind {
         Some(kind) => cast(kind, &value).ok_or_else(|| {
-            given.wrong("is not of the field's type", "change the one or the other")
+            given.invalid("is not of the field's type", "change the one or the other")
         }),
         None => Ok(dated().unwrap_or_else(|| value.clone())),
     }
@@ -160,7 +170,7 @@ fn folder(given: &Given) -> Result<String, Wrong> {
     let path = path.trim_end_matches('/');
     let leaves = path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | ".."));
     if leaves {
-        return Err(given.wrong("is not a folder inside", "example: `minutes/2024`"));
+        return Err(given.invalid("is not a folder inside", "example: `minutes/2024`"));
     }
     Ok(path.to_owned())
 }

@@ -37,7 +37,7 @@ impl Files {
 pub(super) fn patterns(given: &Given) -> Result<Vec<String>, Wrong> {
     let patterns = given.list()?;
     let wrong = |(pattern, reason): (String, String)| {
-        given.wrong(
+        given.invalid(
             format!("has a pattern that is none, `{pattern}`: {reason}"),
             "write patterns as in a .gitignore, such as `drafts/` or `**/*.tmp`",
         )

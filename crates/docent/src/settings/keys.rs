@@ -75,7 +75,7 @@ pub const KEYS: &[Key] = &[
     )
     .flag("--allow-origin"),
     Key::new("server.lenient_modern_headers", "false", |s, v| {
-        v.switch().map(|on| s.server.lenient_modern_headers = on)
+        v.boolean().map(|on| s.server.lenient_modern_headers = on)
     }),
     Key::new("server.metrics", "none", |s, v| {
         v.address().map(|a| s.server.metrics = Some(a))
@@ -92,7 +92,7 @@ pub const KEYS: &[Key] = &[
     })
     .flag("--tls-key"),
     Key::new("server.preview", "false", |s, v| {
-        v.switch().map(|on| s.server.preview = on)
+        v.boolean().map(|on| s.server.preview = on)
     })
     .flag("--preview"),
     Key::new("server.dual", "auto", |s, v| {
@@ -116,7 +116,7 @@ pub const KEYS: &[Key] = &[
         auth::issuers(v).map(|list| s.auth.issuers = list)
     }),
     Key::new("auth.required", "true", |s, v| {
-        v.switch().map(|on| s.auth.required = on)
+        v.boolean().map(|on| s.auth.required = on)
     }),
     Key::new("auth.scopes", "docs.read", |s, v| {
         v.list().map(|list| s.auth.scopes = list)
@@ -128,10 +128,10 @@ pub const KEYS: &[Key] = &[
         auth::algorithms(v).map(|list| s.auth.algorithms = list)
     }),
     Key::new("auth.access_tokens_only", "false", |s, v| {
-        v.switch().map(|on| s.auth.access_tokens_only = on)
+        v.boolean().map(|on| s.auth.access_tokens_only = on)
     }),
     Key::new("auth.private_network", "false", |s, v| {
-        v.switch().map(|on| s.auth.private_network = on)
+        v.boolean().map(|on| s.auth.private_network = on)
     }),
     Key::new("auth.issuer_ca", "none", |s, v| {
         v.line(4_096)
@@ -150,7 +150,7 @@ pub const KEYS: &[Key] = &[
         auth::secret(v).map(|secret| s.auth.introspection.client_secret = secret)
     }),
     Key::new("auth.api_keys", "false", |s, v| {
-        v.switch().map(|on| s.auth.api_keys = on)
+        v.boolean().map(|on| s.auth.api_keys = on)
     }),
     Key::new("auth.link_days", "7", |s, v| {
         v.number(1..=366).map(|days| s.auth.link_days = days)
@@ -195,7 +195,7 @@ pub const KEYS: &[Key] = &[
     })
     .flag("--exclude"),
     Key::new("documents.gitignore", "true", |s, v| {
-        v.switch().map(|on| s.files.gitignore = on)
+        v.boolean().map(|on| s.files.gitignore = on)
     }),
     Key::new("search.results", "10", |s, v| {
         v.size(1..=100).map(|n| s.search_results = n)
@@ -248,22 +248,22 @@ pub const KEYS: &[Key] = &[
         engine::collection(v).map(|name| s.engine.collection = name)
     }),
     Key::new("engine.shards", "none", |s, v| {
-        engine::few(v, 1_024).map(|n| s.engine.shards = Some(n))
+        engine::small_number(v, 1_024).map(|n| s.engine.shards = Some(n))
     }),
     Key::new("engine.replicas", "2", |s, v| {
-        engine::few(v, 16).map(|n| s.engine.replicas = n)
+        engine::small_number(v, 16).map(|n| s.engine.replicas = n)
     }),
     Key::new("engine.quantized", "true", |s, v| {
-        v.switch().map(|on| s.engine.quantized = on)
+        v.boolean().map(|on| s.engine.quantized = on)
     }),
     Key::new("engine.vectors_on_disk", "none", |s, v| {
-        v.switch().map(|on| s.engine.vectors_on_disk = Some(on))
+        v.boolean().map(|on| s.engine.vectors_on_disk = Some(on))
     }),
     Key::new("engine.words_on_disk", "true", |s, v| {
-        v.switch().map(|on| s.engine.words_on_disk = on)
+        v.boolean().map(|on| s.engine.words_on_disk = on)
     }),
     Key::new("engine.documents_on_disk", "true", |s, v| {
-        v.switch().map(|on| s.engine.documents_on_disk = on)
+        v.boolean().map(|on| s.engine.documents_on_disk = on)
     }),
     Key::new("engine.timeout_ms", "1500", |s, v| {
         v.number(100..=60_000)
@@ -277,14 +277,14 @@ pub const KEYS: &[Key] = &[
     })
     .flag("--audit-log"),
     Key::new("audit.queries", "false", |s, v| {
-        v.switch().map(|on| s.audit.queries = on)
+        v.boolean().map(|on| s.audit.queries = on)
     }),
     Key::new("audit.max_bytes", "67108864", |s, v| {
         v.number(65_536..=1_024 * GIB)
             .map(|bytes| s.audit.max_bytes = bytes)
     }),
     Key::new("find.enabled", "true", |s, v| {
-        v.switch().map(|on| s.find.enabled = on)
+        v.boolean().map(|on| s.find.enabled = on)
     }),
     Key::new("find.name", "find", |s, v| {
         tools::tool(v).map(|name| s.find.name = name)
@@ -302,7 +302,7 @@ pub const KEYS: &[Key] = &[
         tools::names(v).map(|names| s.find.result = names)
     }),
     Key::new("find.prefer", "false", |s, v| {
-        v.switch().map(|on| s.find.prefer = on)
+        v.boolean().map(|on| s.find.prefer = on)
     }),
     Key::new("record.name", "none", |s, v| {
         tools::tool(v).map(|name| s.record.name = Some(name))
@@ -317,13 +317,13 @@ pub const KEYS: &[Key] = &[
         tools::record(v).map(|names| s.record.result = names)
     }),
     Key::new("widgets.enabled", "true", |s, v| {
-        v.switch().map(|on| s.widgets.enabled = on)
+        v.boolean().map(|on| s.widgets.enabled = on)
     }),
     Key::new("widgets.domain", "none", |s, v| {
         tools::domain(v).map(|origin| s.widgets.domain = Some(origin))
     }),
     Key::new("server.pages", "true", |s, v| {
-        v.switch().map(|on| s.server.pages = on)
+        v.boolean().map(|on| s.server.pages = on)
     }),
     Key::new("server.openai_challenge", "none", |s, v| {
         tools::token(v).map(|token| s.server.openai_challenge = Some(token))
@@ -395,7 +395,7 @@ pub const KEYS: &[Key] = &[
         v.size(Budget::LEAST_MIB as u64..=65_536)
             .map(|n| s.memory = Budget::of_mib(n))
     }),
-    Key::new("watch", "true", |s, v| v.switch().map(|on| s.watch = on)),
+    Key::new("watch", "true", |s, v| v.boolean().map(|on| s.watch = on)),
     Key::new("ingest.max_file_bytes", "67108864", |s, v| {
         v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)
     }),
@@ -449,7 +449,7 @@ pub const KEYS: &[Key] = &[
         v.number(1..=600).map(|n| s.ingest.max_parse_seconds = n)
     }),
     Key::new("ingest.require_sandbox", "false", |s, v| {
-        v.switch().map(|on| s.ingest.require_sandbox = on)
+        v.boolean().map(|on| s.ingest.require_sandbox = on)
     }),
     Key::new("sqlite.table", "none", |s, v| {
         v.line(MAX_TITLE_CHARS)
@@ -469,19 +469,19 @@ fn filter(given: &Given) -> Result<String, Wrong> {
     if logging::check(&text) {
         return Ok(text);
     }
-    Err(given.wrong("is not a log filter", "example: `info,tantivy=warn`"))
+    Err(given.invalid("is not a log filter", "example: `info,tantivy=warn`"))
 }
 
 /// A secret: what is wrong about it is not shown.
 fn secret(given: &Given) -> Result<ServiceKey, Wrong> {
-    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
     given.line(2_000).map(ServiceKey::new).map_err(hidden)
 }
 
 fn template(given: &Given) -> Result<Template, Wrong> {
     let text = given.line(1_000)?;
     Template::parse(&text).ok_or_else(|| {
-        given.wrong(
+        given.invalid(
             "is not a web address with `{id}`",
             "example: `https://docs.example.org/read/{id}`",
         )

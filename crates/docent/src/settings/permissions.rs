@@ -56,7 +56,7 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
                     .map(|one| permissions.default = one)
             }
             "field" => field(&given).map(|name| permissions.field = Some(name)),
-            "show_field" => given.switch().map(|on| permissions.show_field = on),
+            "show_field" => given.boolean().map(|on| permissions.show_field = on),
             "groups_claim" => line(&given).map(|name| permissions.claims.groups = name),
             "email_claim" => line(&given).map(|name| permissions.claims.email = name),
             "claims_from" => given.list().map(|issuers| {
@@ -76,7 +76,7 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
                     `\"signed-in\"` or `\"nobody\"`";
         return Err((
             format!("{SECTION}.default"),
-            shown.wrong("is not said", hint),
+            shown.invalid("is not said", hint),
         ));
     }
     Ok(permissions)
@@ -93,7 +93,7 @@ fn field(given: &Given) -> Result<String, Wrong> {
     if name.split('.').all(is_name) {
         return Ok(name);
     }
-    Err(given.wrong("is no name of a field", "example: `allowed`"))
+    Err(given.invalid("is no name of a field", "example: `allowed`"))
 }
 
 fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refused> {
@@ -101,7 +101,7 @@ fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refus
         toml::Value::Table(table) => Ok(table),
         other => Err((
             key.to_owned(),
-            Given::Toml(other).wrong("is not a table", hint),
+            Given::Toml(other).invalid("is not a table", hint),
         )),
     }
 }
@@ -109,18 +109,21 @@ fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refus
 fn unknown(key: &str, name: &str, known: &[&str]) -> Refused {
     let hint = format!("known are `{}`", known.join("`, `"));
     let given = Given::Text(name.to_owned());
-    (key.to_owned(), given.wrong("has no setting", hint))
+    (key.to_owned(), given.invalid("has no setting", hint))
 }
 
 fn folders(key: &str, given: Given) -> Result<Vec<Folder>, Refused> {
     const HINT: &str = "write `[[permissions.folder]]` above each";
     let Given::Toml(toml::Value::Array(all)) = given else {
-        return Err((key.to_owned(), given.wrong("is not a list of tables", HINT)));
+        return Err((
+            key.to_owned(),
+            given.invalid("is not a list of tables", HINT),
+        ));
     };
     if all.len() > MAX_FOLDERS {
         let shown = Given::Text(all.len().to_string());
         let what = format!("has more than {MAX_FOLDERS} tables");
-        let wrong = shown.wrong(what, "cover several folders with one pattern");
+        let wrong = shown.invalid(what, "cover several folders with one pattern");
         return Err((key.to_owned(), wrong));
     }
     let one = |value| folder(key, table(key, value, HINT)?);
@@ -152,7 +155,7 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
     let shown = path.as_ref().map_or("no path", |_| "a folder");
     let wrong = |what: &str, hint: &str| {
         let given = Given::Text(shown.to_owned());
-        (key.to_owned(), given.wrong(what, hint))
+        (key.to_owned(), given.invalid(what, hint))
     };
     let readers = match (audience, is_named) {
         (Some(audience), false) => audience.readers(),
@@ -172,21 +175,21 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
 
 fn glob(given: &Given) -> Result<Glob, Wrong> {
     let text = given.line(crate::permissions::MAX_PATH_CHARS)?;
-    Glob::parse(&text).map_err(|hint| given.wrong("is not a place among the documents", hint))
+    Glob::parse(&text).map_err(|hint| given.invalid("is not a place among the documents", hint))
 }
 
 fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<Principal>, Wrong> {
     let is_blank = |item: &toml::Value| item.as_str().is_some_and(|name| name.trim().is_empty());
     // Lists pass over empty texts elsewhere; here one may stand for a name that somebody forgot to fill in.
     if matches!(given, Given::Toml(toml::Value::Array(items)) if items.iter().any(is_blank)) {
-        return Err(given.wrong(
+        return Err(given.invalid(
             "has an empty name",
             "leave the name out, or write who it is",
         ));
     }
     let names = given.list()?;
     let made: Option<Vec<_>> = names.iter().map(|name| make(name)).collect();
-    made.ok_or_else(|| given.wrong("names somebody who cannot be", "write shorter names"))
+    made.ok_or_else(|| given.invalid("names somebody who cannot be", "write shorter names"))
 }
 
 /// The rules against those who sign callers in, which are settings of their own: each subject has to be
@@ -198,14 +201,14 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
     let key = format!("{SECTION}.folder.subjects");
     let wrong = |name: &str, what: &str, hint: String| {
         let given = Given::Text(name.to_owned());
-        Err((key.clone(), given.wrong(what, hint)))
+        Err((key.clone(), given.invalid(what, hint)))
     };
     let folders = rules.folders.iter();
     for subject in folders.flat_map(|folder| permissions::subjects(&folder.readers)) {
-        match permissions::issued(subject) {
-            Some((issuer, _)) if is_stranger(settings, issuer) => {
+        match permissions::split_issuer(subject) {
+            Some((issuer, _)) if is_unknown_issuer(settings, issuer) => {
                 let what = "names an issuer whose tokens do not count here";
-                return wrong(subject, what, known(settings));
+                return wrong(subject, what, known_issuers_hint(settings));
             }
             None if issuers == Issuers::Several => {
                 let what = "does not say at which issuer, and there are several";
@@ -220,22 +223,22 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
         }
     }
     let mut from = rules.claims.from.iter().flatten();
-    if let Some(stranger) = from.find(|issuer| is_stranger(settings, issuer)) {
+    if let Some(stranger) = from.find(|issuer| is_unknown_issuer(settings, issuer)) {
         let given = Given::Text(stranger.clone());
         let what = "names an issuer whose tokens do not count here";
         let key = format!("{SECTION}.claims_from");
-        return Err((key, given.wrong(what, known(settings))));
+        return Err((key, given.invalid(what, known_issuers_hint(settings))));
     }
     Ok(())
 }
 
 /// Whether anybody but the holders of API keys can sign in.
 fn signs_in(settings: &Settings) -> bool {
-    settings.sign_in.by != By::Nobody || !named(settings).is_empty()
+    settings.sign_in.by != By::Disabled || !external_issuers(settings).is_empty()
 }
 
 /// The issuers elsewhere.
-fn named(settings: &Settings) -> Vec<&str> {
+fn external_issuers(settings: &Settings) -> Vec<&str> {
     let auth = &settings.auth;
     let asked = auth.introspection.issuer.as_ref();
     let asked = asked.filter(|_| auth.introspection.url.is_some());
@@ -245,21 +248,21 @@ fn named(settings: &Settings) -> Vec<&str> {
 
 /// Whether an issuer is certainly none of ours. The name of our own is the address of the server, which is
 /// not always known before it listens; and who only indexes may know of no issuer at all.
-fn is_stranger(settings: &Settings, issuer: &str) -> bool {
-    let named = named(settings);
-    settings.sign_in.by == By::Nobody && !named.is_empty() && !named.contains(&issuer)
+fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
+    let named = external_issuers(settings);
+    settings.sign_in.by == By::Disabled && !named.is_empty() && !named.contains(&issuer)
 }
 
-fn known(settings: &Settings) -> String {
-    let named = named(settings);
+fn known_issuers_hint(settings: &Settings) -> String {
+    let named = external_issuers(settings);
     format!("to the letter it is one of `{}`", named.join("`, `"))
 }
 
 impl Settings {
     /// How many issuers vouch for callers.
     pub(crate) fn issuers(&self) -> Issuers {
-        let own = usize::from(self.sign_in.by != By::Nobody);
-        if own + named(self).len() > 1 {
+        let own = usize::from(self.sign_in.by != By::Disabled);
+        if own + external_issuers(self).len() > 1 {
             Issuers::Several
         } else {
             Issuers::One
@@ -287,13 +290,16 @@ mod tests {
         assert_eq!(rules.default, Audience::SignedIn);
         assert_eq!(rules.field.as_deref(), Some("allowed"));
         assert_eq!(rules.claims.groups, "realm_access.roles");
-        let named = rules.of_file("hr/a.md");
+        let named = rules.readers_of_file("hr/a.md");
         let expected = [group("hr"), email("a@b.example"), api_key("nightly")];
         assert_eq!(
             named,
             AllowedReaders::Only(expected.into_iter().flatten().collect())
         );
-        assert_eq!(rules.of_file("press/a.md"), AllowedReaders::Everyone);
+        assert_eq!(
+            rules.readers_of_file("press/a.md"),
+            AllowedReaders::Everyone
+        );
     }
 
     #[test]
@@ -439,7 +445,7 @@ mod tests {
         let folder = |more: &str| {
             let rest =
                 "[permissions]\ndefault = \"everyone\"\n[[permissions.folder]]\npath = \"a\"\n";
-            of(&format!("{rest}{more}")).map(|rules| rules.of_file("a/b.md"))
+            of(&format!("{rest}{more}")).map(|rules| rules.readers_of_file("a/b.md"))
         };
         let nobody = AllowedReaders::Only(BTreeSet::new());
         assert_eq!(folder("groups = []"), Ok(nobody.clone()));

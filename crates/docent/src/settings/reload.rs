@@ -44,7 +44,7 @@ impl Reload {
     pub fn new(folder: &Path, flags: Vec<(&'static str, Given)>) -> Self {
         let found = read(&folder.join(FILE)).map_err(|problem| problem.to_string());
         let text = found.clone().ok().flatten();
-        let started = text.and_then(|text| given(&text)).unwrap_or_default();
+        let started = text.and_then(|text| flat_keys(&text)).unwrap_or_default();
         Self {
             folder: folder.to_owned(),
             flags,
@@ -58,7 +58,7 @@ impl Reload {
     ///
     /// # Errors
     /// When the file cannot be used. This is told once for each state of it.
-    pub fn look(
+    pub fn poll(
         &mut self,
         environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     ) -> Result<Option<Reloaded>, Problem> {
@@ -77,8 +77,8 @@ impl Reload {
                 variables.any(|(name, value)| *name == *key.variable() && !value.is_empty())
             })
         };
-        let now = text.as_deref().and_then(given).unwrap_or_default();
-        let mut changed = differ(&self.applied, &now);
+        let now = text.as_deref().and_then(flat_keys).unwrap_or_default();
+        let mut changed = changed_keys(&self.applied, &now);
         changed.retain(|key| !is_set(key));
         let (live, mut waiting): (Vec<_>, Vec<_>) =
             changed.into_iter().partition(|key| is_live(key));
@@ -106,7 +106,7 @@ fn is_live(key: &str) -> bool {
 }
 
 /// The keys of a file with their values as text. What is no TOML has none.
-fn given(text: &str) -> Option<BTreeMap<String, String>> {
+fn flat_keys(text: &str) -> Option<BTreeMap<String, String>> {
     let mut table: toml::Table = text.parse().ok()?;
     let sections = [fields::SECTION, permissions::SECTION];
     let rules = sections.map(|name| table.remove(name).map(|rules| (name.to_owned(), rules)));
@@ -117,7 +117,7 @@ fn given(text: &str) -> Option<BTreeMap<String, String>> {
     Some(keys.map(|(key, value)| (key, value.to_string())).collect())
 }
 
-fn differ(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
+fn changed_keys(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
     let mut keys: Vec<_> = one.keys().chain(other.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -143,7 +143,7 @@ mod tests {
             std::fs::write(self.0.path().join(FILE), toml).unwrap();
             let set = ("DOCENT_FETCH_MAX_CHARS".into(), "2000".into());
             self.1
-                .look(vec![set, ("DOCENT_SEARCH_RESULTS".into(), "".into())])
+                .poll(vec![set, ("DOCENT_SEARCH_RESULTS".into(), "".into())])
         }
 
         fn check(&mut self, toml: &str, live: &[&str], waiting: &[&str]) {
@@ -182,7 +182,7 @@ mod tests {
             &["search.results"],
         );
         std::fs::remove_file(folder.0.path().join(FILE)).unwrap();
-        let gone = folder.1.look(Vec::new()).unwrap().unwrap();
+        let gone = folder.1.poll(Vec::new()).unwrap().unwrap();
         assert_eq!(gone.waiting, ["title"]);
     }
 

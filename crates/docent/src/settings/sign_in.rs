@@ -11,7 +11,7 @@ use super::value::{Given, Wrong};
 pub enum By {
     /// Nobody here.
     #[default]
-    Nobody,
+    Disabled,
     /// Docent, with passwords of its own.
     Password,
     /// Docent, by way of an OpenID provider.
@@ -20,7 +20,7 @@ pub enum By {
 
 /// Who signs people in, by the name of it.
 pub(super) const BY: [(&str, By); 3] = [
-    ("none", By::Nobody),
+    ("none", By::Disabled),
     ("password", By::Password),
     ("upstream", By::Upstream),
 ];
@@ -46,7 +46,7 @@ pub struct SignIn {
 
 /// A secret; what is wrong about one is not shown.
 pub(super) fn secret(value: &Given) -> Result<ClientSecret, Wrong> {
-    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
     value.line(2_000).map(ClientSecret::new).map_err(hidden)
 }
 

@@ -17,7 +17,7 @@ const MAX_HEADERS: usize = 16;
 pub(super) fn headers(given: &Given) -> Result<Headers, Wrong> {
     let wrong = || {
         let hint = "write `name=value`, up to 16 of them";
-        Given::Text(String::new()).wrong("is not a list of headers", hint)
+        Given::Text(String::new()).invalid("is not a list of headers", hint)
     };
     let list = given.list().map_err(|_| wrong())?;
     let is_name = |name: &str| {

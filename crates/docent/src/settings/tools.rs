@@ -113,7 +113,7 @@ pub(super) fn domain(given: &Given) -> Result<String, Wrong> {
     if url.scheme() == "https" && url.path() == "/" {
         return Ok(url.origin().ascii_serialization());
     }
-    Err(given.wrong(
+    Err(given.invalid(
         "is not an https origin",
         "example: `https://docs.example.org`",
     ))
@@ -134,7 +134,7 @@ pub(super) fn tool(given: &Given) -> Result<String, Wrong> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let fits = |name: &String| name.chars().all(plain) && !TAKEN.contains(&name.as_str());
     name.filter(fits).ok_or_else(|| {
-        given.wrong(
+        given.invalid(
             "is not a free name for a tool",
             "use 1 to 64 letters, digits, `_` or `-`, and no name that another tool has, such as `search`",
         )
@@ -150,7 +150,7 @@ pub(super) fn title(given: &Given) -> Result<String, Wrong> {
 pub(super) fn name(given: &Given) -> Result<String, Wrong> {
     let name = given.line(MAX_NAME_CHARS).ok();
     name.filter(|name| is_name(name)).ok_or_else(|| {
-        given.wrong(
+        given.invalid(
             "is not a name",
             "use 1 to 64 letters, digits or `_`, a letter first",
         )
@@ -161,7 +161,7 @@ pub(super) fn name(given: &Given) -> Result<String, Wrong> {
 pub(super) fn list(given: &Given) -> Result<String, Wrong> {
     let is_free = |name: &String| !BESIDE.contains(&name.as_str());
     name(given).ok().filter(is_free).ok_or_else(|| {
-        given.wrong(
+        given.invalid(
             "is not a name for a list of results",
             "use 1 to 64 letters, digits or `_`, a letter first, such as `speeches`",
         )
@@ -179,7 +179,7 @@ pub(super) fn names(given: &Given) -> Result<Vec<Named>, Wrong> {
             let what = "is not a list of different names";
             let hint =
                 "write `name` or `name=field`; a name has letters, digits and `_`, a letter first";
-            return Err(given.wrong(what, hint));
+            return Err(given.invalid(what, hint));
         }
         names.push(Named { name, source });
     }
@@ -192,7 +192,7 @@ pub(super) fn record(given: &Given) -> Result<Vec<Named>, Wrong> {
     let is_taken = |one: &Named| ["part", "truncated", "next"].contains(&one.name.as_str());
     if names.iter().any(is_taken) {
         let hint = "`part`, `truncated` and `next` are there for long documents; use other names";
-        return Err(given.wrong("names what has to stay free", hint));
+        return Err(given.invalid("names what has to stay free", hint));
     }
     Ok(names)
 }
@@ -210,7 +210,7 @@ pub(super) fn token(given: &Given) -> Result<String, Wrong> {
     if text.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(text);
     }
-    Err(given.wrong("is not a token", "paste it as it was shown, without spaces"))
+    Err(given.invalid("is not a token", "paste it as it was shown, without spaces"))
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Given {
     }
 
     /// Says that this value is wrong.
-    pub fn wrong(&self, what: impl Into<String>, hint: impl Into<String>) -> Wrong {
+    pub fn invalid(&self, what: impl Into<String>, hint: impl Into<String>) -> Wrong {
         Wrong {
             what: what.into(),
             shown: self.shown(),
@@ -69,7 +69,7 @@ impl Given {
         };
         let what = format!("is not a line of 1 to {most} characters");
         let found = self.text().filter(fits).map(str::to_owned);
-        found.ok_or_else(|| self.wrong(what, "write one line of text in quotes"))
+        found.ok_or_else(|| self.invalid(what, "write one line of text in quotes"))
     }
 
     /// A whole number within bounds.
@@ -83,7 +83,7 @@ impl Given {
         found
             .filter(|number| bounds.contains(number))
             .ok_or_else(|| {
-                self.wrong(
+                self.invalid(
                     format!("is not a number from {least} to {most}"),
                     format!("write a whole number from {least} to {most}"),
                 )
@@ -93,7 +93,8 @@ impl Given {
     /// A whole number within bounds, as a size.
     pub fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, Wrong> {
         let number = self.number(bounds)?;
-        usize::try_from(number).map_err(|_| self.wrong("is too large for this machine", "lower it"))
+        usize::try_from(number)
+            .map_err(|_| self.invalid("is too large for this machine", "lower it"))
     }
 
     /// A number from 0 to 1.
@@ -106,16 +107,16 @@ impl Given {
         };
         found
             .filter(|number| (0.0..=1.0).contains(number))
-            .ok_or_else(|| self.wrong("is not a number from 0 to 1", "example: `0.5`"))
+            .ok_or_else(|| self.invalid("is not a number from 0 to 1", "example: `0.5`"))
     }
 
     /// Yes or no.
-    pub fn switch(&self) -> Result<bool, Wrong> {
+    pub fn boolean(&self) -> Result<bool, Wrong> {
         match self {
             Self::Toml(toml::Value::Boolean(on)) => Some(*on),
             _ => self.text().and_then(|text| text.parse().ok()),
         }
-        .ok_or_else(|| self.wrong("is neither `true` nor `false`", "write `true` or `false`"))
+        .ok_or_else(|| self.invalid("is neither `true` nor `false`", "write `true` or `false`"))
     }
 
     /// One of several words, each with its meaning.
@@ -127,7 +128,7 @@ impl Given {
             .collect();
         let words = words.join(", ");
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-            self.wrong(
+            self.invalid(
                 format!("is none of {words}"),
                 format!("write one of {words}"),
             )
@@ -146,7 +147,7 @@ impl Given {
             Self::Toml(_) => None,
         };
         let mut items = items.ok_or_else(|| {
-            self.wrong(
+            self.invalid(
                 "is not a list of texts",
                 "write them as `[\"one\", \"two\"]`",
             )
@@ -157,7 +158,7 @@ impl Given {
         items.retain(|item| !item.is_empty());
         if items.len() > MAX_LIST {
             let what = format!("has more than {MAX_LIST} values");
-            return Err(self.wrong(what, format!("name at most {MAX_LIST}")));
+            return Err(self.invalid(what, format!("name at most {MAX_LIST}")));
         }
         Ok(items)
     }
@@ -165,7 +166,7 @@ impl Given {
     /// An address to listen on.
     pub fn address(&self) -> Result<SocketAddr, Wrong> {
         let found = self.text().and_then(|text| text.parse().ok());
-        found.ok_or_else(|| self.wrong("is not an address", "example: `127.0.0.1:8787`"))
+        found.ok_or_else(|| self.invalid("is not an address", "example: `127.0.0.1:8787`"))
     }
 
     /// An absolute http or https address without query and fragment.
@@ -182,7 +183,7 @@ impl Given {
             .and_then(|text| Url::parse(text).ok())
             .filter(plain);
         found.ok_or_else(|| {
-            self.wrong(
+            self.invalid(
                 "is not a web address",
                 "example: `https://docs.example.org`",
             )
@@ -194,7 +195,7 @@ impl Given {
         let hosts = self.list()?;
         match RequestGuard::new(&hosts, &[] as &[&str]) {
             Ok(_) => Ok(hosts),
-            Err(bad) => Err(self.wrong("is not a list of host names", bad.hint())),
+            Err(bad) => Err(self.invalid("is not a list of host names", bad.hint())),
         }
     }
 
@@ -203,7 +204,7 @@ impl Given {
         let origins = self.list()?;
         match RequestGuard::new(&[] as &[&str], &origins) {
             Ok(_) => Ok(origins),
-            Err(bad) => Err(self.wrong("is not a list of origins", bad.hint())),
+            Err(bad) => Err(self.invalid("is not a list of origins", bad.hint())),
         }
     }
 }
@@ -304,10 +305,13 @@ mod tests {
 
     #[test]
     fn what_a_message_repeats_is_short_and_visible() {
-        assert_eq!(text("\u{1b}[31mred").wrong("", "").shown, "\u{FFFD}[31mred");
-        assert_eq!(text(&"é".repeat(80)).wrong("", "").shown, "é".repeat(80));
         assert_eq!(
-            text(&"é".repeat(81)).wrong("", "").shown,
+            text("\u{1b}[31mred").invalid("", "").shown,
+            "\u{FFFD}[31mred"
+        );
+        assert_eq!(text(&"é".repeat(80)).invalid("", "").shown, "é".repeat(80));
+        assert_eq!(
+            text(&"é".repeat(81)).invalid("", "").shown,
             format!("{}…", "é".repeat(80))
         );
     }

@@ -27,7 +27,7 @@ fn document(fields: &[(&str, DocumentValue)]) -> Document {
 
 fn applied(rules: &[Rule], document: &mut Document) -> Vec<IngestError> {
     let (limits, options) = (Limits::default(), IngestOptions::default());
-    Shape::new(&limits, &options, rules).give(document, ReaderField::Absent)
+    Shape::new(&limits, &options, rules).transform(document, ReaderField::Absent)
 }
 
 fn check(rules: &[Rule], fields: &[(&str, DocumentValue)], expect: &[&str], codes: &[&str]) {
@@ -225,7 +225,9 @@ fn permitted(toml: &str, document: &mut Document) -> Vec<IngestError> {
         ..Default::default()
     };
     let settings = crate::settings::resolve(sources).unwrap().settings;
-    settings.shape().give(document, ReaderField::Absent)
+    settings
+        .document_transform()
+        .transform(document, ReaderField::Absent)
 }
 
 #[test]

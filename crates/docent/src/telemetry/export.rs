@@ -65,7 +65,7 @@ impl Exporter {
         }
         let agent = config.build().new_agent();
         let wish = wish.clone();
-        Self::sending(Box::new(move |spans| {
+        Self::spawn(Box::new(move |spans| {
             let mut request = agent.post(&address);
             for (name, value) in &wish.headers.0 {
                 request = request.header(name, value);
@@ -77,7 +77,7 @@ impl Exporter {
         .map(Some)
     }
 
-    fn sending(send: Box<Deliver>) -> Result<Arc<Self>, Problem> {
+    fn spawn(send: Box<Deliver>) -> Result<Arc<Self>, Problem> {
         let exporter = Arc::new(Self {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -206,7 +206,7 @@ mod tests {
     fn slow() -> (Arc<Exporter>, mpsc::Receiver<usize>, mpsc::Sender<()>) {
         let (seen, seeing) = mpsc::channel();
         let (go, waiting) = mpsc::channel();
-        let exporter = Exporter::sending(Box::new(move |spans: &[Ended]| {
+        let exporter = Exporter::spawn(Box::new(move |spans: &[Ended]| {
             let _ = seen.send(spans.len());
             waiting.recv().map_err(|_| "gone".to_owned())
         }));

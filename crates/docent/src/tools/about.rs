@@ -10,7 +10,7 @@ use std::sync::Arc;
 use docent_mcp::{Answer, JsonObject};
 use docent_search::{Catalog, CatalogField, FieldKind, ParsedQuery, RangeBound};
 
-use crate::knowledge::{Knowledge, counted, one_line};
+use crate::knowledge::{Knowledge, one_line, pluralize};
 
 /// The id under which `fetch` explains the fields. A document of this id wins.
 pub const ID: &str = "docent:about-this-search";
@@ -36,7 +36,7 @@ const MAX_VALUE_CHARS: usize = 64;
 
 /// What became of the filters of a query, as JSON.
 #[must_use]
-pub fn understood(parsed: &ParsedQuery) -> String {
+pub fn query_report(parsed: &ParsedQuery) -> String {
     let applied = parsed.applied.iter().map(|one| {
         let mut members = JsonObject::with_capacity(128);
         members.text("written", &one.written);
@@ -116,7 +116,7 @@ pub enum Outcome {
 impl Outcome {
     pub(super) fn of(found: usize, knowledge: &Knowledge) -> Self {
         match found {
-            0 if knowledge.is_reading() => Self::NoneYet,
+            0 if knowledge.is_first_sync() => Self::NoneYet,
             0 => Self::None,
             _ => Self::Some,
         }
@@ -126,7 +126,7 @@ impl Outcome {
 /// What the model should know when a filter was ignored or nothing was found; nothing when all
 /// went well.
 #[must_use]
-pub fn remarks(parsed: &ParsedQuery, catalog: &Catalog, outcome: Outcome) -> Option<String> {
+pub fn search_note(parsed: &ParsedQuery, catalog: &Catalog, outcome: Outcome) -> Option<String> {
     if outcome == Outcome::Some && parsed.ignored.is_empty() {
         return None;
     }
@@ -181,7 +181,7 @@ pub fn document(catalog: &Catalog) -> String {
          - `number:>10`, `number:5..20`\n\
          - `\"exact words\"`, `-word`, and `(field:a OR field:b)`\n\n\
          What is not a filter is searched for as words.\n\n## Fields\n\n",
-        counted(catalog.documents, "document")
+        pluralize(catalog.documents, "document")
     );
     if catalog.fields.is_empty() {
         text.push_str("The documents have no fields.\n");
@@ -197,7 +197,7 @@ fn line(field: &CatalogField) -> String {
         "- **{}** ({}, in {})",
         field.name,
         kind(field.kind),
-        counted(field.documents, "document")
+        pluralize(field.documents, "document")
     );
     if let Some((from, to)) = &field.range {
         let _ = write!(text, ": {} to {}", bound(from), bound(to));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn remarks_are_made_only_when_something_is_off() {
-        let remark = |text: &str, outcome| remarks(&parse(text), &catalog(), outcome);
+        let remark = |text: &str, outcome| search_note(&parse(text), &catalog(), outcome);
         assert_eq!(remark("housing party:labor", Outcome::Some), None);
         let early = remark("housing", Outcome::NoneYet).unwrap();
         assert!(early.contains("still being read. Ask again"), "{early}");
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn what_was_understood_is_json() {
         let parsed = parse("\"exact words\" -dull boat party:labor party:Labour");
-        let wire: Value = serde_json::from_str(&understood(&parsed)).unwrap();
+        let wire: Value = serde_json::from_str(&query_report(&parsed)).unwrap();
         let expected = json!({
             "text": parsed.text,
             "phrases": ["exact words"],

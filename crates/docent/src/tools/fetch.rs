@@ -88,7 +88,7 @@ impl Fetch {
         let mut metadata = metadata(document, &facts);
         let anchors = facts.anchors.within(&part.range);
         if !anchors.is_empty() {
-            metadata.insert("anchors".to_owned(), joined(&anchors, MAX_VALUE_CHARS));
+            metadata.insert("anchors".to_owned(), join_within(&anchors, MAX_VALUE_CHARS));
         }
         if part.of > 1 {
             let total = document.text.chars().count();
@@ -114,15 +114,15 @@ impl Fetch {
         id: &str,
         reader: &ReaderIdentity,
     ) -> Result<Option<Part>, SearchError> {
-        let Some((document, number)) = self.find(id, reader).await? else {
+        let Some((document, number)) = self.resolve(id, reader).await? else {
             return Ok(None);
         };
-        let ranges = parts::cut(&document.text, self.0.max_chars);
+        let ranges = parts::split(&document.text, self.0.max_chars);
         let Some(range) = ranges.get(number - 1).cloned() else {
             return Ok(None);
         };
         let next = if number < ranges.len() {
-            Some(self.name(&document.id, number + 1, reader).await?)
+            Some(self.part_id(&document.id, number + 1, reader).await?)
         } else {
             None
         };
@@ -139,7 +139,7 @@ impl Fetch {
     async fn about(&self, reader: &ReaderIdentity) -> Result<Output, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
         let text = about::document(&catalog);
-        let end = parts::cut(&text, self.0.max_chars).into_iter().next();
+        let end = parts::split(&text, self.0.max_chars).into_iter().next();
         Ok(Output {
             id: about::ID.to_owned(),
             title: about::TITLE.to_owned(),
@@ -154,7 +154,7 @@ impl Fetch {
 
     /// The document that an id stands for, and the number of the part, from 1. A document's own
     /// id wins over one that looks like a part or a passage of another.
-    async fn find(
+    async fn resolve(
         &self,
         id: &str,
         reader: &ReaderIdentity,
@@ -162,13 +162,13 @@ impl Fetch {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, 1)));
         }
-        if let Some((id, number)) = parts::parse(id) {
+        if let Some((id, number)) = parts::parse_part_id(id) {
             return Ok(self
                 .document(&id, reader)
                 .await?
                 .map(|document| (document, number)));
         }
-        let Some((id, index)) = parts::parse_passage(id) else {
+        let Some((id, index)) = parts::parse_passage_id(id) else {
             return Ok(None);
         };
         let Some(document) = self.document(id, reader).await? else {
@@ -176,7 +176,7 @@ impl Fetch {
         };
         // The part in which the passage begins.
         let passage = passages(&document).into_iter().nth(index);
-        let ranges = parts::cut(&document.text, self.0.max_chars);
+        let ranges = parts::split(&document.text, self.0.max_chars);
         let number = passage.and_then(|passage| {
             let holds = |range: &Range<usize>| range.contains(&passage.range.start);
             ranges.iter().position(holds)
@@ -185,7 +185,7 @@ impl Fetch {
     }
 
     /// The document that an id stands for, and where in it, if the id says so.
-    pub(super) async fn opened(
+    pub(super) async fn locate(
         &self,
         id: &str,
         reader: &ReaderIdentity,
@@ -193,7 +193,7 @@ impl Fetch {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, None)));
         }
-        if let Some((id, index)) = parts::parse_passage(id)
+        if let Some((id, index)) = parts::parse_passage_id(id)
             && let Some(document) = self.document(id, reader).await?
         {
             return Ok(Some((document, Some(Start::Passage(index)))));
@@ -214,14 +214,14 @@ impl Fetch {
     }
 
     /// The id of a part: the first name that no document has.
-    async fn name(
+    async fn part_id(
         &self,
         id: &DocId,
         number: usize,
         reader: &ReaderIdentity,
     ) -> Result<String, SearchError> {
         let mut free = String::new();
-        for name in parts::names(id.as_str(), number) {
+        for name in parts::part_ids(id.as_str(), number) {
             let taken = self.document(&name, reader).await?.is_some();
             free = name;
             if !taken {
@@ -325,7 +325,7 @@ fn metadata(document: &Document, facts: &Facts) -> BTreeMap<String, String> {
 }
 
 /// As many whole names as fit, with commas between them.
-fn joined(names: &[&str], most: usize) -> String {
+fn join_within(names: &[&str], most: usize) -> String {
     let mut line = String::new();
     let mut left = most;
     for name in names {
@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn anchors_are_whole_and_end_at_their_bound() {
         let names = ["ab", "cd"];
-        assert_eq!(joined(&names, 8), "ab, cd");
-        assert_eq!(joined(&names, 7), "ab, …");
+        assert_eq!(join_within(&names, 8), "ab, cd");
+        assert_eq!(join_within(&names, 7), "ab, …");
     }
 }

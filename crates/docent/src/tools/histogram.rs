@@ -18,18 +18,18 @@ pub(super) struct Stretches {
 }
 
 /// The stretches that hold every day of the documents; nothing where there are fewer than two.
-pub(super) fn stretches(catalog: &Catalog) -> Option<Stretches> {
+pub(super) fn date_buckets(catalog: &Catalog) -> Option<Stretches> {
     let field = catalog.fields.iter().find(|field| field.name == DATE)?;
     let Some((RangeBound::Date(first), RangeBound::Date(last))) = &field.range else {
         return None;
     };
-    cut(Day::parse(first)?, Day::parse(last)?)
+    bucketize(Day::parse(first)?, Day::parse(last)?)
 }
 
-fn cut(first: Day, last: Day) -> Option<Stretches> {
+fn bucketize(first: Day, last: Day) -> Option<Stretches> {
     let days = usize::try_from(last.number() - first.number()).ok()? + 1;
     let (unit, bars) = if days <= MAX_BARS {
-        ("day", walk(first, last, |day| day.plus_days(1)))
+        ("day", bucket_ranges(first, last, |day| day.plus_days(1)))
     } else {
         let (year, month) = parts(first)?;
         let (last_year, last_month) = parts(last)?;
@@ -51,10 +51,10 @@ fn cut(first: Day, last: Day) -> Option<Stretches> {
 }
 
 fn by_months(first: Day, last: Day, months: i64) -> Vec<(Day, Day)> {
-    walk(first, last, |day| day.plus_months(months))
+    bucket_ranges(first, last, |day| day.plus_months(months))
 }
 
-fn walk(first: Day, last: Day, next: impl Fn(Day) -> Option<Day>) -> Vec<(Day, Day)> {
+fn bucket_ranges(first: Day, last: Day, next: impl Fn(Day) -> Option<Day>) -> Vec<(Day, Day)> {
     let mut bars = Vec::new();
     let mut from = first;
     while from <= last && bars.len() < MAX_BARS {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn told(first: &str, last: &str) -> Option<(&'static str, usize, String, String)> {
-        let cut = cut(Day::parse(first).unwrap(), Day::parse(last).unwrap())?;
+        let cut = bucketize(Day::parse(first).unwrap(), Day::parse(last).unwrap())?;
         for pair in cut.bars.windows(2) {
             assert_eq!(pair[0].1.plus_days(1), Some(pair[1].0), "no day between");
         }

@@ -39,7 +39,7 @@ struct Budget {
 impl Budget {
     /// The value as it is shown, if there is room for it.
     fn take(&mut self, name: &str, value: &Field) -> Option<Value> {
-        let value = wire(value, self.room.value);
+        let value = field_json(value, self.room.value);
         let cost = name.chars().count() + size(&value);
         self.left = self.left.checked_sub(cost)?;
         Some(value)
@@ -118,7 +118,7 @@ pub(super) fn schema(named: &[Named], ours: &[Own]) -> Value {
 }
 
 /// The name under which a member stands, if it does.
-pub(super) fn name_of<'n>(named: &'n [Named], source: &'n str) -> Option<&'n str> {
+pub(super) fn alias_of<'n>(named: &'n [Named], source: &'n str) -> Option<&'n str> {
     if named.is_empty() {
         return Some(source);
     }
@@ -135,7 +135,7 @@ fn field<'d>(document: &'d Document, name: &str) -> Option<&'d Field> {
 /// The document's day: its field `date`, or its own.
 pub(super) fn date(document: &Document) -> Value {
     match field(document, "date") {
-        Some(value) => wire(value, MAX_NAME_CHARS),
+        Some(value) => field_json(value, MAX_NAME_CHARS),
         None => json!(document.date),
     }
 }
@@ -151,7 +151,7 @@ pub(super) fn sha256(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn wire(value: &Field, most: usize) -> Value {
+fn field_json(value: &Field, most: usize) -> Value {
     match value {
         Field::Text(text) | Field::Date(text) => json!(one_line(text, most)),
         Field::Number(number) => number_of(*number),
@@ -302,7 +302,7 @@ mod tests {
         let found: Value = serde_json::from_str(&shown(many, &[])).unwrap();
         assert_eq!(found.as_object().unwrap().len(), 2 + 5);
         let items = |count: usize| Field::List(vec![String::new(); count]);
-        let length = |count: usize| wire(&items(count), 1).as_array().unwrap().len();
+        let length = |count: usize| field_json(&items(count), 1).as_array().unwrap().len();
         assert_eq!(
             (length(MAX_ITEMS), length(MAX_ITEMS + 1)),
             (MAX_ITEMS, MAX_ITEMS)

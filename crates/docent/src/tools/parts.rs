@@ -17,7 +17,7 @@ const MAX_DIGITS: usize = 6;
 /// Cuts a text into parts of at most `max_chars` characters, which together are the text. Parts
 /// end after a paragraph where there is one in their second half, else after a line, else after a
 /// word.
-pub fn cut(text: &str, max_chars: usize) -> Vec<Range<usize>> {
+pub fn split(text: &str, max_chars: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
     loop {
@@ -56,7 +56,7 @@ fn boundary(text: &str, end: usize) -> usize {
 
 /// The ids that part `number` of a document may have, in the order in which they are tried. The
 /// last one is longer than any document's id, so that one of them is always free.
-pub fn names(id: &str, number: usize) -> impl Iterator<Item = String> {
+pub fn part_ids(id: &str, number: usize) -> impl Iterator<Item = String> {
     let root = id.trim_end_matches('#').to_owned();
     let marks = 2 * (id.len() - root.len()) + 1;
     let mut next = Some(marks);
@@ -69,7 +69,7 @@ pub fn names(id: &str, number: usize) -> impl Iterator<Item = String> {
 }
 
 /// The id of the document and the number of the part that a part's id stands for.
-pub fn parse(name: &str) -> Option<(String, usize)> {
+pub fn parse_part_id(name: &str) -> Option<(String, usize)> {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (head, number) = name.split_at_checked(name.len() - digits)?;
     if number.is_empty() || number.len() > MAX_DIGITS || number.starts_with('0') {
@@ -88,12 +88,12 @@ pub fn parse(name: &str) -> Option<(String, usize)> {
 
 /// What a passage of a document is called in the results of `find`: the fourth is `doc#c3`. To
 /// `fetch` it means the part of the document that holds it.
-pub fn passage_name(id: &str, index: usize) -> String {
+pub fn passage_id(id: &str, index: usize) -> String {
     format!("{id}#c{index}")
 }
 
 /// The id of the document and the place of the passage that such a name stands for.
-pub fn parse_passage(name: &str) -> Option<(&str, usize)> {
+pub fn parse_passage_id(name: &str) -> Option<(&str, usize)> {
     let (id, digits) = name.rsplit_once("#c")?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = digits == "0" || !digits.starts_with('0');
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str, max: usize) -> Vec<&str> {
-        cut(text, max)
+        split(text, max)
             .into_iter()
             .map(|range| &text[range])
             .collect()
@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        let first = |id: &str| names(id, 2).next().unwrap();
+        let first = |id: &str| part_ids(id, 2).next().unwrap();
         assert_eq!(first("doc"), "doc#p2");
-        assert_eq!(names("doc", 2).nth(1).unwrap(), "doc##p2");
+        assert_eq!(part_ids("doc", 2).nth(1).unwrap(), "doc##p2");
         assert_eq!(first("doc#"), "doc###p2");
         assert_eq!(first("doc#p2"), "doc#p2#p2");
-        assert!(names("doc", 2).last().unwrap().len() > MAX_ID_BYTES);
+        assert!(part_ids("doc", 2).last().unwrap().len() > MAX_ID_BYTES);
         for name in [
             "doc",
             "docp2",
@@ -147,15 +147,18 @@ mod tests {
             "#",
             "",
         ] {
-            assert_eq!(parse(name), None, "{name}");
+            assert_eq!(parse_part_id(name), None, "{name}");
         }
-        assert_eq!(parse("doc#p123456"), Some(("doc".to_owned(), 123_456)));
+        assert_eq!(
+            parse_part_id("doc#p123456"),
+            Some(("doc".to_owned(), 123_456))
+        );
     }
 
     #[test]
     fn names_of_passages_are_read_back() {
         for (id, index) in [("doc", 0), ("doc#", 3), ("doc#c1", 999_999)] {
-            assert_eq!(parse_passage(&passage_name(id, index)), Some((id, index)));
+            assert_eq!(parse_passage_id(&passage_id(id, index)), Some((id, index)));
         }
         for name in [
             "doc",
@@ -166,7 +169,7 @@ mod tests {
             "doc#p2",
             "",
         ] {
-            assert_eq!(parse_passage(name), None, "{name}");
+            assert_eq!(parse_passage_id(name), None, "{name}");
         }
     }
 
@@ -181,8 +184,8 @@ mod tests {
 
         #[test]
         fn every_name_means_one_document(id in "[a#p2]{1,12}", number in 2_usize..999_999) {
-            for name in names(&id, number) {
-                prop_assert_eq!(parse(&name), Some((id.clone(), number)), "{}", name);
+            for name in part_ids(&id, number) {
+                prop_assert_eq!(parse_part_id(&name), Some((id.clone(), number)), "{}", name);
             }
         }
     }

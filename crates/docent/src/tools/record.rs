@@ -112,7 +112,7 @@ impl Record {
         let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
         let find = &knowledge.find;
         let noun = find.noun();
-        let id = members::name_of(&find.result, "document_id").unwrap_or("document_id");
+        let id = members::alias_of(&find.result, "document_id").unwrap_or("document_id");
         let finder = if find.enabled {
             find.name.as_str()
         } else {
@@ -141,7 +141,7 @@ impl Record {
 }
 
 /// The schemas of our members, and whether each is always there.
-fn ours() -> Vec<Own> {
+fn built_in_members() -> Vec<Own> {
     let kind = |name: &str| match name {
         "word_count" => json!({"type": "integer", "minimum": 0}),
         TRUNCATED => json!({"type": "boolean"}),
@@ -160,8 +160,10 @@ impl Tool for Record {
 
     fn descriptor(&self) -> ToolDescriptor {
         let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
-        let mut output = members::schema(&record.result, &ours());
-        let long = ours().into_iter().skip_while(|(name, _, _)| *name != PART);
+        let mut output = members::schema(&record.result, &built_in_members());
+        let long = built_in_members()
+            .into_iter()
+            .skip_while(|(name, _, _)| *name != PART);
         if let Some(properties) = output.get_mut("properties").and_then(Value::as_object_mut) {
             properties.extend(long.map(|(name, schema, _)| (name.to_owned(), schema)));
         }

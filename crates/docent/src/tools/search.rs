@@ -67,8 +67,8 @@ impl Search {
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
-        let remarks = about::remarks(&parsed, &catalog, Outcome::of(hits.len(), &self.0));
-        let mut results: Vec<_> = hits.into_iter().map(|hit| self.found(hit)).collect();
+        let remarks = about::search_note(&parsed, &catalog, Outcome::of(hits.len(), &self.0));
+        let mut results: Vec<_> = hits.into_iter().map(|hit| self.result_item(hit)).collect();
         results.extend(remarks.map(|text| Found {
             id: about::ID.to_owned(),
             title: about::TITLE.to_owned(),
@@ -82,7 +82,7 @@ impl Search {
         })
     }
 
-    fn found(&self, hit: SearchHit) -> Found {
+    fn result_item(&self, hit: SearchHit) -> Found {
         let id = hit.id.as_str().to_owned();
         Found {
             url: self.0.address(&hit.document),
@@ -156,7 +156,7 @@ impl Tool for Search {
         let reader = self.0.reader(context.caller());
         let answered = self.results(&input.query, reader).await?;
         let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
-        let understood = about::understood(&answered.parsed);
+        let understood = about::query_report(&answered.parsed);
         let answer = Answer::new(answered.output)
             .touched(ids)
             .meta_json(about::SEARCH_META, understood.into())
@@ -165,7 +165,12 @@ impl Tool for Search {
     }
 
     fn json(&self, output: &Output) -> Option<EscapedJson> {
-        let room = output.results.iter().map(Found::room).sum::<usize>() + 16;
+        let room = output
+            .results
+            .iter()
+            .map(Found::json_capacity)
+            .sum::<usize>()
+            + 16;
         let mut data = EscapedJson::with_capacity(room);
         data.push(r#"{"results":["#);
         for (at, found) in output.results.iter().enumerate() {
@@ -189,7 +194,7 @@ impl Tool for Search {
 
 impl Found {
     /// About how many bytes its JSON has.
-    fn room(&self) -> usize {
+    fn json_capacity(&self) -> usize {
         self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64
     }
 

@@ -96,7 +96,7 @@ struct Shown {
 impl ShowDocument {
     async fn view(&self, input: Input, reader: &ReaderIdentity) -> Result<(View, Output), Failure> {
         let fetch = Fetch(self.0.clone());
-        let Some((document, start)) = fetch.opened(&input.id, reader).await? else {
+        let Some((document, start)) = fetch.locate(&input.id, reader).await? else {
             let message = format!("no document with id `{}`", shorten(&input.id, 80));
             return Err(Failure::caller(message).hint("ids come from `search`; search again"));
         };
@@ -105,7 +105,7 @@ impl ShowDocument {
         let words = grammar::parse(&query, &catalog, (self.0.today)()).text;
         let marker = MatchHighlighter::new(&document, &words);
         let all = passages(&document);
-        let (mut hits, best) = shown::hits(&document, &all, &marker);
+        let (mut hits, best) = shown::matching_passages(&document, &all, &marker);
         hits.truncate(MAX_HITS);
         let start = input.passage.map(Start::Passage).or(start);
         let at = start.map_or(best, |start| shown::passage_at(&all, start));
@@ -131,7 +131,7 @@ impl ShowDocument {
                 .map(|passage| Shown::new(&document, passage, &marker, &mut layout))
                 .collect(),
         };
-        let output = view.brief(&document, all.get(at));
+        let output = view.model_output(&document, all.get(at));
         Ok((view, output))
     }
 }
@@ -154,7 +154,7 @@ impl Shown {
 
 impl View {
     /// What of it the model reads, small enough for every host.
-    fn brief(&self, document: &Document, passage: Option<&Passage>) -> Output {
+    fn model_output(&self, document: &Document, passage: Option<&Passage>) -> Output {
         let text = passage.and_then(|passage| document.text.get(passage.range.clone()));
         let path = passage.map_or("", |passage| passage.path.as_str());
         let within = |most: usize| Output {

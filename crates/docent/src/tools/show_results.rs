@@ -130,13 +130,13 @@ impl ShowResults {
         let mut cards = Vec::new();
         let mut missing = Vec::new();
         for id in &question.asked.ids {
-            match fetch.opened(id, reader).await? {
+            match fetch.locate(id, reader).await? {
                 Some((document, start)) => {
                     let marker = MatchHighlighter::new(&document, &question.parsed.text);
                     let all = passages(&document);
                     let at = match start {
                         Some(start) => shown::passage_at(&all, start),
-                        None => shown::hits(&document, &all, &marker).1,
+                        None => shown::matching_passages(&document, &all, &marker).1,
                     };
                     let passage = all.get(at);
                     let text = passage.and_then(|one| document.text.get(one.range.clone()));
@@ -166,7 +166,7 @@ impl ShowResults {
         })
     }
 
-    async fn by_words(
+    async fn by_query(
         &self,
         catalog: &Catalog,
         question: Question,
@@ -192,14 +192,14 @@ impl ShowResults {
         // What is near in meaning need not hold a word of the query.
         let least = if cards.is_empty() { 0 } else { seen as u64 };
         let total = found.total.unwrap_or(0).max(least);
-        let histogram = match histogram::stretches(catalog) {
+        let histogram = match histogram::date_buckets(catalog) {
             // Who chose days without results must be able to choose others.
-            Some(stretches) if total > 0 || question.has_days() => {
+            Some(stretches) if total > 0 || question.has_day_bounds() => {
                 Some(self.count(&question, stretches, reader).await?)
             }
             _ => None,
         };
-        let note = about::remarks(&question.typed, catalog, about::Outcome::Some);
+        let note = about::search_note(&question.typed, catalog, about::Outcome::Some);
         Ok(View {
             corpus: self.0.title.clone(),
             total,
@@ -307,7 +307,7 @@ fn chips(facet: FacetCounts) -> Option<Chips> {
 
 impl View {
     /// What of it the model reads, small enough for every host.
-    fn brief(&self) -> Output {
+    fn model_output(&self) -> Output {
         let mut output = self.within((0, 0));
         for room in ROOMS {
             output = self.within(room);
@@ -338,7 +338,7 @@ impl View {
     }
 
     /// What is said to a model that reads no data, and to people whose program shows no widgets.
-    fn says(&self, output: &Output) -> String {
+    fn summary_text(&self, output: &Output) -> String {
         let mut text = format!(
             "The user sees {} of {} results.",
             output.results.len(),
@@ -387,12 +387,12 @@ impl Tool for ShowResults {
         let (catalog, _) = self.0.fields(&reader).await?;
         let question = ask::read(input, &catalog, (self.0.today)())?;
         let view = if question.asked.ids.is_empty() {
-            self.by_words(&catalog, question, &reader).await?
+            self.by_query(&catalog, question, &reader).await?
         } else {
             self.by_ids(question, &reader).await?
         };
-        let output = view.brief();
-        let says = view.says(&output);
+        let output = view.model_output();
+        let says = view.summary_text(&output);
         let ids = context.touched(view.cards.iter().map(|card| &card.id));
         let answer = Answer::new(output)
             .touched(ids)
@@ -442,7 +442,7 @@ mod tests {
             note: String::new(),
             next: None,
         };
-        let output = view.brief();
+        let output = view.model_output();
         assert!(size(&output) <= MAX_STRUCTURED_BYTES);
         assert!(!output.results.is_empty());
         assert!(

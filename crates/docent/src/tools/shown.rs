@@ -66,7 +66,7 @@ pub(crate) fn title(document: &Document) -> String {
 }
 
 /// The passages that hold a match, and the one that holds most of the words.
-pub(crate) fn hits(
+pub(crate) fn matching_passages(
     document: &Document,
     all: &[Passage],
     marker: &MatchHighlighter,
@@ -194,7 +194,7 @@ mod tests {
         let document = document(&text);
         let all = passages(&document);
         let marker = MatchHighlighter::new(&document, "winter ferry");
-        let (hits, best) = hits(&document, &all, &marker);
+        let (hits, best) = matching_passages(&document, &all, &marker);
         assert_eq!(hits.len(), 2);
         assert_eq!(Some(&best), hits.last());
         assert_eq!(passage_at(&all, Start::Passage(999)), all.len() - 1);

@@ -4,7 +4,7 @@
 use docent_search::{CatalogField, FieldKind, RangeBound};
 
 use super::survey::Survey;
-use crate::knowledge::{counted, one_line};
+use crate::knowledge::{one_line, pluralize};
 use crate::links::Template;
 use crate::shape::cast;
 
@@ -40,7 +40,7 @@ pub(super) fn write(survey: &Survey, name: &str) -> String {
         let part = entry(field, survey);
         if page.len() + part.len() > MAX_BYTES {
             let more = fields.clone().count() - number;
-            page.push_str(&format!("\n# … and {}.\n", counted(more as u64, "field")));
+            page.push_str(&format!("\n# … and {}.\n", pluralize(more as u64, "field")));
             break;
         }
         page.push_str(&part);
@@ -59,7 +59,7 @@ fn head(survey: &Survey, name: &str) -> String {
          # Nothing here changes anything until the `#` before it is taken away.\n#\n\
          # Looked at {} of {}: {}.\n",
         survey.looked_at,
-        counted(survey.files as u64, "file"),
+        pluralize(survey.files as u64, "file"),
         if kinds.is_empty() {
             "nothing".to_owned()
         } else {
@@ -136,7 +136,7 @@ fn added(survey: &Survey) -> Vec<String> {
     }
     vec![format!(
         "\n# The documents lie in {}, such as {}.\n#[fields.{name}]\n#path = \"{{{name}}}/\"\n#type = \"{kind}\"\n",
-        counted(survey.folders.len() as u64, "folder"),
+        pluralize(survey.folders.len() as u64, "folder"),
         names.join(", "),
     )]
 }
@@ -153,7 +153,7 @@ fn entry(field: &CatalogField, survey: &Survey) -> String {
     let mut part = format!(
         "\n# {kind}, in {} of {}{values}\n#[fields.{}]\n",
         field.documents,
-        counted(survey.catalog.documents, "document"),
+        pluralize(survey.catalog.documents, "document"),
         key(name),
     );
     // The day of a document is always one.

@@ -52,7 +52,7 @@ impl Survey {
     pub(super) fn of(folder: &Path, settings: &Settings) -> Result<Self, Problem> {
         let source = corpus::source(folder, settings)?;
         let entries = source.list().entries;
-        let chosen = choose(&entries);
+        let chosen = sample_entries(&entries);
         let mut survey = Self {
             files: entries.len(),
             looked_at: 0,
@@ -72,14 +72,19 @@ impl Survey {
                 continue;
             }
             left = left.saturating_sub(entry.size);
-            survey.look(&source, entry, &mut catalog);
+            survey.read_entry(&source, entry, &mut catalog);
         }
         progress.finish();
         survey.catalog = catalog.build();
         Ok(survey)
     }
 
-    fn look(&mut self, source: &FolderSource, entry: &FileEntry, catalog: &mut CatalogBuilder) {
+    fn read_entry(
+        &mut self,
+        source: &FolderSource,
+        entry: &FileEntry,
+        catalog: &mut CatalogBuilder,
+    ) {
         self.looked_at += 1;
         *self.kinds.entry(source.kind(entry)).or_default() += 1;
         let documents = source.read(entry).map(|reading| reading.documents);
@@ -89,11 +94,11 @@ impl Survey {
         }
         for document in documents.iter().take(MAX_DOCUMENTS) {
             catalog.document(document);
-            self.note(document);
+            self.record_document(document);
         }
     }
 
-    fn note(&mut self, document: &Document) {
+    fn record_document(&mut self, document: &Document) {
         if let Some(url) = &document.url
             && self.addresses.len() < MAX_ADDRESSES
         {
@@ -115,7 +120,7 @@ impl Survey {
 }
 
 /// Files of every kind of name, spread over the folder.
-fn choose(entries: &[FileEntry]) -> Vec<&FileEntry> {
+fn sample_entries(entries: &[FileEntry]) -> Vec<&FileEntry> {
     let mut groups: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
     for entry in entries {
         let name = entry.path().rsplit('/').next().unwrap_or_default();
@@ -154,10 +159,13 @@ mod tests {
             .unwrap()
             .list()
             .entries;
-        let chosen: Vec<_> = choose(&entries).iter().map(|entry| entry.path()).collect();
+        let chosen: Vec<_> = sample_entries(&entries)
+            .iter()
+            .map(|entry| entry.path())
+            .collect();
         let of = |end: &str| chosen.iter().filter(|path| path.ends_with(end)).count();
         assert_eq!((of(".md"), of(".csv"), of("c")), (398, 2, 1));
         assert!(chosen.contains(&"0000.md") && chosen.iter().any(|path| *path > "0990.md"));
-        assert!(choose(&[]).is_empty());
+        assert!(sample_entries(&[]).is_empty());
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn open(desk: &Desk) -> Result<Option<Arc<Audit>>, Problem> {
         return Ok(None);
     };
     let place = place(file)?;
-    if is_among(&place, &desk.folder) {
+    if is_indexed_path(&place, &desk.folder) {
         let message = format!(
             "`audit.file` lies among the documents: `{}`",
             file.display()
@@ -36,7 +36,7 @@ fn place(file: &Path) -> Result<PathBuf, Problem> {
 }
 
 /// Whether a file would be read as a document. What begins with a point is not.
-fn is_among(file: &Path, documents: &Path) -> bool {
+fn is_indexed_path(file: &Path, documents: &Path) -> bool {
     let Ok(below) = file.strip_prefix(documents) else {
         return false;
     };
@@ -62,7 +62,7 @@ mod tests {
             ("/var/log/audit.jsonl", false),
         ] {
             assert_eq!(
-                is_among(Path::new(file), Path::new("/docs")),
+                is_indexed_path(Path::new(file), Path::new("/docs")),
                 is_refused,
                 "{file}"
             );

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use url::Url;
 
 use super::Desk;
-use crate::knowledge::{Knowledge, counted};
+use crate::knowledge::{Knowledge, pluralize};
 use crate::output;
 
 /// Says what is served and where; without an address it is served on stdin and stdout.
@@ -15,7 +15,7 @@ pub(super) fn show(desk: &Desk, knowledge: &Knowledge, bound: Option<SocketAddr>
     output::say(&format!(
         "docent {version}: {}, {}",
         knowledge.title,
-        counted(knowledge.documents(), "document")
+        pluralize(knowledge.documents(), "document")
     ));
     match bound {
         Some(bound) => {

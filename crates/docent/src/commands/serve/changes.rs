@@ -42,7 +42,7 @@ struct Hints {
 }
 
 impl Hints {
-    fn give(&self) {
+    fn notify(&self) {
         self.is_due.store(true, Ordering::Release);
         self.woken.notify_one();
     }
@@ -50,15 +50,15 @@ impl Hints {
 
 impl Changes {
     /// Watches a folder, but not the index in it.
-    pub(super) fn of(folder: &Path, index: &Path) -> Self {
+    pub(super) fn watch(folder: &Path, index: &Path) -> Self {
         let hints = Arc::new(Hints::default());
         let told = hints.clone();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let index = index.canonicalize().unwrap_or_else(|_| index.to_owned());
         let root = folder.clone();
         let handler = move |event: notify::Result<Event>| {
-            if matters(&event, &root, &index) {
-                told.give();
+            if is_relevant(&event, &root, &index) {
+                told.notify();
             }
         };
         let watching =
@@ -90,12 +90,12 @@ impl Changes {
     }
 
     /// Whether something has changed since the last look.
-    pub(super) fn are_due(&self) -> bool {
+    pub(super) fn has_changes(&self) -> bool {
         self.hints.is_due.load(Ordering::Acquire)
     }
 
     /// Waits until the folder should be looked at again.
-    pub(super) async fn next(&self) {
+    pub(super) async fn wait_for_change(&self) {
         let _ = timeout(self.every, self.hints.woken.notified()).await;
         let quiet = async { while timeout(QUIET, self.hints.woken.notified()).await.is_ok() {} };
         tokio::select! {
@@ -108,7 +108,7 @@ impl Changes {
 
 /// Whether an event can have changed what is to be found: not by reading, not in the index, and not in
 /// what is hidden, ignore files apart.
-fn matters(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool {
+fn is_relevant(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool {
     let Ok(event) = event else {
         return true;
     };
@@ -158,7 +158,7 @@ mod tests {
             (Ok(Event::new(EventKind::Other)), true),
             (Err(notify::Error::generic("lost")), true),
         ] {
-            assert_eq!(matters(&event, root, index), expected, "{event:?}");
+            assert_eq!(is_relevant(&event, root, index), expected, "{event:?}");
         }
     }
 
@@ -169,15 +169,15 @@ mod tests {
             every: EVERY,
             _watcher: None,
         };
-        assert!(!changes.are_due());
-        changes.hints.give();
-        changes.hints.give();
-        assert!(changes.are_due());
-        changes.next().await;
-        assert!(!changes.are_due());
+        assert!(!changes.has_changes());
+        changes.hints.notify();
+        changes.hints.notify();
+        assert!(changes.has_changes());
+        changes.wait_for_change().await;
+        assert!(!changes.has_changes());
         // Without a hint the next look comes after a while.
         let start = tokio::time::Instant::now();
-        changes.next().await;
+        changes.wait_for_change().await;
         assert!(start.elapsed() >= EVERY);
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::commands) const KEYS: &str = "api-keys.json";
 const LINKS: &str = "link.key";
 
 /// The lock, where sign-in is on; `own` is the issuer in this process, if there is one.
-pub(super) fn auth(
+pub(super) fn build_auth(
     desk: &Desk,
     bound: SocketAddr,
     own: Option<Issuer>,
@@ -44,7 +44,7 @@ pub(super) fn auth(
     for issuer in own.into_iter().chain(issuers(settings)?) {
         builder = builder.issuer(issuer);
     }
-    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(auth_error)?;
     if alone && keys.list().is_empty() {
         let folder = desk.folder.display();
         return Err(
@@ -52,31 +52,31 @@ pub(super) fn auth(
                 .hint(format!("make one: docent key add NAME --path '{folder}'")),
         );
     }
-    builder.keys(keys).build().map(Some).map_err(unusable)
+    builder.keys(keys).build().map(Some).map_err(auth_error)
 }
 
 /// What signs the addresses of pages.
-pub(super) fn seal(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
-    place::make_around(&desk.sign_in_dir())?;
-    let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(unusable)?;
+pub(super) fn link_signer(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
+    place::create_parent(&desk.sign_in_dir())?;
+    let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(auth_error)?;
     let needed = auth.requirement() == AuthRequirement::Always;
     Ok(Seal::new(key, desk.settings.auth.link_days, needed))
 }
 
 /// Tells the person who started the server who can sign in.
-pub(super) fn tell(desk: &Desk, auth: Option<&Auth>) {
+pub(super) fn announce_sign_in(desk: &Desk, auth: Option<&Auth>) {
     if auth.is_some() {
-        output::say(&told(desk));
+        output::say(&sign_in_line(desk));
     } else if !desk.settings.permissions.are_open() {
         let text = "nobody can sign in, so callers see only what everyone may read";
         output::warn(text, Some("docs/permissions.md says more"));
     }
 }
 
-fn told(desk: &Desk) -> String {
+fn sign_in_line(desk: &Desk) -> String {
     let settings = &desk.settings.auth;
     let mut ways = match desk.settings.sign_in.by {
-        By::Nobody => Vec::new(),
+        By::Disabled => Vec::new(),
         By::Password => vec!["passwords".to_owned()],
         By::Upstream => desk
             .settings
@@ -97,7 +97,7 @@ fn told(desk: &Desk) -> String {
     format!("  sign-in      {whether}: {}", ways.join(", "))
 }
 
-fn unusable(error: docent_mcp::AuthError) -> Problem {
+fn auth_error(error: docent_mcp::AuthError) -> Problem {
     Problem::usage("the sign-in cannot be set up").because(error)
 }
 

@@ -17,7 +17,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Settles until nothing is left, something else `is_due`, or the server stops. A failure is tried
 /// again, later each time.
-pub(super) async fn all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn() -> bool) {
+pub(super) async fn embed_all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn() -> bool) {
     let has_model = |status: EngineStatus| status.vectors != PartState::Absent;
     if !parts.knowledge.engine.status().await.is_ok_and(has_model) {
         return;
@@ -27,7 +27,7 @@ pub(super) async fn all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn
     while !stop.is_cancelled() && !is_due() {
         match parts.knowledge.engine.embed_pending(AT_ONCE).await {
             Ok(settled) => {
-                parts.note().await;
+                parts.refresh_status().await;
                 let total = settled.done + settled.left;
                 progress.at(size(settled.done), size(total));
                 if settled.left == 0 {

@@ -28,14 +28,14 @@ pub(super) struct Opened {
 pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Problem> {
     let settings = &desk.settings.sign_in;
     let login = match settings.by {
-        By::Nobody => return Ok(None),
+        By::Disabled => return Ok(None),
         By::Password => LoginMethod::Password,
         By::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
     let dir = desk.sign_in_dir();
-    place::make_around(&dir)?;
+    place::create_parent(&dir)?;
     if settings.by == By::Password {
-        somebody(desk, &UserStore::in_dir(&dir))?;
+        require_user(desk, &UserStore::in_dir(&dir))?;
     }
     if desk.settings.auth.scopes != [SCOPE] {
         return Err(
@@ -54,7 +54,7 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
         own_hosts: own_hosts(settings)?,
         ..AuthorizationServerOptions::new(&address, &title, &dir)
     })
-    .map_err(unopened)?;
+    .map_err(open_error)?;
     Ok(Some(Opened {
         issuer: server.issuer(),
         routes: server.routes(),
@@ -62,7 +62,7 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
 }
 
 /// Nobody could sign in: says what to type.
-fn somebody(desk: &Desk, users: &UserStore) -> Result<(), Problem> {
+fn require_user(desk: &Desk, users: &UserStore) -> Result<(), Problem> {
     let known = users
         .list()
         .map_err(|error| Problem::failed("the list of users cannot be read").because(error))?;
@@ -129,7 +129,7 @@ fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
     })
 }
 
-fn unopened(error: AuthorizationServerError) -> Problem {
+fn open_error(error: AuthorizationServerError) -> Problem {
     let hint = match &error {
         AuthorizationServerError::Taken(_) => {
             "stop the other server, or choose another folder with `auth.dir`"

@@ -13,14 +13,14 @@ const INTERRUPTED: i32 = 130;
 pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), Problem> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
-        obey(&mut signals, &stop).await;
+        wait_for_shutdown(&mut signals, &stop).await;
         std::process::exit(INTERRUPTED);
     });
     Ok(())
 }
 
 /// Returns when it is time to end at once.
-async fn obey(signals: &mut impl Source, stop: &CancellationToken) {
+async fn wait_for_shutdown(signals: &mut impl Source, stop: &CancellationToken) {
     signals.next().await;
     output::say("stopping; requests in flight are answered first");
     stop.cancel();
@@ -100,7 +100,7 @@ mod tests {
         let stop = CancellationToken::new();
         let token = stop.clone();
         let obeying = tokio::spawn(async move {
-            obey(&mut signals, &token).await;
+            wait_for_shutdown(&mut signals, &token).await;
         });
         assert!(!stop.is_cancelled());
         send.send(()).await.unwrap();

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::index::{complaints, keep_losses, summary};
+use super::super::index::{problem_lines, save_losses, summary};
 use super::changes::Changes;
 use super::{Desk, settle};
 use crate::app::OVERVIEW;
@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(10);
 pub(super) struct Parts {
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) app: App,
-    pub(super) standing: Arc<Standing>,
+    pub(super) readiness: Arc<Standing>,
 }
 
 /// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops.
@@ -47,7 +47,7 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
         stop,
     };
     let runtime = Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(keeper.keep()))
+    tokio::task::spawn_blocking(move || runtime.block_on(keeper.run()))
 }
 
 /// Keeps one folder and its index in step.
@@ -61,12 +61,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn keep(mut self) {
+    async fn run(mut self) {
         // Watched from the beginning, so that nothing that happens during the first look is missed.
         let changes = self
             .settings
             .watch
-            .then(|| Changes::of(&self.folder, &self.index));
+            .then(|| Changes::watch(&self.folder, &self.index));
         let mut seen = Seen::default();
         let mut is_first = true;
         loop {
@@ -76,20 +76,22 @@ impl Keeper {
                     () = tokio::time::sleep(RETRY) => continue,
                 }
             }
-            let outcome = self.look(&mut seen).await;
+            let outcome = self.sync_once(&mut seen).await;
             if let Ok(report) = &outcome {
-                keep_losses(report, &self.index);
+                save_losses(report, &self.index);
             }
             let is_failed = outcome.is_err();
-            if self.parts.tell(outcome, is_first).await && self.parts.knowledge.documents() == 0 {
+            if self.parts.report_outcome(outcome, is_first).await
+                && self.parts.knowledge.documents() == 0
+            {
                 self.warn_empty();
             }
             is_first = false;
-            let is_due = || changes.as_ref().is_some_and(Changes::are_due);
-            settle::all(&self.parts, &self.stop, is_due).await;
+            let is_due = || changes.as_ref().is_some_and(Changes::has_changes);
+            settle::embed_all(&self.parts, &self.stop, is_due).await;
             let next = async {
                 match &changes {
-                    Some(changes) => changes.next().await,
+                    Some(changes) => changes.wait_for_change().await,
                     None => std::future::pending().await,
                 }
             };
@@ -112,12 +114,12 @@ impl Keeper {
         match self.parts.knowledge.engine.acquire_leadership().await {
             Ok(true) => true,
             Ok(false) => {
-                self.parts.standing.sync(Sync::ReadOnly);
-                self.parts.count().await;
+                self.parts.readiness.set_sync(Sync::ReadOnly);
+                self.parts.refresh_counts().await;
                 false
             }
             Err(error) => {
-                output::problem(&error.into());
+                output::error(&error.into());
                 false
             }
         }
@@ -126,7 +128,7 @@ impl Keeper {
     /// Takes over what changed in the settings file, and says what could not be. True when documents have to
     /// be compared with their files as if nothing had been seen.
     fn reload(&mut self) -> bool {
-        let reloaded = match self.reload.look(std::env::vars_os().collect()) {
+        let reloaded = match self.reload.poll(std::env::vars_os().collect()) {
             Ok(Some(reloaded)) => reloaded,
             Ok(None) => return false,
             Err(problem) => {
@@ -141,21 +143,23 @@ impl Keeper {
         if !reloaded.live.is_empty() {
             output::say(&format!(
                 "{FILE} changed: {} from now on",
-                list(&reloaded.live)
+                quoted_keys(&reloaded.live)
             ));
         }
         if !reloaded.waiting.is_empty() {
             output::say(&format!(
                 "{FILE} changed: {} from the next start on",
-                list(&reloaded.waiting)
+                quoted_keys(&reloaded.waiting)
             ));
         }
         let new = reloaded.settings;
-        self.parts.knowledge.link_by(new.documents_url);
+        self.parts.knowledge.set_url_template(new.documents_url);
         self.settings.ingest = new.ingest;
         self.settings.formats = new.formats;
         self.settings.fields = new.fields;
-        self.parts.knowledge.read_by(new.permissions.claims.clone());
+        self.parts
+            .knowledge
+            .set_claim_mapping(new.permissions.claims.clone());
         self.settings.permissions = new.permissions;
         reloaded.remakes
     }
@@ -164,9 +168,10 @@ impl Keeper {
     async fn close_stale(&self) {
         let engine = self.parts.knowledge.engine.as_ref();
         if let Ok(true) = engine.acquire_leadership().await
-            && let Err(problem) = corpus::withdraw_stale(engine, &self.settings.shape()).await
+            && let Err(problem) =
+                corpus::remove_stale(engine, &self.settings.document_transform()).await
         {
-            output::problem(&problem);
+            output::error(&problem);
         }
     }
 
@@ -181,7 +186,7 @@ impl Keeper {
         output::warn(&text, Some(&hint));
     }
 
-    async fn look(&self, seen: &mut Seen) -> Result<Report, Problem> {
+    async fn sync_once(&self, seen: &mut Seen) -> Result<Report, Problem> {
         let mut watch = Told {
             parts: &self.parts,
             stop: self.stop.clone(),
@@ -189,7 +194,7 @@ impl Keeper {
             batches: 0,
         };
         let engine = self.parts.knowledge.engine.clone();
-        let way = self.settings.way();
+        let way = self.settings.sync_options();
         corpus::sync(&self.folder, engine.as_ref(), way, seen, &mut watch).await
     }
 }
@@ -197,39 +202,39 @@ impl Keeper {
 impl Parts {
     /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say; true
     /// when something was said about the documents.
-    async fn tell(&self, outcome: Result<Report, Problem>, is_first: bool) -> bool {
-        self.count().await;
+    async fn report_outcome(&self, outcome: Result<Report, Problem>, is_first: bool) -> bool {
+        self.refresh_counts().await;
         match outcome {
             Ok(report) if report.stopped => false,
             Ok(report) => {
-                self.standing.sync(Sync::Done);
+                self.readiness.set_sync(Sync::Done);
                 let is_news = is_first || report.indexed + report.removed > 0;
                 if is_news {
-                    say(&report, self.knowledge.documents());
+                    print_report(&report, self.knowledge.documents());
                 }
                 is_news
             }
             Err(problem) => {
-                self.standing.sync(Sync::Failed);
+                self.readiness.set_sync(Sync::Failed);
                 output::say("the folder could not be indexed; what was indexed before is served");
-                output::problem(&problem);
+                output::error(&problem);
                 false
             }
         }
     }
 
     /// Notes how the engine is.
-    pub(super) async fn note(&self) {
+    pub(super) async fn refresh_status(&self) {
         match self.knowledge.engine.status().await {
-            Ok(status) => self.standing.engine(status),
+            Ok(status) => self.readiness.set_status(status),
             Err(error) => tracing::warn!(%error, "the engine does not say how it is"),
         }
     }
 
     /// Counts again, and tells clients when what they were told is no longer true.
-    async fn count(&self) {
-        self.note().await;
-        if self.knowledge.count().await.unwrap_or(false) {
+    async fn refresh_counts(&self) {
+        self.refresh_status().await;
+        if self.knowledge.refresh_counts().await.unwrap_or(false) {
             let changes = self.app.changes();
             changes.tools();
             changes.resource(OVERVIEW);
@@ -237,13 +242,13 @@ impl Parts {
     }
 }
 
-fn list(keys: &[String]) -> String {
+fn quoted_keys(keys: &[String]) -> String {
     let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
     keys.join(", ")
 }
 
-fn say(report: &Report, documents: u64) {
-    for line in complaints(report, MAX_COMPLAINTS) {
+fn print_report(report: &Report, documents: u64) {
+    for line in problem_lines(report, MAX_COMPLAINTS) {
         output::say(&line);
     }
     output::say(&summary(report, documents));
@@ -259,18 +264,18 @@ struct Told<'a> {
 
 impl Watch for Told<'_> {
     fn at(&mut self, done: usize, total: usize) {
-        self.parts.standing.sync(Sync::Running { done, total });
+        self.parts.readiness.set_sync(Sync::Running { done, total });
         self.progress.at(done, total);
     }
 
     fn applied(&mut self, status: EngineStatus) {
-        self.parts.standing.engine(status);
+        self.parts.readiness.set_status(status);
         self.batches += 1;
         // The tools tell about what is there already. Looking at all fields takes longer the more
         // there is, so that it is done after the first batch, the second, the fourth and so on.
         if self.batches.is_power_of_two() {
             let parts = self.parts.clone();
-            tokio::spawn(async move { parts.count().await });
+            tokio::spawn(async move { parts.refresh_counts().await });
         }
     }
 

@@ -60,7 +60,11 @@ impl<'f> Draftable<'f> {
     pub(crate) fn new(title: &str, text: &str, frequencies: &'f Frequencies) -> Option<Self> {
         let all = sentences(text);
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for word in all.iter().flatten().filter(|word| frequencies.tells(word)) {
+        for word in all
+            .iter()
+            .flatten()
+            .filter(|word| frequencies.is_informative(word))
+        {
             *counts.entry(word.clone()).or_default() += 1;
         }
         let mut draftable = Self {
@@ -72,9 +76,13 @@ impl<'f> Draftable<'f> {
         let enough = all.iter().map(Vec::len).sum::<usize>() >= MIN_WORDS;
         let mut telling: Vec<_> = all
             .into_iter()
-            .filter(|sentence| draftable.telling(sentence).len() >= 4)
+            .filter(|sentence| draftable.informative_words(sentence).len() >= 4)
             .collect();
-        telling.sort_by(|a, b| draftable.worth(b).total_cmp(&draftable.worth(a)));
+        telling.sort_by(|a, b| {
+            draftable
+                .sentence_score(b)
+                .total_cmp(&draftable.sentence_score(a))
+        });
         draftable.sentences = telling;
         let many = draftable.counts.len() >= MIN_TELLING && !draftable.sentences.is_empty();
         (enough && many).then_some(draftable)
@@ -92,7 +100,7 @@ impl<'f> Draftable<'f> {
         let asked = words(&text);
         let telling = asked
             .iter()
-            .filter(|word| self.frequencies.tells(word))
+            .filter(|word| self.frequencies.is_informative(word))
             .count();
         (telling >= 2 && !self.copies_title(&asked)).then_some(text)
     }
@@ -103,11 +111,11 @@ impl<'f> Draftable<'f> {
     }
 
     /// The telling words of a sentence in their order, each once, be it one or many.
-    fn telling<'a>(&self, sentence: &'a [String]) -> Vec<&'a str> {
+    fn informative_words<'a>(&self, sentence: &'a [String]) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let words = sentence.iter().map(String::as_str);
         words
-            .filter(|word| self.frequencies.tells(word) && seen.insert(singular(word)))
+            .filter(|word| self.frequencies.is_informative(word) && seen.insert(singular(word)))
             .collect()
     }
 
@@ -115,19 +123,19 @@ impl<'f> Draftable<'f> {
     /// nowhere else is what nobody remembers, and would make the query too easy.
     fn weight(&self, word: &str) -> f64 {
         let count = self.counts.get(word).copied().unwrap_or(1).max(1);
-        let weight = self.frequencies.rarity(word) * (1.0 + (count as f64).ln());
+        let weight = self.frequencies.idf(word) * (1.0 + (count as f64).ln());
         let by_chance = count == 1 && self.frequencies.is_unique(word);
         if by_chance { weight / 2.0 } else { weight }
     }
 
     /// What the six best words of a sentence say.
-    fn worth(&self, sentence: &[String]) -> f64 {
-        let best = self.best(&self.telling(sentence), 6);
+    fn sentence_score(&self, sentence: &[String]) -> f64 {
+        let best = self.top_words(&self.informative_words(sentence), 6);
         best.iter().map(|word| self.weight(word)).sum()
     }
 
     /// The words that say most, in the order they stood in.
-    fn best<'a>(&self, words: &[&'a str], most: usize) -> Vec<&'a str> {
+    fn top_words<'a>(&self, words: &[&'a str], most: usize) -> Vec<&'a str> {
         let mut ranked: Vec<(usize, &'a str)> = words.iter().copied().enumerate().collect();
         ranked.sort_by(|a, b| self.weight(b.1).total_cmp(&self.weight(a.1)));
         ranked.truncate(most);
@@ -137,21 +145,21 @@ impl<'f> Draftable<'f> {
 
     /// Some of the title, never all of it, and what the title does not say.
     fn keywords(&self, sentence: &[String]) -> String {
-        let title = self.telling(&self.title);
-        let of_title = self.best(&title, title.len().saturating_sub(1).min(2));
+        let title = self.informative_words(&self.title);
+        let of_title = self.top_words(&title, title.len().saturating_sub(1).min(2));
         let elsewhere: Vec<_> = self
-            .telling(sentence)
+            .informative_words(sentence)
             .into_iter()
             .filter(|word| !title.iter().any(|other| singular(other) == singular(word)))
             .collect();
-        let of_text = self.best(&elsewhere, 3 - of_title.len().min(2));
+        let of_text = self.top_words(&elsewhere, 3 - of_title.len().min(2));
         [of_title, of_text].concat().join(" ")
     }
 
     /// A sentence as it is remembered: its best words, and half of the others.
     fn phrase(&self, sentence: &[String], chance: &mut Chance) -> String {
-        let near = self.best(&self.telling(sentence), 5);
-        let sure = self.best(&near, 2);
+        let near = self.top_words(&self.informative_words(sentence), 5);
+        let sure = self.top_words(&near, 2);
         let kept: Vec<_> = near
             .into_iter()
             .filter(|word| sure.contains(word) || chance.below(2) > 0)
@@ -160,19 +168,19 @@ impl<'f> Draftable<'f> {
     }
 
     fn question(&self, sentence: &[String], chance: &mut Chance) -> String {
-        let telling = self.telling(sentence);
+        let telling = self.informative_words(sentence);
         if !self.frequencies.are_english() {
-            return self.best(&telling, 3).join(" ") + "?";
+            return self.top_words(&telling, 3).join(" ") + "?";
         }
-        if let Some(counted) = self.counted(sentence) {
+        if let Some(counted) = self.counted_noun(sentence) {
             let about: Vec<_> = telling
                 .into_iter()
                 .filter(|word| *word != counted)
                 .collect();
-            let about = self.best(&about, 2).join(" ");
+            let about = self.top_words(&about, 2).join(" ");
             return format!("how many {counted} for {about}?");
         }
-        let about = self.best(&telling, 3);
+        let about = self.top_words(&telling, 3);
         let (last, others) = about.split_last().unwrap_or((&"", &[]));
         let about = format!("{} and {last}", others.join(" "));
         let form = [
@@ -186,7 +194,7 @@ impl<'f> Draftable<'f> {
 
     /// What is counted in a sentence: the plural after its first number, unless the number is
     /// the name of a section or a page.
-    fn counted<'a>(&self, sentence: &'a [String]) -> Option<&'a str> {
+    fn counted_noun<'a>(&self, sentence: &'a [String]) -> Option<&'a str> {
         let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
         let is_plural = |word: &String| {
             word.len() > 3 && word.ends_with('s') && word.chars().all(char::is_alphabetic)

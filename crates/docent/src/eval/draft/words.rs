@@ -19,7 +19,7 @@ const UNSPACED_CHARS: usize = 3;
 
 /// Words of English that say nothing of what a text is about, for corpora too small to show it.
 #[rustfmt::skip]
-const EMPTY: [&str; 77] = [
+const STOP_WORDS: [&str; 77] = [
     "about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "being",
     "between", "but", "can", "could", "did", "does", "down", "each", "for", "from", "had", "has",
     "have", "her", "here", "his", "how", "into", "its", "just", "may", "more", "most", "must",
@@ -144,7 +144,7 @@ impl Frequencies {
     }
 
     /// How much a word says about the document it is in: the logarithm of how rare it is.
-    pub(crate) fn rarity(&self, word: &str) -> f64 {
+    pub(crate) fn idf(&self, word: &str) -> f64 {
         ((self.documents + 1) as f64 / (self.count(word) + 1) as f64).ln()
     }
 
@@ -154,7 +154,7 @@ impl Frequencies {
     }
 
     /// True for a word that a person would type and that not every other document holds.
-    pub(crate) fn tells(&self, word: &str) -> bool {
+    pub(crate) fn is_informative(&self, word: &str) -> bool {
         let length = word.chars().count();
         let unspaced = word.chars().all(is_unspaced) && length > 1;
         let letters = word.chars().all(|c| c.is_alphabetic() || "-'’".contains(c));
@@ -162,7 +162,7 @@ impl Frequencies {
         let count = self.count(word);
         // Function words are in nearly every text, in whatever language.
         let common = count > 1 && count * 5 > self.documents;
-        typed && !common && EMPTY.binary_search(&word).is_err()
+        typed && !common && STOP_WORDS.binary_search(&word).is_err()
     }
 
     /// True when the corpus seems to be English, so that English questions suit it.
@@ -232,12 +232,12 @@ mod tests {
         ] {
             frequencies.add("", text);
         }
-        assert!(frequencies.tells("deich"));
+        assert!(frequencies.is_informative("deich"));
         for word in ["der", "the", "an", "1234", "x1y", &"a".repeat(25)] {
-            assert!(!frequencies.tells(word), "{word}");
+            assert!(!frequencies.is_informative(word), "{word}");
         }
-        assert!(frequencies.tells(&"a".repeat(24)));
-        assert!(frequencies.rarity("deich") > frequencies.rarity("der"));
+        assert!(frequencies.is_informative(&"a".repeat(24)));
+        assert!(frequencies.idf("deich") > frequencies.idf("der"));
         assert!(!frequencies.are_english());
         frequencies.add("", "the end of the road, and to the sea");
         assert!(!frequencies.are_english());
@@ -248,6 +248,6 @@ mod tests {
 
     #[test]
     fn the_empty_words_can_be_halved() {
-        assert!(EMPTY.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
     }
 }

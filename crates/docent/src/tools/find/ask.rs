@@ -55,7 +55,7 @@ pub(super) fn read(
         .as_str()
         .ok_or_else(|| wrong(QUERY, "is not a text", query).hint("pass one text"))?;
     let size =
-        |name, bounds, default| get(name).map_or(Ok(default), |value| whole(name, value, bounds));
+        |name, bounds, default| get(name).map_or(Ok(default), |value| integer(name, value, bounds));
     Ok(Question {
         query: query.to_owned(),
         limit: size(LIMIT, 1..=MAX_LIMIT, DEFAULT_LIMIT)?,
@@ -82,7 +82,7 @@ fn wrong(name: &str, what: &str, value: &Value) -> Failure {
     Failure::caller(format!("`{name}` {what}: `{shown}`"))
 }
 
-fn whole(
+fn integer(
     name: &str,
     value: &Value,
     bounds: std::ops::RangeInclusive<usize>,

@@ -4,7 +4,7 @@ use docent_search::{Catalog, RangeBound};
 
 use super::parameters::{FACETS, LIMIT, OFFSET, Parameters, QUERY, SORT, Takes};
 use super::schema::{ORDERS, options};
-use crate::knowledge::{Knowledge, counted, one_line};
+use crate::knowledge::{Knowledge, one_line, pluralize};
 
 /// Claude Code cuts descriptions after 2 KB.
 const MAX_BYTES: usize = 2_047;
@@ -44,10 +44,10 @@ fn described(
 ) -> String {
     let find = &knowledge.find;
     let noun = find.noun();
-    let mut blocks = vec![holds(knowledge, catalog, about)];
+    let mut blocks = vec![corpus_sentence(knowledge, catalog, about)];
     blocks.push(format!(
         "Use this when: the user asks about these {noun} and wants them {}.",
-        ways(parameters)
+        abilities(parameters)
     ));
     if find.prefer {
         blocks.push(format!(
@@ -74,10 +74,10 @@ fn described(
 }
 
 /// What the corpus holds: how many documents, of which years.
-fn holds(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> String {
+fn corpus_sentence(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> String {
     let find = &knowledge.find;
     let count = if find.noun() == "documents" {
-        counted(catalog.documents, "document")
+        pluralize(catalog.documents, "document")
     } else {
         format!("{} {}", catalog.documents, find.noun())
     };
@@ -104,7 +104,7 @@ fn holds(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> String {
 }
 
 /// What can be done with the documents.
-fn ways(parameters: &Parameters) -> String {
+fn abilities(parameters: &Parameters) -> String {
     let mut names: Vec<&str> = Vec::new();
     for parameter in &parameters.filters {
         if !names.contains(&parameter.field.as_str()) {
@@ -116,17 +116,17 @@ fn ways(parameters: &Parameters) -> String {
         .take(5)
         .map(|name| one_line(name, 24))
         .collect();
-    let narrowed = (!names.is_empty()).then(|| format!("narrowed by {}", either(&names)));
+    let narrowed = (!names.is_empty()).then(|| format!("narrowed by {}", join_or(&names)));
     let sorted = parameters.sort.then(|| "put in order".to_owned());
     let ways: Vec<_> = [narrowed, sorted, Some("counted".to_owned())]
         .into_iter()
         .flatten()
         .collect();
-    either(&ways)
+    join_or(&ways)
 }
 
 /// `a, b or c`.
-fn either(words: &[String]) -> String {
+fn join_or(words: &[String]) -> String {
     match words.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),
@@ -147,7 +147,7 @@ fn lines(parameters: &Parameters, noun: &str, most: usize) -> Vec<String> {
         {
             name = format!("{name}/{}", other.name);
         }
-        let says = says(&parameter.takes, most);
+        let says = parameter_text(&parameter.takes, most);
         let separator = if says.is_empty() { "" } else { ": " };
         lines.push(format!("- {name}{separator}{says}"));
     }
@@ -166,7 +166,7 @@ fn lines(parameters: &Parameters, noun: &str, most: usize) -> Vec<String> {
     lines
 }
 
-fn says(takes: &Takes, most: usize) -> String {
+fn parameter_text(takes: &Takes, most: usize) -> String {
     let range = |first: &str, last: &str| {
         if most == 0 {
             String::new()
@@ -193,7 +193,7 @@ fn says(takes: &Takes, most: usize) -> String {
 
 fn workflow(knowledge: &Knowledge) -> String {
     let (find, record) = (&knowledge.find, &knowledge.record);
-    let id = crate::tools::members::name_of(&find.result, "document_id").unwrap_or("document_id");
+    let id = crate::tools::members::alias_of(&find.result, "document_id").unwrap_or("document_id");
     let (reader, parameter) = match &record.name {
         Some(name) => (name.as_str(), record.parameter.as_str()),
         None => ("fetch", "id"),

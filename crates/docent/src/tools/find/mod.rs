@@ -36,9 +36,9 @@ impl Find {
         let parameters = Parameters::new(&catalog, &self.0.find);
         let question = ask::read(given, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
-        let understood = about::understood(&parsed);
+        let understood = about::query_report(&parsed);
         let ignored = std::mem::take(&mut parsed.ignored);
-        narrow(&mut parsed, &question)?;
+        add_filters(&mut parsed, &question)?;
         let query = self.query(&parsed, &question, reader);
         let found = self.0.engine.search(query).await?;
         let ids = context.touched(found.hits.iter().map(|hit| hit.id.as_str()));
@@ -46,7 +46,7 @@ impl Find {
         if !ignored.is_empty() {
             parsed.ignored = ignored;
             // Something is said about what was ignored, whatever was found.
-            let remarks = about::remarks(&parsed, &catalog, about::Outcome::Some);
+            let remarks = about::search_note(&parsed, &catalog, about::Outcome::Some);
             answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer)).touched(ids);
@@ -69,7 +69,7 @@ impl Find {
 
 /// Adds the conditions of the parameters to those of the query. Without any, and without words,
 /// everything is listed.
-fn narrow(parsed: &mut ParsedQuery, question: &Question) -> Result<(), Failure> {
+fn add_filters(parsed: &mut ParsedQuery, question: &Question) -> Result<(), Failure> {
     let mut all: Vec<Filter> = parsed.filter.take().into_iter().collect();
     all.extend(question.filters.iter().cloned());
     let is_blank = ["", "*"].contains(&parsed.text.trim())

@@ -86,12 +86,12 @@ impl Parameters {
         let mut taken: BTreeSet<String> = [QUERY, LIMIT, OFFSET, SORT, FACETS]
             .map(str::to_owned)
             .into();
-        for (stem, field) in wanted(catalog, &find.parameters) {
-            let takes = takes(field, find.parameters.is_empty());
+        for (stem, field) in selected_fields(catalog, &find.parameters) {
+            let takes = parameter_kinds(field, find.parameters.is_empty());
             if takes.is_empty() || all.filters.len() + takes.len() > MAX_PARAMETERS {
                 continue;
             }
-            let (stem, names) = free(&stem, field, &takes, &taken);
+            let (stem, names) = free_names(&stem, field, &takes, &taken);
             taken.extend(names.iter().cloned());
             let one = names.into_iter().zip(takes).map(|(name, takes)| Parameter {
                 name,
@@ -129,7 +129,7 @@ impl Parameters {
 
 /// The fields that become parameters, each with what it is called: those that settings name, in
 /// their order, or all.
-fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c CatalogField)> {
+fn selected_fields<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c CatalogField)> {
     if named.is_empty() {
         let all = catalog.fields.iter();
         return all.map(|field| (stem(&field.name), field)).collect();
@@ -148,7 +148,7 @@ fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c Catalog
 
 /// What the parameters of a field take. A text of which no value comes back is no use as a filter,
 /// unless somebody asked for it.
-fn takes(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
+fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
     let values = || field.values.iter().map(|(value, _)| value.clone());
     let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
     match field.kind {
@@ -206,7 +206,7 @@ fn stem(name: &str) -> String {
 
 /// What the parameters of a field are called: by its name, with a number behind it where others
 /// have it already.
-fn free(
+fn free_names(
     stem: &str,
     field: &CatalogField,
     takes: &[Takes],

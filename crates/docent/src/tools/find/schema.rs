@@ -170,7 +170,7 @@ pub(super) fn output(find: &Find) -> Value {
     let properties = [
         (
             find.list.as_str(),
-            json!({"type": "array", "items": members::schema(&find.result, &show::ours())}),
+            json!({"type": "array", "items": members::schema(&find.result, &show::built_in_members())}),
         ),
         (show::TOTAL, json!({"type": "integer"})),
         (show::QUERY, json!({"type": "string"})),

@@ -36,7 +36,7 @@ const OURS: [&str; 10] = [
 ];
 
 /// The schemas of these members, and whether each is always there.
-pub(super) fn ours() -> Vec<Own> {
+pub(super) fn built_in_members() -> Vec<Own> {
     let kind = |name: &str| match name {
         "relevance_score" => json!({"type": "number", "minimum": 0, "maximum": 1}),
         "chunk_index" | "word_count" => json!({"type": "integer", "minimum": 0}),
@@ -77,13 +77,13 @@ pub(super) fn answer(
     }
     if !question.facets.is_empty() {
         let facets = found.facets.iter().zip(&question.facets);
-        let facets = facets.map(|(facet, (name, _))| counted(facet, name));
+        let facets = facets.map(|(facet, (name, _))| facet_json(facet, name));
         answer.insert(FACETS.to_owned(), facets.collect());
     }
     answer
 }
 
-fn counted(facet: &FacetCounts, name: &str) -> Value {
+fn facet_json(facet: &FacetCounts, name: &str) -> Value {
     let values = facet.values.iter();
     let values = values.map(|(value, count)| json!({"value": value, "count": count}));
     json!({"field": name, "values": values.collect::<Vec<_>>(), "more": facet.more})
@@ -94,7 +94,7 @@ fn result(knowledge: &Knowledge, hit: &SearchHit) -> Value {
     let best = hit.excerpts.first();
     let index = best.map_or(0, |best| best.index);
     let own = |name: &str| match name {
-        "chunk_id" => json!(parts::passage_name(id, index)),
+        "chunk_id" => json!(parts::passage_id(id, index)),
         "document_id" => json!(id),
         "excerpt" => json!(best.map_or(&hit.snippet, |best| &best.text)),
         "relevance_score" => json!(rounded(hit.score)),
@@ -134,6 +134,6 @@ mod tests {
 
     #[test]
     fn every_member_of_ours_has_a_value_and_a_schema() {
-        assert_eq!(ours().len(), OURS.len());
+        assert_eq!(built_in_members().len(), OURS.len());
     }
 }

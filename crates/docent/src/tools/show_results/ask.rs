@@ -64,7 +64,7 @@ pub(super) struct Question {
 
 impl Question {
     /// Whether it is about some days alone.
-    pub(super) fn has_days(&self) -> bool {
+    pub(super) fn has_day_bounds(&self) -> bool {
         !self.asked.from.is_empty() || !self.asked.to.is_empty()
     }
 

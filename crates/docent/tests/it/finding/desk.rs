@@ -36,7 +36,7 @@ impl Desk {
     pub(super) async fn put(&self, documents: Vec<Document>) {
         let changes = documents.into_iter().map(DocumentChange::Put).collect();
         self.engine.apply(changes).await.unwrap();
-        if self.knowledge.count().await.unwrap() {
+        if self.knowledge.refresh_counts().await.unwrap() {
             self.app.changes().tools();
         }
     }

@@ -230,7 +230,7 @@ fn values_are_fresh_in_every_list_of_tools() {
             parties().await,
             json!(["Civic Union", "Greens", "Harbour", "Labor"])
         );
-        assert!(!desk.knowledge.count().await.unwrap());
+        assert!(!desk.knowledge.refresh_counts().await.unwrap());
         assert_eq!(
             ids(&desk.find(json!({"query": "", "party": "Harbour"})).await),
             ["d4"]

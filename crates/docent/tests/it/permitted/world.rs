@@ -84,7 +84,7 @@ impl World {
             .unwrap();
         let settings = Settings::default();
         let knowledge = Arc::new(Knowledge::new(Arc::new(engine), &settings, "world"));
-        knowledge.count().await.unwrap();
+        knowledge.refresh_counts().await.unwrap();
         let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
         let observer = audit
             .clone()
