@@ -10,21 +10,21 @@ use docent_mcp::{
 
 use crate::engine;
 use crate::fields;
-use crate::knowledge::Knowledge;
-use crate::tools::fetch::Fetch;
-use crate::tools::find::Find;
-use crate::tools::list_fields::ListFields;
-use crate::tools::record::Record;
-use crate::tools::search::Search;
-use crate::tools::show_document::{self, ShowDocument};
-use crate::tools::show_results::{self, ShowResults};
+use crate::knowledge::KnowledgeBase;
+use crate::tools::fetch::FetchTool;
+use crate::tools::find::FindTool;
+use crate::tools::list_fields::ListFieldsTool;
+use crate::tools::record::RecordTool;
+use crate::tools::search::SearchTool;
+use crate::tools::show_document::{self, ShowDocumentTool};
+use crate::tools::show_results::{self, ShowResultsTool};
 
 /// Where the overview of the corpus can be read.
 pub const OVERVIEW: &str = "docent://corpus";
 
 /// The app that serves some knowledge.
 pub fn app(
-    knowledge: &Arc<Knowledge>,
+    knowledge: &Arc<KnowledgeBase>,
     dual: DualFormat,
     text: TextForm,
 ) -> Result<App, BuildError> {
@@ -32,25 +32,25 @@ pub fn app(
 }
 
 /// The same, before it is checked.
-pub fn builder(knowledge: &Arc<Knowledge>, dual: DualFormat, text: TextForm) -> AppBuilder {
+pub fn builder(knowledge: &Arc<KnowledgeBase>, dual: DualFormat, text: TextForm) -> AppBuilder {
     let mut app = App::builder("docent", env!("CARGO_PKG_VERSION"))
         .title(&knowledge.title)
         .instructions(instructions(knowledge))
         .dual_format(dual)
         .text_form(text)
         .explain(engine::explain)
-        .tool(Search(knowledge.clone()))
-        .tool(Fetch(knowledge.clone()));
+        .tool(SearchTool(knowledge.clone()))
+        .tool(FetchTool(knowledge.clone()));
     if knowledge.find.enabled {
-        app = app.tool(Find(knowledge.clone()));
+        app = app.tool(FindTool(knowledge.clone()));
     }
-    if let Some(record) = Record::of(knowledge) {
+    if let Some(record) = RecordTool::of(knowledge) {
         app = app.tool(record);
     }
     if knowledge.widgets.enabled {
         app = show(app, knowledge);
     }
-    app.tool(ListFields(knowledge.clone()))
+    app.tool(ListFieldsTool(knowledge.clone()))
         .prompt(research(knowledge))
         .resource(overview(knowledge))
         .resource_template(fields::template(knowledge))
@@ -61,7 +61,7 @@ const LOCALES: [&str; 6] = ["en", "de", "fr", "es", "ja", "zh"];
 
 /// Adds the tools that show something, and what they show it with. Every client sees them: a list that
 /// differs from client to client cannot be kept, and who shows no widgets reads what the tools say.
-fn show(app: AppBuilder, knowledge: &Arc<Knowledge>) -> AppBuilder {
+fn show(app: AppBuilder, knowledge: &Arc<KnowledgeBase>) -> AppBuilder {
     let widgets = [
         (
             show_results::WIDGET,
@@ -93,12 +93,12 @@ fn show(app: AppBuilder, knowledge: &Arc<Knowledge>) -> AppBuilder {
             }
             app.widget(widget)
         });
-    app.tool(ShowResults(knowledge.clone()))
-        .tool(ShowDocument(knowledge.clone()))
+    app.tool(ShowResultsTool(knowledge.clone()))
+        .tool(ShowDocumentTool(knowledge.clone()))
 }
 
 /// The first 512 characters stand alone, because ChatGPT may read no further.
-fn instructions(knowledge: &Knowledge) -> String {
+fn instructions(knowledge: &KnowledgeBase) -> String {
     let about = knowledge
         .description
         .as_ref()
@@ -126,7 +126,7 @@ fn instructions(knowledge: &Knowledge) -> String {
     )
 }
 
-fn research(knowledge: &Arc<Knowledge>) -> Prompt {
+fn research(knowledge: &Arc<KnowledgeBase>) -> Prompt {
     let (title, kept) = (knowledge.title.clone(), knowledge.clone());
     let render = move |arguments: docent_mcp::PromptArguments, _| {
         let given = |name: &str| arguments.get(name).map(|text| text.trim());
@@ -157,7 +157,7 @@ fn research(knowledge: &Arc<Knowledge>) -> Prompt {
         .complete("filter", fields::completer(kept, fields::filters))
 }
 
-fn overview(knowledge: &Arc<Knowledge>) -> Resource {
+fn overview(knowledge: &Arc<KnowledgeBase>) -> Resource {
     let shared = knowledge.clone();
     let read = move |context: Context| {
         let knowledge = shared.clone();
@@ -186,7 +186,7 @@ mod tests {
             description: Some("About ships".to_owned()),
             ..Settings::default()
         };
-        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), &settings, "folder");
+        let knowledge = KnowledgeBase::new(Arc::new(MemoryEngine::new()), &settings, "folder");
         let text = instructions(&knowledge);
         let start: String = text.chars().take(512).collect();
         assert!(start.contains("do not tell."), "{start}");

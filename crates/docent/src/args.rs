@@ -17,18 +17,18 @@ use std::path::PathBuf;
 
 use clap::{Args as Flags, Parser, Subcommand};
 
-pub use self::audit::{Audit, AuditCommand};
-pub use self::check::{Check, Format};
-pub use self::connect::{Connect, Print};
-pub use self::doctor::Doctor;
-pub use self::eval::Eval;
-pub use self::health::Health;
-pub use self::key::{Key, KeyCommand, NewKey};
-pub use self::package::Package;
-pub use self::permissions::{Explain, Permissions, PermissionsCommand};
-pub use self::reference::{Completions, ManPages};
-pub use self::user::{Change, NewUser, User, UserCommand};
-use crate::settings::Given;
+pub use self::audit::{AuditArgs, AuditCommand};
+pub use self::check::{CheckArgs, ReportFormat};
+pub use self::connect::{ConnectArgs, PrintFormat};
+pub use self::doctor::DoctorArgs;
+pub use self::eval::EvalArgs;
+pub use self::health::HealthArgs;
+pub use self::key::{AddKeyArgs, KeyArgs, KeyCommand};
+pub use self::package::PackageArgs;
+pub use self::permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
+pub use self::reference::{CompletionsArgs, ManPageArgs};
+pub use self::user::{AddUserArgs, ChangePasswordArgs, UserArgs, UserCommand};
+use crate::settings::SettingValue;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,55 +50,55 @@ in the folder of the documents. Exit status: 0 done, 1 failed or errors found, 2
 /// Serve a folder of documents to ChatGPT, Claude and every other MCP client.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES, arg_required_else_help = true)]
-pub struct Args {
+pub struct CliArgs {
     /// What to log to stderr, such as `debug` or `info,tantivy=warn` [env: DOCENT_LOG]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
 
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Serve a folder: index it, keep it searchable, answer MCP clients
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Connect a client: what to type, its configuration file, and whether it works
-    Connect(Connect),
+    Connect(ConnectArgs),
     /// Find out what is wrong with a folder, its index or this machine, and what mends it
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Ask a running server how it is, for health checks without a shell
-    Health(Health),
+    Health(HealthArgs),
     /// Look at a folder and write a docent.toml with what was found, all commented out
-    Init(Init),
+    Init(InitArgs),
     /// Bring the index of a folder up to date and report what changed
-    Index(Index),
+    Index(IndexArgs),
     /// Carry the index of a folder to another engine, without reading or embedding anything again
-    Migrate(Migrate),
+    Migrate(MigrateArgs),
     /// Ask the index of a folder a question, here in the terminal
-    Search(Search),
+    Search(SearchArgs),
     /// Score the search of a folder on your own judged queries
-    Eval(Eval),
+    Eval(EvalArgs),
     /// Audit an MCP server the way ChatGPT and Claude would
-    Check(Check),
+    Check(CheckArgs),
     /// Make, list and remove API keys, for clients that can send a header but cannot sign in
-    Key(Key),
+    Key(KeyArgs),
     /// Look after the audit log of a server
-    Audit(Audit),
+    Audit(AuditArgs),
     /// Open a page that plays ChatGPT or Claude for an MCP server: call its tools, see its widgets
-    Preview(Preview),
+    Preview(PreviewArgs),
     /// Say who may read a document and why, and which documents nobody can read
-    Permissions(Permissions),
+    Permissions(PermissionsArgs),
     /// Say who may sign in with a password
-    User(User),
+    User(UserArgs),
     /// Make a bundle, a registry entry and a submission file of a folder
-    Package(Package),
+    Package(PackageArgs),
     /// Print the script that completes commands and flags in your shell
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print or write the manual pages
-    Man(ManPages),
+    Man(ManPageArgs),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -115,7 +115,7 @@ GET /readyz tells when a new folder is indexed.";
 /// What `docent serve` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = SERVE_EXAMPLES)]
-pub struct Serve {
+pub struct ServeArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,
@@ -154,7 +154,7 @@ pub struct Serve {
 
     /// Which files are read.
     #[command(flatten)]
-    pub files: Files,
+    pub files: FileFilterArgs,
 
     /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
     #[arg(long, value_name = "KIND")]
@@ -191,7 +191,7 @@ pub struct Serve {
 
 /// Which files are read.
 #[derive(Debug, Flags)]
-pub struct Files {
+pub struct FileFilterArgs {
     /// Read only files like this, such as `*.md` or `docs/**`; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<String>,
@@ -203,7 +203,7 @@ pub struct Files {
 
 /// What `docent init` takes.
 #[derive(Debug, Flags)]
-pub struct Init {
+pub struct InitArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,
@@ -225,7 +225,7 @@ a line that begins with `error`. Formats that are not read are skipped and no lo
 /// What `docent index` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = INDEX_HELP)]
-pub struct Index {
+pub struct IndexArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,
@@ -236,7 +236,7 @@ pub struct Index {
 
     /// Which files are read.
     #[command(flatten)]
-    pub files: Files,
+    pub files: FileFilterArgs,
 
     /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
     #[arg(long, value_name = "KIND")]
@@ -257,7 +257,7 @@ Begins again where it was interrupted, and compares both at the end. See docs/cl
 /// What `docent migrate` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = MIGRATE_EXAMPLES)]
-pub struct Migrate {
+pub struct MigrateArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,
@@ -285,7 +285,7 @@ Examples:
 /// What `docent search` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = SEARCH_EXAMPLES)]
-pub struct Search {
+pub struct SearchArgs {
     /// What to look for, filters such as `party:Labor since:30d` included
     pub query: String,
 
@@ -316,7 +316,7 @@ pub struct Search {
 
 /// What `docent preview` takes.
 #[derive(Debug, Flags)]
-pub struct Preview {
+pub struct PreviewArgs {
     /// The address of the MCP endpoint, such as `http://127.0.0.1:8787/mcp`; no other is called
     pub url: Option<String>,
 
@@ -330,32 +330,32 @@ pub struct Preview {
 }
 
 /// The settings that were given as flags, by their keys.
-pub(crate) type Overrides = Vec<(&'static str, Given)>;
+pub(crate) type SettingOverrides = Vec<(&'static str, SettingValue)>;
 
-impl Args {
+impl CliArgs {
     /// The settings among the flags.
-    pub(crate) fn overrides(&self) -> Overrides {
+    pub(crate) fn overrides(&self) -> SettingOverrides {
         let mut given = match &self.command {
-            Command::Serve(serve) => serve.overrides(),
-            Command::Index(index) => {
+            CliCommand::Serve(serve) => serve.overrides(),
+            CliCommand::Index(index) => {
                 let mut given = text_override("index.dir", index.index.as_ref());
                 given.extend(text_override("engine.kind", index.engine.as_ref()));
                 given.extend(index.files.overrides());
                 given
             }
-            Command::Migrate(migrate) => text_override("index.dir", migrate.index.as_ref()),
-            Command::Search(search) => {
+            CliCommand::Migrate(migrate) => text_override("index.dir", migrate.index.as_ref()),
+            CliCommand::Search(search) => {
                 let mut given = text_override("index.dir", search.index.as_ref());
                 given.extend(text_override("search.results", search.limit.as_ref()));
                 given.extend(text_override("search.mode", search.mode.as_ref()));
                 given
             }
-            Command::Eval(eval) => {
+            CliCommand::Eval(eval) => {
                 let mut given = text_override("index.dir", eval.index.as_ref());
                 given.extend(text_override("search.mode", eval.mode.as_ref()));
                 given
             }
-            Command::Doctor(doctor) => {
+            CliCommand::Doctor(doctor) => {
                 let mut given = text_override("index.dir", doctor.index.as_ref());
                 given.extend(text_override("server.listen", doctor.listen.as_ref()));
                 given.extend(text_override(
@@ -364,28 +364,28 @@ impl Args {
                 ));
                 given
             }
-            Command::Permissions(permissions) => {
+            CliCommand::Permissions(permissions) => {
                 text_override("index.dir", permissions.index.as_ref())
             }
-            Command::Audit(_)
-            | Command::Check(_)
-            | Command::Health(_)
-            | Command::Key(_)
-            | Command::User(_)
-            | Command::Package(_)
-            | Command::Connect(_)
-            | Command::Init(_)
-            | Command::Preview(_)
-            | Command::Completions(_)
-            | Command::Man(_) => Vec::new(),
+            CliCommand::Audit(_)
+            | CliCommand::Check(_)
+            | CliCommand::Health(_)
+            | CliCommand::Key(_)
+            | CliCommand::User(_)
+            | CliCommand::Package(_)
+            | CliCommand::Connect(_)
+            | CliCommand::Init(_)
+            | CliCommand::Preview(_)
+            | CliCommand::Completions(_)
+            | CliCommand::Man(_) => Vec::new(),
         };
         given.extend(text_override("log", self.log.as_ref()));
         given
     }
 }
 
-impl Serve {
-    fn overrides(&self) -> Overrides {
+impl ServeArgs {
+    fn overrides(&self) -> SettingOverrides {
         let flags = [
             ("server.listen", &self.listen),
             ("server.public_url", &self.public_url),
@@ -399,7 +399,7 @@ impl Serve {
             ("audit.file", &self.audit_log),
             ("engine.kind", &self.engine),
         ];
-        let mut given: Overrides = flags
+        let mut given: SettingOverrides = flags
             .into_iter()
             .flat_map(|(key, value)| text_override(key, value.as_ref()))
             .collect();
@@ -407,17 +407,17 @@ impl Serve {
         given.extend(list_override("server.allow_origins", &self.allow_origin));
         given.extend(self.files.overrides());
         if self.preview {
-            given.push(("server.preview", Given::Text("true".to_owned())));
+            given.push(("server.preview", SettingValue::Text("true".to_owned())));
         }
         if self.no_watch {
-            given.push(("watch", Given::Text("false".to_owned())));
+            given.push(("watch", SettingValue::Text("false".to_owned())));
         }
         given
     }
 }
 
-impl Files {
-    fn overrides(&self) -> Overrides {
+impl FileFilterArgs {
+    fn overrides(&self) -> SettingOverrides {
         let mut given = list_override("documents.include", &self.include);
         given.extend(list_override("documents.exclude", &self.exclude));
         given
@@ -425,17 +425,17 @@ impl Files {
 }
 
 /// A flag that may be repeated.
-fn list_override(key: &'static str, values: &[String]) -> Overrides {
+fn list_override(key: &'static str, values: &[String]) -> SettingOverrides {
     let given = Some(values).filter(|values| !values.is_empty());
     given
-        .map(|values| (key, Given::List(values.to_vec())))
+        .map(|values| (key, SettingValue::List(values.to_vec())))
         .into_iter()
         .collect()
 }
 
-fn text_override(key: &'static str, value: Option<&String>) -> Overrides {
+fn text_override(key: &'static str, value: Option<&String>) -> SettingOverrides {
     value
-        .map(|text| (key, Given::Text(text.clone())))
+        .map(|text| (key, SettingValue::Text(text.clone())))
         .into_iter()
         .collect()
 }
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn the_flags_are_consistent() {
-        Args::command().debug_assert();
+        CliArgs::command().debug_assert();
     }
 
     #[test]
@@ -490,7 +490,7 @@ mod tests {
             "--log",
             "i",
         ];
-        let given = Args::parse_from(typed).overrides();
+        let given = CliArgs::parse_from(typed).overrides();
         assert_eq!(given.len(), 16);
         for (key, _) in &given {
             assert!(
@@ -501,7 +501,7 @@ mod tests {
         let hosts = given.iter().find(|(key, _)| *key == "server.allow_hosts");
         assert_eq!(
             hosts.unwrap().1,
-            Given::List(vec!["f".to_owned(), "g".to_owned()])
+            SettingValue::List(vec!["f".to_owned(), "g".to_owned()])
         );
     }
 }

@@ -19,9 +19,9 @@ use std::time::SystemTime;
 use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Caller};
 use serde_json::{Map, Value, json};
 
-use self::file::Log;
-use self::keyed::Secret;
-use crate::problem::Problem;
+use self::file::AuditLogWriter;
+use self::keyed::HmacKey;
+use crate::problem::CliError;
 
 /// How many calls may wait to be written. With the bounds below they take twenty megabytes at most.
 const QUEUE: usize = 1_024;
@@ -32,7 +32,7 @@ const MAX_QUERY_BYTES: usize = 4 * 1024;
 
 /// What is kept of calls, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct AuditSettings {
     /// The file; without one nothing is kept.
     pub file: Option<PathBuf>,
     /// Whether the arguments of calls are kept too.
@@ -41,7 +41,7 @@ pub struct Wish {
     pub max_bytes: u64,
 }
 
-impl Default for Wish {
+impl Default for AuditSettings {
     fn default() -> Self {
         Self {
             file: None,
@@ -52,35 +52,35 @@ impl Default for Wish {
 }
 
 /// The log of a server.
-pub struct Audit {
-    secret: Secret,
+pub struct AuditLog {
+    secret: HmacKey,
     queries: bool,
-    notes: SyncSender<Note>,
+    notes: SyncSender<AuditMessage>,
     lost: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-enum Note {
+enum AuditMessage {
     Call(Map<String, Value>),
     /// Nothing more comes.
     End,
 }
 
-impl Audit {
+impl AuditLog {
     /// Opens the log in a file, or begins it, and says what a crash left torn.
     ///
     /// # Errors
     /// When the file cannot be written or is no log.
-    pub fn open(path: &Path, wish: &Wish) -> Result<Self, Problem> {
-        let secret = Secret::load_or_create(path)?;
-        let log = Log::open(path, wish.max_bytes)?;
+    pub fn open(path: &Path, wish: &AuditSettings) -> Result<Self, CliError> {
+        let secret = HmacKey::load_or_create(path)?;
+        let log = AuditLogWriter::open(path, wish.max_bytes)?;
         let (notes, queue) = sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = lost.clone();
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || write(log, &queue, &counted))
-            .map_err(|error| Problem::io("write", path, error))?;
+            .map_err(|error| CliError::io("write", path, error))?;
         Ok(Self {
             secret,
             queries: wish.queries,
@@ -95,7 +95,7 @@ impl Audit {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.take() else { return };
         // Waits for a place in the queue: the writer is at work.
-        if self.notes.send(Note::End).is_ok() && writer.join().is_err() {
+        if self.notes.send(AuditMessage::End).is_ok() && writer.join().is_err() {
             tracing::error!("the audit log ended badly");
         }
     }
@@ -142,9 +142,9 @@ impl Audit {
     }
 }
 
-impl CallObserver for Audit {
+impl CallObserver for AuditLog {
     fn on_call(&self, call: &CallRecord<'_>) {
-        let note = Note::Call(self.line(call));
+        let note = AuditMessage::Call(self.line(call));
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             self.notes.try_send(note)
         {
@@ -153,7 +153,7 @@ impl CallObserver for Audit {
     }
 }
 
-impl Drop for Audit {
+impl Drop for AuditLog {
     fn drop(&mut self) {
         self.close();
     }
@@ -196,17 +196,17 @@ fn truncate_arguments(text: &str) -> &str {
 }
 
 /// Writes what comes until nothing more does.
-fn write(mut log: Log, queue: &Receiver<Note>, lost: &AtomicU64) {
+fn write(mut log: AuditLogWriter, queue: &Receiver<AuditMessage>, lost: &AtomicU64) {
     let mut is_failing = false;
     // What could not be written since the last line that could.
     let mut missing: u64 = 0;
-    while let Ok(Note::Call(call)) = queue.recv() {
+    while let Ok(AuditMessage::Call(call)) = queue.recv() {
         let mut batch = vec![call];
         let mut is_end = false;
         for note in queue.try_iter().take(QUEUE) {
             match note {
-                Note::Call(call) => batch.push(call),
-                Note::End => {
+                AuditMessage::Call(call) => batch.push(call),
+                AuditMessage::End => {
                     is_end = true;
                     break;
                 }

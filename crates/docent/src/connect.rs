@@ -16,7 +16,7 @@ use url::{Host, Url};
 
 /// The clients that can be connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Client {
+pub enum McpClient {
     /// ChatGPT in developer mode, on the web
     Chatgpt,
     /// claude.ai, and with it Claude on phones and desktops
@@ -43,7 +43,7 @@ pub enum Client {
 
 /// From where a client calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ClientLocation {
     /// From this machine.
     Local,
     /// From its maker's machines, which see public https addresses only.
@@ -52,14 +52,14 @@ pub(crate) enum Reach {
 
 /// Whose configuration is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
+pub enum ConfigScope {
     /// For all that the user does
     User,
     /// For the project in the current folder
     Project,
 }
 
-impl Client {
+impl McpClient {
     /// The name to type.
     #[must_use]
     pub fn id(self) -> String {
@@ -85,16 +85,18 @@ impl Client {
         }
     }
 
-    pub(crate) fn reach(self) -> Reach {
+    pub(crate) fn reach(self) -> ClientLocation {
         match self {
-            Self::Chatgpt | Self::Claude | Self::OpenaiApi | Self::ClaudeApi => Reach::Remote,
-            _ => Reach::Local,
+            Self::Chatgpt | Self::Claude | Self::OpenaiApi | Self::ClaudeApi => {
+                ClientLocation::Remote
+            }
+            _ => ClientLocation::Local,
         }
     }
 
     /// Whether it can start a program and talk to it over pipes.
     pub(crate) fn starts_programs(self) -> bool {
-        self.reach() == Reach::Local
+        self.reach() == ClientLocation::Local
     }
 
     /// Whether it can be given an address.
@@ -105,14 +107,14 @@ impl Client {
 
 /// How a client gets to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ClientTransport {
     /// By its address.
     Http(Url),
     /// By starting it: the program and its arguments.
     Stdio(Vec<String>),
 }
 
-impl Way {
+impl ClientTransport {
     /// Whether machines elsewhere can reach it. An address of a private network, or a name without a dot, is
     /// known only here.
     pub(crate) fn is_public(&self) -> bool {
@@ -138,16 +140,16 @@ impl Way {
 
 /// Everything that is known about a connection that is wanted.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
-    pub client: Client,
+pub(crate) struct ConnectionSpec {
+    pub client: McpClient,
     /// What the client calls the server.
     pub name: String,
     /// What people call the documents.
     pub title: String,
-    pub transport: Way,
+    pub transport: ClientTransport,
     /// The environment variable that holds the token.
     pub token_env: Option<String>,
-    pub scope: Scope,
+    pub scope: ConfigScope,
     /// The folder as a shell takes it, for the command that serves it.
     pub folder: String,
     /// Where `docent serve` listens for that folder.
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn public_is_what_others_can_reach() {
-        let public = |url: &str| Way::Http(Url::parse(url).unwrap()).is_public();
+        let public = |url: &str| ClientTransport::Http(Url::parse(url).unwrap()).is_public();
         for url in ["https://docs.example.org/mcp", "https://8.8.8.8/mcp"] {
             assert!(public(url), "{url}");
         }
@@ -222,6 +224,6 @@ mod tests {
         ] {
             assert!(!public(url), "{url}");
         }
-        assert!(!Way::Stdio(vec!["docent".to_owned()]).is_public());
+        assert!(!ClientTransport::Stdio(vec!["docent".to_owned()]).is_public());
     }
 }

@@ -25,23 +25,23 @@ use docent_ingest::{
 };
 use docent_search::{DocId, Document, Engine, EngineStatus};
 
-use self::ahead::{Ahead, Compare, Job};
-pub use self::budget::Budget;
-use self::register::Register;
-use self::run::Run;
-use self::seen::Problems;
-pub use self::seen::Seen;
-pub use self::tally::{Counts, Tally};
-pub(crate) use self::unreadable::{Unreadable, count_stale, remove_stale};
-use crate::problem::Problem;
+use self::ahead::{ContentCheck, FilePrefetcher, ReadJob};
+pub use self::budget::IndexMemoryBudget;
+use self::register::IndexInventory;
+use self::run::SyncRun;
+use self::seen::FileProblems;
+pub use self::seen::FileStateCache;
+pub use self::tally::{FormatBreakdown, FormatCounts};
+pub(crate) use self::unreadable::{UnreadableDocuments, count_stale, remove_stale};
+use crate::problem::CliError;
 use crate::settings::Settings;
-use crate::shape::Shape;
+use crate::shape::DocumentTransform;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
 pub const PARSER: &str = "__parse";
 
 /// Whoever wants to know how far a sync is, and may stop it.
-pub trait Watch {
+pub trait SyncObserver {
     /// So many of so many files have been looked at.
     fn at(&mut self, done: usize, total: usize);
 
@@ -57,7 +57,7 @@ pub trait Watch {
 
 /// What a sync did.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct SyncReport {
     /// Files in the folder.
     pub files: usize,
     /// Documents that were added or changed.
@@ -79,20 +79,20 @@ pub struct Report {
     /// Rows and files that were lost: skipped for another reason than their kind or the owner's choice.
     pub lost: u64,
     /// What became of the files that were opened, by their kinds.
-    pub formats: Tally,
+    pub formats: FormatBreakdown,
     /// True when somebody stopped it.
     pub stopped: bool,
 }
 
 /// How a folder is read.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct SyncOptions {
     /// What becomes of files.
-    pub shape: Arc<Shape>,
+    pub shape: Arc<DocumentTransform>,
     /// Which files are wanted.
     pub choice: FileFilter,
     /// The memory that indexing may take.
-    pub budget: Budget,
+    pub budget: IndexMemoryBudget,
 }
 
 /// Brings the engine in step with the folder. `seen` is what the sync before saw, and becomes what
@@ -105,11 +105,11 @@ pub struct Way {
 pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
-    way: Way,
-    seen: &mut Seen,
-    watch: &mut (dyn Watch + Send),
-) -> Result<Report, Problem> {
-    let Way {
+    way: SyncOptions,
+    seen: &mut FileStateCache,
+    watch: &mut (dyn SyncObserver + Send),
+) -> Result<SyncReport, CliError> {
+    let SyncOptions {
         shape,
         choice,
         budget,
@@ -135,12 +135,12 @@ pub async fn sync(
     }
     let register = Arc::new(load_inventory(engine, seen, &entries).await?);
     let parts = (entries.clone(), register.clone());
-    let mut run = Run::new(engine, shape.clone(), budget, parts, seen.start_sync());
+    let mut run = SyncRun::new(engine, shape.clone(), budget, parts, seen.start_sync());
     run.report.excluded = listing.excluded;
     for skipped in listing.skipped {
         run.skip(skipped);
     }
-    let ahead = Ahead::start(
+    let ahead = FilePrefetcher::start(
         (source, workers.clone()),
         entries.clone(),
         register,
@@ -170,7 +170,7 @@ pub async fn sync(
 }
 
 /// A folder whose files are read as they are when it is indexed.
-pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource, Problem> {
+pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource, CliError> {
     let source = open(folder, settings.ingest.clone())?
         .with_options(settings.formats.clone())
         .with_filter(settings.files.choice());
@@ -237,14 +237,14 @@ pub(crate) fn said_by_files(
 /// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
 async fn load_inventory(
     engine: &dyn Engine,
-    seen: &mut Seen,
+    seen: &mut FileStateCache,
     entries: &[FileEntry],
-) -> Result<Register, Problem> {
+) -> Result<IndexInventory, CliError> {
     let generation = engine.status().await?.generation;
     let known = seen.held.take().filter(|(held, _)| *held == generation);
     let mut register = match known {
         Some((_, register)) => register,
-        None => Register::of(engine).await?,
+        None => IndexInventory::of(engine).await?,
     };
     register.assign_files(entries.iter().map(FileEntry::path));
     Ok(register)
@@ -253,9 +253,9 @@ async fn load_inventory(
 /// The report of a look that found everything as it was.
 fn unchanged_report(
     (files, documents, excluded): (usize, usize, u64),
-    (listed, problems): (Vec<SkippedItem>, Vec<&Problems>),
+    (listed, problems): (Vec<SkippedItem>, Vec<&FileProblems>),
     most: usize,
-) -> Report {
+) -> SyncReport {
     let all_skipped = problems.iter().flat_map(|problems| &problems.skipped);
     let mut skipped: Vec<_> = listed.into_iter().chain(all_skipped.cloned()).collect();
     let all_warnings = problems.iter().flat_map(|problems| &problems.warnings);
@@ -267,7 +267,7 @@ fn unchanged_report(
     let unlisted = skipped.len().saturating_sub(most) + warnings.len().saturating_sub(most);
     skipped.truncate(most);
     warnings.truncate(most);
-    Report {
+    SyncReport {
         files,
         excluded,
         unchanged: documents,
@@ -275,34 +275,35 @@ fn unchanged_report(
         warnings,
         unlisted,
         lost,
-        ..Report::default()
+        ..SyncReport::default()
     }
 }
 
 /// The files that do not look as they did before.
-fn read_jobs(entries: &[FileEntry], seen: &Seen) -> VecDeque<Job> {
+fn read_jobs(entries: &[FileEntry], seen: &FileStateCache) -> VecDeque<ReadJob> {
     let job = |(at, entry): (usize, &FileEntry)| {
         let look = seen.previous(entry);
         if look.is_some_and(|look| look.matches(entry)) {
             return None;
         }
         let compare = match look {
-            None => Compare::Held,
-            Some(look) if look.size == entry.size => {
-                look.sha256.clone().map_or(Compare::No, Compare::Sum)
-            }
-            Some(_) => Compare::No,
+            None => ContentCheck::Held,
+            Some(look) if look.size == entry.size => look
+                .sha256
+                .clone()
+                .map_or(ContentCheck::No, ContentCheck::Sum),
+            Some(_) => ContentCheck::No,
         };
-        Some(Job { at, compare })
+        Some(ReadJob { at, compare })
     };
     entries.iter().enumerate().filter_map(job).collect()
 }
 
 /// The child processes that parse. None is started before a file needs it, and they end with the sync.
-fn workers() -> Result<Arc<ParserPool>, Problem> {
+fn workers() -> Result<Arc<ParserPool>, CliError> {
     let workers = SandboxConfig::of_this_program(PARSER).and_then(ParserPool::new);
     let failed =
-        |error| Problem::failed(format!("no process can be started to read files: {error}"));
+        |error| CliError::failed(format!("no process can be started to read files: {error}"));
     workers.map(Arc::new).map_err(failed)
 }
 
@@ -320,9 +321,9 @@ fn warn_incomplete_sandbox(workers: &ParserPool, is_required: bool) {
     }
 }
 
-fn open(folder: &Path, limits: Limits) -> Result<FolderSource, Problem> {
+fn open(folder: &Path, limits: Limits) -> Result<FolderSource, CliError> {
     FolderSource::open(folder, limits).map_err(|reason| {
-        Problem::failed(format!("`{}`: {reason}", folder.display())).hint(reason.hint())
+        CliError::failed(format!("`{}`: {reason}", folder.display())).hint(reason.hint())
     })
 }
 

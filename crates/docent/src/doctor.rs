@@ -8,11 +8,11 @@ pub(crate) mod system;
 
 use serde_json::{Value, json};
 
-use crate::output::Paint;
+use crate::output::AnsiStyler;
 
 /// How something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum State {
+pub(crate) enum FindingStatus {
     /// As it should be.
     Good,
     /// It works, though something is not as it should be.
@@ -21,7 +21,7 @@ pub(crate) enum State {
     Wrong,
 }
 
-impl State {
+impl FindingStatus {
     fn label(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -33,20 +33,20 @@ impl State {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct DoctorFinding {
     /// What was looked at, such as `index`.
     pub about: &'static str,
-    pub state: State,
+    pub state: FindingStatus,
     pub says: String,
     /// What mends it.
     pub hint: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(crate) fn good(about: &'static str, says: impl Into<String>) -> Self {
         Self {
             about,
-            state: State::Good,
+            state: FindingStatus::Good,
             says: says.into(),
             hint: None,
         }
@@ -59,7 +59,7 @@ impl Finding {
     ) -> Self {
         Self {
             about,
-            state: State::Warning,
+            state: FindingStatus::Warning,
             says: says.into(),
             hint: Some(hint.into()),
         }
@@ -71,20 +71,20 @@ impl Finding {
         hint: impl Into<String>,
     ) -> Self {
         Self {
-            state: State::Wrong,
+            state: FindingStatus::Wrong,
             ..Self::warning(about, says, hint)
         }
     }
 }
 
 /// The worst of all findings.
-pub(crate) fn worst(findings: &[Finding]) -> State {
+pub(crate) fn worst(findings: &[DoctorFinding]) -> FindingStatus {
     let states = findings.iter().map(|finding| finding.state);
-    states.max().unwrap_or(State::Good)
+    states.max().unwrap_or(FindingStatus::Good)
 }
 
 /// The findings for people.
-pub(crate) fn text(findings: &[Finding], paint: Paint) -> String {
+pub(crate) fn text(findings: &[DoctorFinding], paint: AnsiStyler) -> String {
     let mut lines = Vec::new();
     for finding in findings {
         let head = format!(
@@ -94,8 +94,8 @@ pub(crate) fn text(findings: &[Finding], paint: Paint) -> String {
             finding.says
         );
         lines.push(match finding.state {
-            State::Good => paint.plain(&head),
-            State::Warning | State::Wrong => paint.bold(&head),
+            FindingStatus::Good => paint.plain(&head),
+            FindingStatus::Warning | FindingStatus::Wrong => paint.bold(&head),
         });
         if let Some(hint) = &finding.hint {
             lines.push(paint.plain(&format!("         {:<9} hint: {hint}", "")));
@@ -105,7 +105,7 @@ pub(crate) fn text(findings: &[Finding], paint: Paint) -> String {
 }
 
 /// The findings for programs.
-pub(crate) fn json(findings: &[Finding]) -> Value {
+pub(crate) fn json(findings: &[DoctorFinding]) -> Value {
     let rows = findings.iter().map(|finding| {
         json!({
             "about": finding.about, "state": finding.state.label(),

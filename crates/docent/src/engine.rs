@@ -7,11 +7,11 @@ use std::time::Duration;
 use docent_search::{ClusterEngine, ClusterSettings, Embedder, SearchError, ServiceKey};
 
 use crate::model;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// Which engine holds the index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// An index in a folder, for one process.
     #[default]
     Embedded,
@@ -21,9 +21,9 @@ pub enum Kind {
 
 /// The engine, and how it is reached where it is not in this process.
 #[derive(Debug, Clone)]
-pub struct Engine {
+pub struct EngineSettings {
     /// Which one it is.
-    pub kind: Kind,
+    pub kind: EngineKind,
     /// The addresses of the nodes.
     pub addresses: Vec<String>,
     /// What the nodes want to see as an API key.
@@ -48,11 +48,11 @@ pub struct Engine {
     pub timeout: Duration,
 }
 
-impl Default for Engine {
+impl Default for EngineSettings {
     fn default() -> Self {
         let usual = ClusterSettings::new(Vec::new());
         Self {
-            kind: Kind::default(),
+            kind: EngineKind::default(),
             addresses: usual.addresses,
             key: usual.key,
             ca_file: usual.ca_file,
@@ -68,16 +68,16 @@ impl Default for Engine {
     }
 }
 
-impl Engine {
+impl EngineSettings {
     /// Whether the index is on a cluster.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.kind == Kind::Qdrant
+        self.kind == EngineKind::Qdrant
     }
 
-    fn settings(&self) -> Result<ClusterSettings, Problem> {
+    fn settings(&self) -> Result<ClusterSettings, CliError> {
         if self.addresses.is_empty() {
-            return Err(Problem::usage(
+            return Err(CliError::usage(
                 "`engine.kind` is `qdrant`, and `engine.addresses` is empty",
             )
             .hint("example: `addresses = [\"http://qdrant-1:6333\", \"http://qdrant-2:6333\"]`"));
@@ -101,7 +101,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the settings cannot be used or the cluster does not answer.
-    pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<ClusterEngine, Problem> {
+    pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<ClusterEngine, CliError> {
         let settings = self.settings()?;
         Ok(ClusterEngine::open_with_previous(
             settings,
@@ -117,12 +117,12 @@ impl Engine {
     pub fn open_read_only(
         &self,
         embedder: Option<Arc<dyn Embedder>>,
-    ) -> Result<ClusterEngine, Problem> {
+    ) -> Result<ClusterEngine, CliError> {
         let settings = self.settings()?;
         let opened =
             ClusterEngine::open_read_only_with_previous(settings, embedder, model::built_in);
         opened.map_err(|error| match error {
-            SearchError::Missing { .. } => Problem::failed(format!(
+            SearchError::Missing { .. } => CliError::failed(format!(
                 "there is no index `{}` on the cluster",
                 self.collection
             ))

@@ -7,7 +7,7 @@ use docent_mcp::{Caller, Completer, Context, Failure, ResourceBody, ResourceTemp
 use docent_search::{Catalog, CatalogField, Day, FieldKind, Filter, RangeBound, grammar};
 use serde_json::{Value, json};
 
-use crate::knowledge::Knowledge;
+use crate::knowledge::KnowledgeBase;
 use crate::tools::about;
 
 /// Where one field can be read.
@@ -72,7 +72,7 @@ fn quoted_value(value: &str) -> String {
 }
 
 /// Each field as a resource of its own, with all its values that are known.
-pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
+pub(crate) fn template(knowledge: &Arc<KnowledgeBase>) -> ResourceTemplate {
     let (shared, kept) = (knowledge.clone(), knowledge.clone());
     let read = move |vars: docent_mcp::TemplateVars, context: Context| {
         let knowledge = shared.clone();
@@ -95,7 +95,7 @@ pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
 
 /// Suggestions from the fields of what the one who types may read.
 pub(crate) fn completer(
-    knowledge: Arc<Knowledge>,
+    knowledge: Arc<KnowledgeBase>,
     suggest: fn(&Catalog, &str) -> Vec<String>,
 ) -> Completer {
     Completer::for_caller(move |typed: String, caller: Caller| {

@@ -11,11 +11,11 @@ use docent_search::{Catalog, Day, Document, Engine, RankingMethod, ReaderIdentit
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::links::{self, Template};
+use crate::links::{self, UrlTemplate};
 use crate::pages;
-use crate::permissions::{Claims, Issuers};
+use crate::permissions::{ClaimMapping, IssuerCount};
 use crate::settings::{self, Settings};
-use crate::standing::Standing;
+use crate::standing::Readiness;
 use crate::tools::{about, facts};
 
 /// The most fields an overview names.
@@ -25,7 +25,7 @@ const MAX_FIELDS_NAMED: usize = 40;
 const MAX_KEPT: usize = 64;
 
 /// One corpus, as the tools see it.
-pub struct Knowledge {
+pub struct KnowledgeBase {
     /// What holds the documents.
     pub engine: Arc<dyn Engine>,
     /// What people call the documents.
@@ -43,26 +43,26 @@ pub struct Knowledge {
     /// Which day it is, for filters such as `since:30d`.
     pub today: fn() -> Day,
     /// What `find` is called, takes and gives.
-    pub find: settings::Find,
+    pub find: settings::FindSettings,
     /// The same for the tool that reads records.
-    pub record: settings::Record,
+    pub record: settings::RecordSettings,
     /// Whether and how results are shown in the conversation.
-    pub widgets: settings::Widgets,
+    pub widgets: settings::WidgetSettings,
     /// The page of each document, where others can reach it.
-    pages: Option<Template>,
+    pages: Option<UrlTemplate>,
     /// What signs the addresses of pages, where not everybody may open them.
-    link_signer: OnceLock<pages::Seal>,
+    link_signer: OnceLock<pages::LinkSigner>,
     /// How documents without an address get one; it may change while the server runs.
-    url: RwLock<Option<Template>>,
+    url: RwLock<Option<UrlTemplate>>,
     /// What of a caller's claims says what they may read; it may change while the server runs.
-    claims: RwLock<Claims>,
+    claims: RwLock<ClaimMapping>,
     /// How many issuers vouch for callers. Those of the start count until the end, whatever the settings say
     /// meanwhile.
-    issuers: Issuers,
+    issuers: IssuerCount,
     /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
     lister: ReaderIdentity,
     /// How far the index is, where somebody keeps it in step while it is asked.
-    readiness: OnceLock<Arc<Standing>>,
+    readiness: OnceLock<Arc<Readiness>>,
     documents: AtomicU64,
     counting: Mutex<()>,
     /// The fields that the tools speak of when they are listed.
@@ -70,10 +70,10 @@ pub struct Knowledge {
     /// The fields that readers asked for lately, as JSON, the newest last.
     fields: std::sync::Mutex<VecDeque<(Arc<Catalog>, Arc<str>)>>,
     /// What the texts that were fetched lately tell about themselves.
-    pub(crate) facts: facts::Kept,
+    pub(crate) facts: facts::TextFactsCache,
 }
 
-impl Knowledge {
+impl KnowledgeBase {
     /// The knowledge in an engine; `fallback` is the title when none is set.
     pub fn new(engine: Arc<dyn Engine>, settings: &Settings, fallback: &str) -> Self {
         let sentence = |text: &String| format!("{}.", text.trim_end_matches('.'));
@@ -103,7 +103,7 @@ impl Knowledge {
             counting: Mutex::new(()),
             listed: RwLock::default(),
             fields: std::sync::Mutex::default(),
-            facts: facts::Kept::default(),
+            facts: facts::TextFactsCache::default(),
         }
     }
 
@@ -121,12 +121,12 @@ impl Knowledge {
     }
 
     /// Reads callers by other claims from now on.
-    pub fn set_claim_mapping(&self, claims: Claims) {
+    pub fn set_claim_mapping(&self, claims: ClaimMapping) {
         *self.claims.write().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
     /// Has answers tell what they may lack.
-    pub(crate) fn set_readiness(&self, standing: Arc<Standing>) {
+    pub(crate) fn set_readiness(&self, standing: Arc<Readiness>) {
         // Said once, when the server starts.
         let _ = self.readiness.set(standing);
     }
@@ -209,13 +209,13 @@ impl Knowledge {
     }
 
     /// Signs the addresses of pages from now on.
-    pub(crate) fn set_link_signer(&self, seal: pages::Seal) {
+    pub(crate) fn set_link_signer(&self, seal: pages::LinkSigner) {
         // Said once, when the server starts.
         let _ = self.link_signer.set(seal);
     }
 
     /// What signs the addresses of pages, where not everybody may open them.
-    pub(crate) fn link_signer(&self) -> Option<&pages::Seal> {
+    pub(crate) fn link_signer(&self) -> Option<&pages::LinkSigner> {
         self.link_signer.get()
     }
 
@@ -251,14 +251,14 @@ impl Knowledge {
             let name = origin.strip_prefix("https://");
             name.is_some_and(|name| name.chars().all(plain))
         };
-        let origins = made.filter_map(Template::origin).filter(is_safe);
+        let origins = made.filter_map(UrlTemplate::origin).filter(is_safe);
         let mut origins: Vec<_> = origins.collect();
         origins.dedup();
         origins
     }
 
     /// Links documents without an address of their own in another way from now on.
-    pub fn set_url_template(&self, template: Option<Template>) {
+    pub fn set_url_template(&self, template: Option<UrlTemplate>) {
         *self.url.write().unwrap_or_else(PoisonError::into_inner) = template;
     }
 

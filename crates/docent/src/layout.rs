@@ -9,7 +9,7 @@ use std::ops::Range;
 use docent_search::{heading, is_fence};
 use serde::Serialize;
 
-pub(crate) use inline::{Span, spans};
+pub(crate) use inline::{TextSpan, spans};
 
 /// The most cells of a row; the rest of a wider one is left out.
 const MAX_CELLS: usize = 24;
@@ -17,34 +17,34 @@ const MAX_CELLS: usize = 24;
 /// One block of a text.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Block {
+pub(crate) enum LayoutBlock {
     /// A heading, with its level from 1.
-    Heading { level: usize, spans: Vec<Span> },
+    Heading { level: usize, spans: Vec<TextSpan> },
     /// Lines that belong together.
-    Paragraph { spans: Vec<Span> },
+    Paragraph { spans: Vec<TextSpan> },
     /// Lines of somebody else.
-    Quote { spans: Vec<Span> },
+    Quote { spans: Vec<TextSpan> },
     /// Things one below the other.
-    List { ordered: bool, items: Vec<Item> },
+    List { ordered: bool, items: Vec<ListItem> },
     /// Rows, the first of them the names of the columns.
-    Table { rows: Vec<Vec<Vec<Span>>> },
+    Table { rows: Vec<Vec<Vec<TextSpan>>> },
     /// Lines as they are.
-    Code { spans: Vec<Span> },
+    Code { spans: Vec<TextSpan> },
 }
 
 /// One thing of a list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Item {
+pub(crate) struct ListItem {
     /// A list that begins with three is cited by its three.
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<u32>,
     /// How far it stands in.
     #[serde(skip_serializing_if = "is_outermost")]
     depth: usize,
-    spans: Vec<Span>,
+    spans: Vec<TextSpan>,
 }
 
-impl Item {
+impl ListItem {
     pub(crate) fn number(&self) -> Option<u32> {
         self.number
     }
@@ -53,7 +53,7 @@ impl Item {
         self.depth
     }
 
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub(crate) fn spans(&self) -> &[TextSpan] {
         &self.spans
     }
 }
@@ -64,28 +64,28 @@ fn is_outermost(depth: &usize) -> bool {
 
 /// Lays passages out one after the other; code may reach from one into the next.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct MarkdownLayout {
     fenced: bool,
 }
 
 /// What a paragraph, a quote or an item is made of while its lines come.
-enum Open {
+enum OpenBlock {
     Nothing,
     /// Lines that follow each other, as one stretch.
     Paragraph(Range<usize>),
-    Quote(Vec<Span>),
-    Items(bool, Vec<Entry>),
+    Quote(Vec<TextSpan>),
+    Items(bool, Vec<OpenListItem>),
     Rows(Vec<Range<usize>>),
-    Code(Vec<Span>),
+    Code(Vec<TextSpan>),
 }
 
-struct Entry {
+struct OpenListItem {
     number: Option<u32>,
     depth: usize,
     range: Range<usize>,
 }
 
-impl Layout {
+impl MarkdownLayout {
     /// For passages that begin at a byte of a text, which may lie in the middle of code.
     pub(crate) fn at(text: &str, start: usize) -> Self {
         let before = text.get(..start).unwrap_or_default();
@@ -96,14 +96,14 @@ impl Layout {
     }
 
     /// The blocks of the next passage, with its matches.
-    pub(crate) fn blocks(&mut self, text: &str, marks: &[Range<usize>]) -> Vec<Block> {
-        let mut writer = Writer {
+    pub(crate) fn blocks(&mut self, text: &str, marks: &[Range<usize>]) -> Vec<LayoutBlock> {
+        let mut writer = BlockBuilder {
             text,
             marks,
             open: if self.fenced {
-                Open::Code(Vec::new())
+                OpenBlock::Code(Vec::new())
             } else {
-                Open::Nothing
+                OpenBlock::Nothing
             },
             done: Vec::new(),
         };
@@ -116,7 +116,7 @@ impl Layout {
                 writer.close();
                 self.fenced = !self.fenced;
                 if self.fenced {
-                    writer.open = Open::Code(Vec::new());
+                    writer.open = OpenBlock::Code(Vec::new());
                 }
             } else if self.fenced {
                 writer.code(start..end);
@@ -129,15 +129,15 @@ impl Layout {
     }
 }
 
-struct Writer<'t> {
+struct BlockBuilder<'t> {
     text: &'t str,
     marks: &'t [Range<usize>],
-    open: Open,
-    done: Vec<Block>,
+    open: OpenBlock,
+    done: Vec<LayoutBlock>,
 }
 
-impl Writer<'_> {
-    fn spans(&self, range: Range<usize>) -> Vec<Span> {
+impl BlockBuilder<'_> {
+    fn spans(&self, range: Range<usize>) -> Vec<TextSpan> {
         spans(self.text, range, self.marks)
     }
 
@@ -151,17 +151,17 @@ impl Writer<'_> {
             self.close();
             let from = start + line.find(title).unwrap_or(0);
             let spans = self.spans(from..from + title.len());
-            return self.done.push(Block::Heading { level, spans });
+            return self.done.push(LayoutBlock::Heading { level, spans });
         }
         if let Some((mark, number)) = item(words) {
             return self.item(start, start + mark..end, number);
         }
         if words.starts_with('|') {
-            if !matches!(self.open, Open::Rows(_)) {
+            if !matches!(self.open, OpenBlock::Rows(_)) {
                 self.close();
-                self.open = Open::Rows(Vec::new());
+                self.open = OpenBlock::Rows(Vec::new());
             }
-            if let Open::Rows(rows) = &mut self.open {
+            if let OpenBlock::Rows(rows) = &mut self.open {
                 rows.push(start..end);
             }
             return;
@@ -170,16 +170,16 @@ impl Writer<'_> {
             return self.quote(end - rest.trim_start().len()..end);
         }
         match &mut self.open {
-            Open::Paragraph(range) => range.end = end,
+            OpenBlock::Paragraph(range) => range.end = end,
             // A line that stands in belongs to the item above it.
-            Open::Items(_, items) if line.starts_with([' ', '\t']) => {
+            OpenBlock::Items(_, items) if line.starts_with([' ', '\t']) => {
                 if let Some(last) = items.last_mut() {
                     last.range.end = end;
                 }
             }
             _ => {
                 self.close();
-                self.open = Open::Paragraph(start..end);
+                self.open = OpenBlock::Paragraph(start..end);
             }
         }
     }
@@ -188,60 +188,62 @@ impl Writer<'_> {
         let ordered = number.is_some();
         let indent = self.text.get(start..).unwrap_or_default();
         let indent = indent.len() - indent.trim_start_matches(' ').len();
-        let entry = Entry {
+        let entry = OpenListItem {
             number,
             depth: (indent / 2).min(3),
             range,
         };
         match &mut self.open {
             // One inside another is of the same list, whatever its own mark.
-            Open::Items(kind, items) if *kind == ordered || entry.depth > 0 => items.push(entry),
+            OpenBlock::Items(kind, items) if *kind == ordered || entry.depth > 0 => {
+                items.push(entry)
+            }
             _ => {
                 self.close();
-                self.open = Open::Items(ordered, vec![entry]);
+                self.open = OpenBlock::Items(ordered, vec![entry]);
             }
         }
     }
 
     fn quote(&mut self, range: Range<usize>) {
         let more = self.spans(range);
-        if let Open::Quote(spans) = &mut self.open {
-            spans.push(Span::plain("\n"));
+        if let OpenBlock::Quote(spans) = &mut self.open {
+            spans.push(TextSpan::plain("\n"));
             spans.extend(more);
         } else {
             self.close();
-            self.open = Open::Quote(more);
+            self.open = OpenBlock::Quote(more);
         }
     }
 
     fn code(&mut self, range: Range<usize>) {
         let line = inline::plain(self.text, range, self.marks);
-        if let Open::Code(spans) = &mut self.open {
+        if let OpenBlock::Code(spans) = &mut self.open {
             spans.extend(line);
-            spans.push(Span::plain("\n"));
+            spans.push(TextSpan::plain("\n"));
         }
     }
 
     /// Ends what is open.
     fn close(&mut self) {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Nothing => {}
-            Open::Paragraph(range) => {
+        match std::mem::replace(&mut self.open, OpenBlock::Nothing) {
+            OpenBlock::Nothing => {}
+            OpenBlock::Paragraph(range) => {
                 let spans = self.spans(range);
-                self.done.push(Block::Paragraph { spans });
+                self.done.push(LayoutBlock::Paragraph { spans });
             }
-            Open::Quote(spans) => self.done.push(Block::Quote { spans }),
-            Open::Code(spans) => self.done.push(Block::Code { spans }),
-            Open::Items(ordered, entries) => {
-                let item = |entry: Entry| Item {
+            OpenBlock::Quote(spans) => self.done.push(LayoutBlock::Quote { spans }),
+            OpenBlock::Code(spans) => self.done.push(LayoutBlock::Code { spans }),
+            OpenBlock::Items(ordered, entries) => {
+                let item = |entry: OpenListItem| ListItem {
                     number: entry.number,
                     depth: entry.depth,
                     spans: self.spans(entry.range),
                 };
                 let items = entries.into_iter().map(item).collect();
-                self.done.push(Block::List { ordered, items });
+                self.done.push(LayoutBlock::List { ordered, items });
             }
-            Open::Rows(lines) => self.table(&lines),
+            OpenBlock::Rows(lines) => self.table(&lines),
         }
     }
 
@@ -256,7 +258,7 @@ impl Writer<'_> {
         });
         if !is_rule {
             let spans = self.spans(first.start..last.end);
-            return self.done.push(Block::Paragraph { spans });
+            return self.done.push(LayoutBlock::Paragraph { spans });
         }
         let all = lines.iter().enumerate().filter(|(at, _)| *at != 1);
         let row = |(_, line): (usize, &Range<usize>)| {
@@ -264,7 +266,7 @@ impl Writer<'_> {
             cells.map(|cell| self.spans(cell)).collect()
         };
         let rows = all.map(row).collect();
-        self.done.push(Block::Table { rows });
+        self.done.push(LayoutBlock::Table { rows });
     }
 }
 
@@ -312,31 +314,31 @@ fn item(line: &str) -> Option<(usize, Option<u32>)> {
 mod tests {
     use super::*;
 
-    fn words(spans: &[Span]) -> String {
-        spans.iter().map(Span::text).collect()
+    fn words(spans: &[TextSpan]) -> String {
+        spans.iter().map(TextSpan::text).collect()
     }
 
     /// The blocks as one line each.
-    fn told(blocks: &[Block]) -> Vec<String> {
-        let item = |item: &Item| {
+    fn told(blocks: &[LayoutBlock]) -> Vec<String> {
+        let item = |item: &ListItem| {
             let number = item.number.map(|number| format!("{number}:"));
             let inset = ">".repeat(item.depth);
             inset + &number.unwrap_or_default() + &words(&item.spans)
         };
-        let one = |block: &Block| match block {
-            Block::Heading { level, spans } => format!("h{level} {}", words(spans)),
-            Block::Paragraph { spans } => format!("p {}", words(spans)),
-            Block::Quote { spans } => format!("quote {}", words(spans)),
-            Block::Code { spans } => format!("code {}", words(spans)),
-            Block::List { ordered, items } => {
+        let one = |block: &LayoutBlock| match block {
+            LayoutBlock::Heading { level, spans } => format!("h{level} {}", words(spans)),
+            LayoutBlock::Paragraph { spans } => format!("p {}", words(spans)),
+            LayoutBlock::Quote { spans } => format!("quote {}", words(spans)),
+            LayoutBlock::Code { spans } => format!("code {}", words(spans)),
+            LayoutBlock::List { ordered, items } => {
                 let kind = if *ordered { "ol" } else { "ul" };
                 format!(
                     "{kind} {}",
                     items.iter().map(item).collect::<Vec<_>>().join(" / ")
                 )
             }
-            Block::Table { rows } => {
-                let row = |row: &Vec<Vec<Span>>| {
+            LayoutBlock::Table { rows } => {
+                let row = |row: &Vec<Vec<TextSpan>>| {
                     row.iter()
                         .map(|cell| words(cell))
                         .collect::<Vec<_>>()
@@ -371,7 +373,7 @@ mod tests {
             ("| a | b\n| c | d", vec!["p | a | b\n| c | d"]),
             ("", vec![]),
         ] {
-            let blocks = Layout::default().blocks(text, &[]);
+            let blocks = MarkdownLayout::default().blocks(text, &[]);
             assert_eq!(told(&blocks), expected, "{text}");
         }
     }
@@ -380,10 +382,10 @@ mod tests {
     fn code_goes_on_in_the_next_passage() {
         let text = "```\na *b*\nc\n```\nd";
         let cut = text.find("c\n").unwrap();
-        let mut layout = Layout::default();
+        let mut layout = MarkdownLayout::default();
         assert_eq!(told(&layout.blocks(&text[..cut], &[])), ["code a *b*\n"]);
         assert_eq!(told(&layout.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
-        let mut later = Layout::at(text, cut);
+        let mut later = MarkdownLayout::at(text, cut);
         assert_eq!(told(&later.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
     }
 
@@ -392,8 +394,8 @@ mod tests {
         let row = |count: usize| format!("|{}", "a|".repeat(count));
         let columns = |count: usize| {
             let text = format!("{}\n|--|\n", row(count));
-            match Layout::default().blocks(&text, &[]).pop() {
-                Some(Block::Table { rows }) => rows[0].len(),
+            match MarkdownLayout::default().blocks(&text, &[]).pop() {
+                Some(LayoutBlock::Table { rows }) => rows[0].len(),
                 other => panic!("{other:?}"),
             }
         };

@@ -43,7 +43,7 @@ use clap::Parser as _;
 
 /// Reads the command line, does what it says, and tells how it ended.
 pub fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::CliArgs::parse();
     match commands::run(args) {
         Ok(code) => code,
         Err(problem) => {

@@ -22,13 +22,13 @@ const STRANGE_BUT_SLASHES: &AsciiSet = &STRANGE.remove(b'/');
 
 /// An address with a place for the id, such as `https://docs.example.org/read/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct UrlTemplate {
     before: String,
     after: String,
     slashes: bool,
 }
 
-impl Template {
+impl UrlTemplate {
     /// Reads a template, if `text` is an absolute http or https address with one `{id}` or
     /// `{+id}` behind its host.
     #[must_use]
@@ -95,7 +95,7 @@ fn is_plain(id: &str, slashes: bool) -> bool {
 /// The absolute http or https address of a document, or an empty text: hosts make a citation of
 /// every text that is not empty, so nothing else may stand here.
 #[must_use]
-pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> String {
+pub fn address(own: Option<&str>, id: &str, template: Option<&UrlTemplate>) -> String {
     let own = own
         .map(str::trim)
         .filter(|url| is_web_url(url))
@@ -127,7 +127,7 @@ mod tests {
             "https://docs.example.org/{+id}.html",
             "https://docs.example.org/#{id}",
         ] {
-            assert!(Template::parse(good).is_some(), "{good}");
+            assert!(UrlTemplate::parse(good).is_some(), "{good}");
         }
         for bad in [
             "https://docs.example.org/read",
@@ -140,13 +140,13 @@ mod tests {
             "https://docs.example.org/{id}/{+id}",
             "https://docs.example.org/{name}/{id}",
         ] {
-            assert!(Template::parse(bad).is_none(), "{bad}");
+            assert!(UrlTemplate::parse(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
     fn the_documents_own_address_comes_first_and_only_the_web_counts() {
-        let template = Template::parse("https://t.example/{id}");
+        let template = UrlTemplate::parse("https://t.example/{id}");
         let rows = [
             (
                 Some("https://a.example/x?y#z"),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn slashes_stay_where_the_template_keeps_them() {
-        let template = Template::parse("https://t.example/{+id}").unwrap();
+        let template = UrlTemplate::parse("https://t.example/{+id}").unwrap();
         let filled = template.fill("speeches/a b#c.md");
         assert_eq!(
             filled.as_deref(),

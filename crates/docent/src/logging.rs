@@ -6,7 +6,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::telemetry::Spans;
+use crate::telemetry::SpanExportLayer;
 
 /// Two libraries stay as quiet as by default unless a filter names them: one of them writes down
 /// whole messages, and what people ask and read is not for a log. Spans are for traces alone.
@@ -15,7 +15,7 @@ const QUIET: &str = "rmcp=off,tantivy=warn,docent_span=off";
 /// Starts logging. A second start changes nothing.
 ///
 /// The filter was checked with the other settings; see [`check`].
-pub(crate) fn start(filter: &str, spans: Option<Spans>) {
+pub(crate) fn start(filter: &str, spans: Option<SpanExportLayer>) {
     let Ok(filter) = EnvFilter::try_new(format!("{QUIET},{filter}")) else {
         return;
     };
@@ -25,7 +25,7 @@ pub(crate) fn start(filter: &str, spans: Option<Spans>) {
     let lines = tracing_subscriber::registry().with(lines.with_filter(filter));
     let started = match spans {
         Some(spans) => lines
-            .with(spans.with_filter(filter_fn(Spans::is_request_span)))
+            .with(spans.with_filter(filter_fn(SpanExportLayer::is_request_span)))
             .try_init(),
         None => lines.try_init(),
     };

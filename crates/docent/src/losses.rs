@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::Report;
+use crate::corpus::SyncReport;
 
 /// The most losses that are kept one by one; the others are counted.
 const MOST_LISTED: usize = 100;
@@ -17,15 +17,15 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Rows and files that were lost in the last sync.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Losses {
+pub(crate) struct LossReport {
     /// How many there are, those that are not listed included.
     pub lost: u64,
-    pub listed: Vec<Loss>,
+    pub listed: Vec<LostItem>,
 }
 
 /// One row or file that was lost.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Loss {
+pub(crate) struct LostItem {
     /// The path inside the folder.
     pub path: String,
     pub line: Option<u64>,
@@ -34,14 +34,14 @@ pub(crate) struct Loss {
     pub hint: String,
 }
 
-impl Losses {
+impl LossReport {
     /// What a report tells about losses.
-    pub(crate) fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &SyncReport) -> Self {
         let lost = report
             .skipped
             .iter()
             .filter(|one| one.reason.lost_items() > 0);
-        let listed = lost.take(MOST_LISTED).map(|one| Loss {
+        let listed = lost.take(MOST_LISTED).map(|one| LostItem {
             path: one.path.clone(),
             line: one.line,
             message: one.reason.to_string(),
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn report(lost: usize) -> Report {
+    fn report(lost: usize) -> SyncReport {
         let skipped = |n: usize| SkippedItem {
             path: format!("{n}.csv"),
             line: Some(7),
@@ -114,10 +114,10 @@ mod tests {
             line: None,
             reason: IngestError::Link,
         });
-        Report {
+        SyncReport {
             skipped,
             lost: lost as u64,
-            ..Report::default()
+            ..SyncReport::default()
         }
     }
 
@@ -125,22 +125,22 @@ mod tests {
     fn losses_are_kept_until_there_are_none() {
         let dir = tempfile::tempdir().unwrap();
         let index = dir.path().join("index");
-        assert_eq!(Losses::load(&index).unwrap(), None);
-        Losses::of(&report(0)).save(&index).unwrap();
+        assert_eq!(LossReport::load(&index).unwrap(), None);
+        LossReport::of(&report(0)).save(&index).unwrap();
         assert!(!index.exists(), "nothing was lost, so nothing is written");
-        Losses::of(&report(2)).save(&index).unwrap();
-        let kept = Losses::load(&index).unwrap().unwrap();
+        LossReport::of(&report(2)).save(&index).unwrap();
+        let kept = LossReport::load(&index).unwrap().unwrap();
         assert_eq!((kept.lost, kept.listed.len()), (2, 2));
         assert_eq!(kept.listed[1].path, "1.csv");
-        Losses::of(&report(0)).save(&index).unwrap();
-        assert_eq!(Losses::load(&index).unwrap(), None);
+        LossReport::of(&report(0)).save(&index).unwrap();
+        assert_eq!(LossReport::load(&index).unwrap(), None);
     }
 
     #[test]
     fn the_list_and_the_file_end_at_their_bounds() {
-        let all = Losses::of(&report(MOST_LISTED));
+        let all = LossReport::of(&report(MOST_LISTED));
         assert_eq!(all.listed.len(), MOST_LISTED);
-        let more = Losses::of(&report(MOST_LISTED + 1));
+        let more = LossReport::of(&report(MOST_LISTED + 1));
         assert_eq!(
             (more.lost as usize, more.listed.len()),
             (MOST_LISTED + 1, MOST_LISTED)
@@ -148,7 +148,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for bad in ["", "{", &" ".repeat(MAX_BYTES as usize + 1)] {
             fs::write(loss_file(dir.path()), bad).unwrap();
-            assert!(Losses::load(dir.path()).is_err());
+            assert!(LossReport::load(dir.path()).is_err());
         }
     }
 }

@@ -15,8 +15,8 @@ use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Failure};
 use docent_search::Engine;
 
-use crate::standing::Standing;
-use crate::telemetry::Counts;
+use crate::standing::Readiness;
+use crate::telemetry::SpanCounts;
 
 /// The most tools that are told apart. A call by any other name counts among the others.
 const MAX_TOOLS: usize = 64;
@@ -41,19 +41,19 @@ const OUTCOMES: [(CallStatus, &str); 6] = [
 ];
 
 /// Counts, from the start of the server on.
-pub(crate) struct Meter {
+pub(crate) struct ServerMetrics {
     title: String,
     started: Instant,
-    readiness: Arc<Standing>,
+    readiness: Arc<Readiness>,
     engine: Arc<dyn Engine>,
     /// The tools, and last what is none.
-    tools: Vec<ToolMeter>,
+    tools: Vec<ToolMetrics>,
     /// What became of spans, where traces are kept.
-    spans: Option<Arc<Counts>>,
+    spans: Option<Arc<SpanCounts>>,
 }
 
 /// What is counted of one tool.
-struct ToolMeter {
+struct ToolMetrics {
     name: String,
     outcomes: [AtomicU64; OUTCOMES.len()],
     /// Calls that took no longer than each end, and longer than the one before; the last took longer than all.
@@ -61,7 +61,7 @@ struct ToolMeter {
     micros: AtomicU64,
 }
 
-impl ToolMeter {
+impl ToolMetrics {
     fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -102,12 +102,12 @@ fn load_counter(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Meter {
+impl ServerMetrics {
     /// Begins to count calls of these tools.
     pub(crate) fn new(
         title: &str,
         tools: &[String],
-        standing: Arc<Standing>,
+        standing: Arc<Readiness>,
         engine: Arc<dyn Engine>,
     ) -> Self {
         let names = tools.iter().take(MAX_TOOLS).map(String::as_str);
@@ -116,13 +116,13 @@ impl Meter {
             started: Instant::now(),
             readiness: standing,
             engine,
-            tools: names.chain([OTHER]).map(ToolMeter::new).collect(),
+            tools: names.chain([OTHER]).map(ToolMetrics::new).collect(),
             spans: None,
         }
     }
 
     /// Tells about spans too.
-    pub(crate) fn with_spans(mut self, spans: Option<Arc<Counts>>) -> Self {
+    pub(crate) fn with_spans(mut self, spans: Option<Arc<SpanCounts>>) -> Self {
         self.spans = spans;
         self
     }
@@ -148,7 +148,7 @@ impl Meter {
     }
 }
 
-impl CallObserver for Meter {
+impl CallObserver for ServerMetrics {
     fn on_call(&self, call: &CallRecord<'_>) {
         if call.what == CallKind::Tool {
             self.count(call.tool, call.outcome, call.took);

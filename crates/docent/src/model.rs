@@ -8,12 +8,12 @@ use docent_search::{
 };
 use url::Url;
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::Settings;
 
 /// Which model makes the vectors, and how it is reached.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct ModelSettings {
     /// `granite`, `table` or `none`; behind an address, the name it has there.
     pub name: String,
     /// The address of an endpoint for embeddings.
@@ -28,7 +28,7 @@ pub struct Model {
     pub passage_prefix: String,
 }
 
-impl Default for Model {
+impl Default for ModelSettings {
     fn default() -> Self {
         Self {
             name: GRANITE.to_owned(),
@@ -48,14 +48,14 @@ const NONE: &str = "none";
 
 /// How many cores a model may keep busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cores {
+pub enum CoreShare {
     /// All, when nothing else is to be done.
     All,
     /// Half, when questions are answered meanwhile.
     Half,
 }
 
-impl Cores {
+impl CoreShare {
     fn count(self) -> usize {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         match self {
@@ -69,7 +69,10 @@ impl Cores {
 ///
 /// # Errors
 /// When there is no such model, or the endpoint behind which it is does not answer.
-pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embedder>>, Problem> {
+pub fn embedder(
+    settings: &Settings,
+    cores: CoreShare,
+) -> Result<Option<Arc<dyn Embedder>>, CliError> {
     let model = &settings.model;
     if settings.search_method == RankingMethod::Lexical {
         return Ok(None);
@@ -89,7 +92,7 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
         TABLE => Some(Arc::new(StaticEmbedder::new()?)),
         NONE => None,
         other => {
-            return Err(Problem::usage(format!("there is no model `{other}`")).hint(format!(
+            return Err(CliError::usage(format!("there is no model `{other}`")).hint(format!(
                 "write `{GRANITE}`, `{TABLE}` or `{NONE}` as `model.name`, or say in `model.url` \
                  where it is served"
             )));
@@ -100,7 +103,8 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
 /// The models inside the program: one of them may have made the vectors that are still there.
 #[must_use]
 pub fn built_in() -> Vec<Arc<dyn Embedder>> {
-    let granite: Arc<dyn Embedder> = Arc::new(GraniteEmbedder::with_threads(Cores::Half.count()));
+    let granite: Arc<dyn Embedder> =
+        Arc::new(GraniteEmbedder::with_threads(CoreShare::Half.count()));
     let table = StaticEmbedder::new().ok().map(|table| Arc::new(table) as _);
     std::iter::once(granite).chain(table).collect()
 }
@@ -118,10 +122,10 @@ fn with_separator(prefix: &str) -> String {
 mod tests {
     use super::*;
 
-    fn model(name: &str) -> Result<Option<String>, Problem> {
+    fn model(name: &str) -> Result<Option<String>, CliError> {
         let mut settings = Settings::default();
         settings.model.name = name.to_owned();
-        let model = embedder(&settings, Cores::Half)?;
+        let model = embedder(&settings, CoreShare::Half)?;
         Ok(model.map(|model| model.fingerprint().to_owned()))
     }
 
@@ -143,6 +147,6 @@ mod tests {
             search_method: RankingMethod::Lexical,
             ..Settings::default()
         };
-        assert!(embedder(&settings, Cores::All).unwrap().is_none());
+        assert!(embedder(&settings, CoreShare::All).unwrap().is_none());
     }
 }

@@ -7,23 +7,23 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// From this many steps on, work tells how far it is even where there is no terminal.
 const LONG: usize = 500;
 
 /// Prints data for people.
-pub fn data(text: &str) -> Result<(), Problem> {
+pub fn data(text: &str) -> Result<(), CliError> {
     print(&sanitize(text))
 }
 
 /// Prints data for people in which words stand out. Every part of it went through [`Paint`].
-pub fn styled(text: &str) -> Result<(), Problem> {
+pub fn styled(text: &str) -> Result<(), CliError> {
     print(text)
 }
 
 /// Prints data for programs.
-pub fn json(value: &serde_json::Value) -> Result<(), Problem> {
+pub fn json(value: &serde_json::Value) -> Result<(), CliError> {
     print(&escape_hidden(&format!("{value:#}")))
 }
 
@@ -33,16 +33,16 @@ pub fn json_line(value: &serde_json::Value) -> String {
 }
 
 /// Prints lines of JSON for programs.
-pub fn json_lines(lines: &[String]) -> Result<(), Problem> {
+pub fn json_lines(lines: &[String]) -> Result<(), CliError> {
     print(&lines.join("\n"))
 }
 
 /// A reader that stopped reading, such as `head`, is no failure.
-fn print(text: &str) -> Result<(), Problem> {
+fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem::failed("cannot write to stdout").because(error))
+            Err(CliError::failed("cannot write to stdout").because(error))
         }
         _ => Ok(()),
     }
@@ -63,7 +63,7 @@ pub fn warn(text: &str, hint: Option<&str>) {
 }
 
 /// Says why a command ended.
-pub fn error(problem: &Problem) {
+pub fn error(problem: &CliError) {
     say(&format!("error: {}", problem.chain()));
     if let Some(origin) = &error.origin {
         say(&format!("from: {origin}"));
@@ -102,9 +102,9 @@ fn is_hidden(c: char) -> bool {
 
 /// Makes words stand out on a terminal, and leaves them as they are elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub struct Paint(bool);
+pub struct AnsiStyler(bool);
 
-impl Paint {
+impl AnsiStyler {
     /// For what is printed as data: in colour when that is a terminal and nobody objects.
     #[must_use]
     pub fn for_data() -> Self {
@@ -172,13 +172,13 @@ impl Paint {
 const STEM_CHARS: usize = 5;
 
 /// Long work as people see it: a bar on a terminal, a line every tenth of the way elsewhere.
-pub struct Progress {
+pub struct ProgressReporter {
     what: &'static str,
     bar: Option<ProgressBar>,
     tenths: usize,
 }
 
-impl Progress {
+impl ProgressReporter {
     /// Work that has just begun.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
@@ -224,12 +224,12 @@ impl Progress {
 
 /// Work in steps of which nobody knows how many there are: the step of the moment on a terminal, a line for
 /// each elsewhere.
-pub struct Steps {
+pub struct StepSpinner {
     what: &'static str,
     spinner: Option<ProgressBar>,
 }
 
-impl Steps {
+impl StepSpinner {
     /// Work that has just begun.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
@@ -272,13 +272,16 @@ mod tests {
 
     #[test]
     fn words_stand_out_on_a_terminal_only() {
-        let shown = |paint: Paint| paint.words("The ferries, at last.", "a ferry to the pier");
-        assert_eq!(shown(Paint(false)), "The ferries, at last.");
+        let shown = |paint: AnsiStyler| paint.words("The ferries, at last.", "a ferry to the pier");
+        assert_eq!(shown(AnsiStyler(false)), "The ferries, at last.");
         assert_eq!(
-            Paint(true).words("The ferries, at last.", "ferries to the pier"),
+            AnsiStyler(true).words("The ferries, at last.", "ferries to the pier"),
             "\u{1b}[1;33mThe\u{1b}[0m \u{1b}[1;33mferries,\u{1b}[0m at last."
         );
-        assert_eq!(Paint(true).bold("a\u{1b}b"), "\u{1b}[1ma\u{FFFD}b\u{1b}[0m");
+        assert_eq!(
+            AnsiStyler(true).bold("a\u{1b}b"),
+            "\u{1b}[1ma\u{FFFD}b\u{1b}[0m"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use url::Url;
 
 /// What is published, in the words of its owner.
 #[derive(Debug, Clone)]
-pub(crate) struct Work {
+pub(crate) struct PackageInfo {
     /// A name that every client takes.
     pub name: String,
     /// What people call it.

@@ -20,10 +20,10 @@ use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
 pub(crate) use self::html::escape;
-pub(crate) use self::seal::Seal;
-use crate::knowledge::Knowledge;
-use crate::links::Template;
-use crate::settings::Server;
+pub(crate) use self::seal::LinkSigner;
+use crate::knowledge::KnowledgeBase;
+use crate::links::UrlTemplate;
+use crate::settings::ServerSettings;
 
 /// How many passages stand on one page, which bounds its size; most documents have fewer.
 pub(crate) const PASSAGES: usize = 200;
@@ -41,12 +41,12 @@ const CACHE_SIGNED: &str = "private, max-age=60";
 
 /// The address of the page of each document, where others can reach this server.
 #[must_use]
-pub fn template(server: &Server) -> Option<Template> {
+pub fn template(server: &ServerSettings) -> Option<UrlTemplate> {
     let public = server.public_url.as_ref().filter(|_| server.pages)?;
     let base = public.as_str().trim_end_matches('/');
     // People also give the address of the MCP endpoint itself.
     let base = base.strip_suffix("/mcp").unwrap_or(base);
-    Template::parse(&format!("{base}/d/{{+id}}"))
+    UrlTemplate::parse(&format!("{base}/d/{{+id}}"))
 }
 
 /// An address of a page, with what opens it, that leads to a passage.
@@ -64,7 +64,7 @@ pub fn page_url(address: &str, passage: usize, seal: Option<String>) -> String {
 
 /// The route that serves the pages, with somebody who hears of every visit.
 #[must_use]
-pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn CallObserver>>) -> Route {
+pub fn route(knowledge: Arc<KnowledgeBase>, observer: Option<Arc<dyn CallObserver>>) -> Route {
     // The page looks at its address by itself: a browser has no token.
     Route::get("/d/{+id}", move |visit: RouteRequest| {
         let (knowledge, observer) = (knowledge.clone(), observer.clone());
@@ -110,7 +110,7 @@ fn notify_observer(
 
 /// What of a document is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct PageRequest {
     /// The passage to begin with.
     passage: usize,
     /// The words to mark.
@@ -119,7 +119,7 @@ pub(crate) struct Wish {
     signature: String,
 }
 
-impl Wish {
+impl PageRequest {
     /// Reads `p` and `q` of an address; whatever else stands there means nothing.
     fn read(query: &str) -> Self {
         let mut wish = Self::default();
@@ -135,7 +135,7 @@ impl Wish {
 }
 
 /// Everything that a page shows.
-pub(crate) struct Sheet<'a> {
+pub(crate) struct DocumentPage<'a> {
     corpus: &'a str,
     document: &'a Document,
     /// The address of the document itself, if it has one.
@@ -144,20 +144,20 @@ pub(crate) struct Sheet<'a> {
     passages: &'a [Passage],
     /// How many there are in all.
     total: usize,
-    request: &'a Wish,
+    request: &'a PageRequest,
     marker: &'a MatchHighlighter,
 }
 
 /// The page, if it is there for the visitor.
 async fn answer(
-    knowledge: &Knowledge,
+    knowledge: &KnowledgeBase,
     visit: &RouteRequest,
 ) -> Result<Option<RouteResponse>, Failure> {
     let Ok(id) = DocId::parse(visit.var("id").unwrap_or_default()) else {
         return Ok(None);
     };
     let reader = knowledge.reader(visit.caller());
-    let mut wish = Wish::read(visit.query());
+    let mut wish = PageRequest::read(visit.query());
     // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
     // it is there if they may read it, and only where pages open without a link at all.
     let document = knowledge.engine.fetch(id, ReaderIdentity::owner()).await?;
@@ -194,7 +194,7 @@ async fn answer(
     let first = (wish.passage.min(all.len().saturating_sub(1)) / PASSAGES) * PASSAGES;
     let shown = all.get(first..).unwrap_or_default();
     let shown = shown.get(..PASSAGES).unwrap_or(shown);
-    let sheet = Sheet {
+    let sheet = DocumentPage {
         corpus: &knowledge.title,
         document: &document,
         original: document
@@ -217,7 +217,7 @@ async fn answer(
 }
 
 /// What changes whenever the page does.
-fn etag(knowledge: &Knowledge, document: &Document, query: &str) -> String {
+fn etag(knowledge: &KnowledgeBase, document: &Document, query: &str) -> String {
     let mut digest = Sha256::new();
     let version = env!("CARGO_PKG_VERSION");
     let parts = [
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_an_address_wishes_is_read_within_bounds() {
-        let wish = |query: &str| Wish::read(query);
+        let wish = |query: &str| PageRequest::read(query);
         assert_eq!(wish("p=7&q=winter+f%C3%A4hre&x=1").words, "winter fähre");
         assert_eq!(wish("p=7").passage, 7);
         assert_eq!(wish("p=-1").passage, 0);

@@ -12,8 +12,8 @@ use docent_ingest::{IngestError, READER_RULES, ReaderFault};
 use docent_mcp::Caller;
 use docent_search::{AllowedReaders, DocumentValue, MAX_READERS, Principal, ReaderIdentity};
 
-pub use self::path::Glob;
 pub(crate) use self::path::MAX_CHARS as MAX_PATH_CHARS;
+pub use self::path::PathGlob;
 use crate::settings::shorten;
 
 /// What everybody holds who has signed in.
@@ -24,7 +24,7 @@ const MAX_SHOWN: usize = 60;
 
 /// Who may read the documents of which no rule speaks, or of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum ReaderAudience {
     /// Whoever asks.
     Everyone,
     /// Whoever has signed in.
@@ -33,7 +33,7 @@ pub enum Audience {
     Nobody,
 }
 
-impl Audience {
+impl ReaderAudience {
     pub(crate) fn readers(self) -> AllowedReaders {
         match self {
             Self::Everyone => AllowedReaders::Everyone,
@@ -45,33 +45,33 @@ impl Audience {
 
 /// A folder, and who may read what is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct FolderRule {
     /// Which files it covers.
-    pub path: Glob,
+    pub path: PathGlob,
     /// Who may read them.
     pub readers: AllowedReaders,
 }
 
 /// Who may read what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permissions {
+pub struct PermissionRules {
     /// The field whose values name the readers of its document.
     pub field: Option<String>,
     /// Whether readers see that field too.
     pub show_field: bool,
     /// Folders, of which the first that covers a file counts.
-    pub folders: Vec<Folder>,
+    pub folders: Vec<FolderRule>,
     /// Who may read all other documents.
-    pub default: Audience,
+    pub default: ReaderAudience,
     /// What of a caller's claims counts.
-    pub claims: Claims,
+    pub claims: ClaimMapping,
     /// How many issuers there are, as far as the settings tell.
-    pub issuers: Issuers,
+    pub issuers: IssuerCount,
 }
 
 /// The names of the claims that say who a caller is, and whose word counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claims {
+pub struct ClaimMapping {
     /// The one with the caller's groups.
     pub groups: String,
     /// The one with the caller's address of mail.
@@ -80,7 +80,7 @@ pub struct Claims {
     pub from: Option<BTreeSet<String>>,
 }
 
-impl Default for Claims {
+impl Default for ClaimMapping {
     fn default() -> Self {
         Self {
             groups: "groups".to_owned(),
@@ -90,33 +90,33 @@ impl Default for Claims {
     }
 }
 
-impl Default for Permissions {
+impl Default for PermissionRules {
     fn default() -> Self {
         Self {
             field: None,
             show_field: false,
             folders: Vec::new(),
-            default: Audience::Everyone,
-            claims: Claims::default(),
-            issuers: Issuers::One,
+            default: ReaderAudience::Everyone,
+            claims: ClaimMapping::default(),
+            issuers: IssuerCount::One,
         }
     }
 }
 
-impl Permissions {
+impl PermissionRules {
     /// Whether they let everyone read everything.
     #[must_use]
     pub fn are_open(&self) -> bool {
-        let is_open = |folder: &Folder| folder.readers == AllowedReaders::Everyone;
+        let is_open = |folder: &FolderRule| folder.readers == AllowedReaders::Everyone;
         self.field.is_none()
-            && self.default == Audience::Everyone
+            && self.default == ReaderAudience::Everyone
             && self.folders.iter().all(is_open)
     }
 
     /// What is wanted of the documents of a file, as it goes into their hashes; nothing where nothing is.
     pub(crate) fn hash_input(&self, source: &str) -> Option<String> {
         let folder = self.folder(source).map(|folder| &folder.readers);
-        let is_default = folder.is_none() && self.default == Audience::Everyone;
+        let is_default = folder.is_none() && self.default == ReaderAudience::Everyone;
         (self.field.is_some() || !is_default).then(|| {
             let default = folder.is_none().then_some(self.default);
             let rules = format!(
@@ -132,7 +132,7 @@ impl Permissions {
     }
 
     /// The first folder that covers a file.
-    pub(crate) fn folder(&self, source: &str) -> Option<&Folder> {
+    pub(crate) fn folder(&self, source: &str) -> Option<&FolderRule> {
         self.folders
             .iter()
             .find(|folder| folder.path.covers(source))
@@ -175,7 +175,7 @@ impl Permissions {
                 text => {
                     let one = parse_principal(text).ok_or(ReaderFault::NoName)?;
                     // Nobody holds it: it may be the name of one at each issuer.
-                    if self.issuers == Issuers::Several && lacks_issuer(&one) {
+                    if self.issuers == IssuerCount::Several && lacks_issuer(&one) {
                         warnings.push(IngestError::WrongType {
                             name: self.field.clone().unwrap_or_default(),
                             kind: "subject with the address of its issuer before it".to_owned(),
@@ -278,17 +278,17 @@ pub(crate) fn subjects(readers: &AllowedReaders) -> impl Iterator<Item = &str> {
 /// How many issuers vouch for callers of a server. With several, a bare name could be that of another
 /// issuer's somebody, and an address one that nobody looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Issuers {
+pub enum IssuerCount {
     /// One, or none at all.
     One,
     /// Each with names of its own.
     Several,
 }
 
-impl Claims {
+impl ClaimMapping {
     /// The reader that a caller is. Nothing else makes one of a caller.
     #[must_use]
-    pub fn reader(&self, caller: &Caller, issuers: Issuers) -> ReaderIdentity {
+    pub fn reader(&self, caller: &Caller, issuers: IssuerCount) -> ReaderIdentity {
         if caller.is_owner() {
             return ReaderIdentity::owner();
         }
@@ -307,7 +307,7 @@ impl Claims {
     /// Somebody who signed in, by their name at an issuer or that of their API key, with these claims.
     fn signed_in_reader(
         &self,
-        issuer: Option<(&str, Issuers)>,
+        issuer: Option<(&str, IssuerCount)>,
         name: &str,
         claim: impl Fn(&str) -> Vec<String>,
     ) -> ReaderIdentity {
@@ -317,7 +317,7 @@ impl Claims {
             Some((issuer, issuers)) => {
                 all.push(subject_of(issuer, name));
                 // Nobody gets another issuer's name by being called like it.
-                if issuers == Issuers::One && split_issuer(name).is_none() {
+                if issuers == IssuerCount::One && split_issuer(name).is_none() {
                     all.push(exact_principal("sub", name));
                 }
             }
@@ -335,7 +335,7 @@ impl Claims {
             // An issuer that says so of an address has not seen that it is theirs; one among several has to
             // say that it has.
             let counts = match issuer {
-                Some((_, Issuers::Several)) => says("true") && !says("false"),
+                Some((_, IssuerCount::Several)) => says("true") && !says("false"),
                 _ => !says("false"),
             };
             let emails = claim(&self.email);
@@ -350,21 +350,21 @@ impl Claims {
 mod tests {
     use super::*;
 
-    fn rules() -> Permissions {
-        Permissions {
+    fn rules() -> PermissionRules {
+        PermissionRules {
             field: Some("allowed".to_owned()),
-            default: Audience::SignedIn,
+            default: ReaderAudience::SignedIn,
             folders: vec![
-                Folder {
-                    path: Glob::parse("hr/open/**").unwrap(),
+                FolderRule {
+                    path: PathGlob::parse("hr/open/**").unwrap(),
                     readers: AllowedReaders::Everyone,
                 },
-                Folder {
-                    path: Glob::parse("hr").unwrap(),
+                FolderRule {
+                    path: PathGlob::parse("hr").unwrap(),
                     readers: AllowedReaders::Only(group("hr").into_iter().collect()),
                 },
             ],
-            ..Permissions::default()
+            ..PermissionRules::default()
         }
     }
 
@@ -384,9 +384,9 @@ mod tests {
         ] {
             assert_eq!(rules().readers_of_file(source), expected, "{source}");
         }
-        let nobody = Permissions {
-            default: Audience::Nobody,
-            ..Permissions::default()
+        let nobody = PermissionRules {
+            default: ReaderAudience::Nobody,
+            ..PermissionRules::default()
         };
         assert_eq!(nobody.readers_of_file("a.md"), only(&[]));
     }
@@ -457,8 +457,8 @@ mod tests {
 
     #[test]
     fn a_field_is_told_that_a_bare_name_is_nobodys() {
-        let several = Permissions {
-            issuers: Issuers::Several,
+        let several = PermissionRules {
+            issuers: IssuerCount::Several,
             ..rules()
         };
         let value = DocumentValue::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
@@ -474,23 +474,23 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_told_only_of_files_that_it_is_wanted_of() {
-        assert_eq!(Permissions::default().hash_input("a.md"), None);
-        let folders = Permissions {
+        assert_eq!(PermissionRules::default().hash_input("a.md"), None);
+        let folders = PermissionRules {
             field: None,
-            default: Audience::Everyone,
+            default: ReaderAudience::Everyone,
             ..rules()
         };
         assert_eq!(folders.hash_input("a.md"), None);
         let told = folders.hash_input("hr/a.md").unwrap();
-        let other = Permissions {
-            folders: vec![Folder {
-                path: Glob::parse("hr").unwrap(),
+        let other = PermissionRules {
+            folders: vec![FolderRule {
+                path: PathGlob::parse("hr").unwrap(),
                 readers: only(&["group:other"]),
             }],
             ..folders.clone()
         };
         assert_ne!(other.hash_input("hr/a.md").unwrap(), told);
-        assert!(!folders.are_open() && Permissions::default().are_open());
+        assert!(!folders.are_open() && PermissionRules::default().are_open());
     }
 
     const ISSUER: &str = "https://login.example.org";
@@ -501,12 +501,12 @@ mod tests {
 
     #[test]
     fn claims_make_a_reader() {
-        let claims = Claims {
+        let claims = ClaimMapping {
             groups: "roles".to_owned(),
-            ..Claims::default()
+            ..ClaimMapping::default()
         };
         let holder = |verified: &str| {
-            claims.signed_in_reader(Some((ISSUER, Issuers::One)), "u1", |name| match name {
+            claims.signed_in_reader(Some((ISSUER, IssuerCount::One)), "u1", |name| match name {
                 "roles" => vec!["hr".to_owned(), String::new(), "a b".to_owned()],
                 "email" => vec!["Ada@Isle.example".to_owned()],
                 "email_verified" => vec![verified.to_owned()],
@@ -532,39 +532,42 @@ mod tests {
     #[test]
     fn a_bare_name_counts_where_one_issuer_has_names() {
         let held = |issuers, name: &str| {
-            Claims::default().signed_in_reader(Some((ISSUER, issuers)), name, |_| Vec::new())
+            ClaimMapping::default().signed_in_reader(Some((ISSUER, issuers)), name, |_| Vec::new())
         };
         let whole = "sub:https://login.example.org u1";
         assert_eq!(
-            held(Issuers::One, "u1"),
+            held(IssuerCount::One, "u1"),
             of(&["signed-in", "sub:u1", whole])
         );
-        assert_eq!(held(Issuers::Several, "u1"), of(&["signed-in", whole]));
+        assert_eq!(held(IssuerCount::Several, "u1"), of(&["signed-in", whole]));
         // Who is called like somebody at another issuer is not taken for them.
         let posing = "https://other.example u1";
         let own = format!("sub:{ISSUER} {posing}");
-        for issuers in [Issuers::One, Issuers::Several] {
+        for issuers in [IssuerCount::One, IssuerCount::Several] {
             assert_eq!(held(issuers, posing), of(&["signed-in", &own]));
         }
         // Nor who has spaces around the name of another, or differs in case.
         for other in [" u1", "u1 ", "U1"] {
             let own = format!("sub:{ISSUER} {other}");
             let bare = format!("sub:{other}");
-            assert_eq!(held(Issuers::One, other), of(&["signed-in", &own, &bare]));
+            assert_eq!(
+                held(IssuerCount::One, other),
+                of(&["signed-in", &own, &bare])
+            );
         }
     }
 
     #[test]
     fn an_api_key_is_nobodys_subject() {
-        let held = Claims::default().signed_in_reader(None, "u1", |_| Vec::new());
+        let held = ClaimMapping::default().signed_in_reader(None, "u1", |_| Vec::new());
         assert_eq!(held, of(&["signed-in", "key:u1"]));
     }
 
     #[test]
     fn only_some_issuers_are_believed_about_groups_and_addresses() {
-        let claims = Claims {
+        let claims = ClaimMapping {
             from: Some([ISSUER.to_owned()].into()),
-            ..Claims::default()
+            ..ClaimMapping::default()
         };
         let held = |issuer| {
             claims.signed_in_reader(issuer, "u1", |name| match name {
@@ -574,7 +577,7 @@ mod tests {
                 _ => Vec::new(),
             })
         };
-        let several = |issuer| held(Some((issuer, Issuers::Several)));
+        let several = |issuer| held(Some((issuer, IssuerCount::Several)));
         let all = ["signed-in", "group:hr", "email:ada@isle.example"];
         let with = |name| of(&[&all[..], &[name]].concat());
         assert_eq!(several(ISSUER), with("sub:https://login.example.org u1"));
@@ -594,7 +597,7 @@ mod tests {
     #[test]
     fn an_address_counts_as_its_issuer_looked_at_it() {
         let counts = |issuer, verified: &[&str]| {
-            let held = Claims::default().signed_in_reader(issuer, "u1", |name| match name {
+            let held = ClaimMapping::default().signed_in_reader(issuer, "u1", |name| match name {
                 "email" => vec!["ada@isle.example".to_owned()],
                 "email_verified" => verified.iter().map(|one| (*one).to_owned()).collect(),
                 _ => Vec::new(),
@@ -609,12 +612,12 @@ mod tests {
             (&["true", "false"], false, false),
         ] {
             assert_eq!(
-                counts(Some((ISSUER, Issuers::One)), verified),
+                counts(Some((ISSUER, IssuerCount::One)), verified),
                 one,
                 "{verified:?}"
             );
             assert_eq!(
-                counts(Some((ISSUER, Issuers::Several)), verified),
+                counts(Some((ISSUER, IssuerCount::Several)), verified),
                 several,
                 "{verified:?}"
             );

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// The folder beside the documents that holds what we write.
 const OURS: &str = ".docent";
 
 /// Where the index of a folder may live.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct IndexLocation {
     /// Beside the documents, or where the settings say.
     first: PathBuf,
     /// In the user's cache, for folders that cannot be written to.
     second: Option<PathBuf>,
 }
 
-impl Place {
+impl IndexLocation {
     /// The places for a folder, given by its absolute path.
     pub(crate) fn new(folder: &Path, set: Option<&Path>, cache: Option<PathBuf>) -> Self {
         if let Some(set) = set {
@@ -46,7 +46,7 @@ impl Place {
     }
 
     /// The place of the index, made if necessary.
-    pub(crate) fn create(&self) -> Result<&Path, Problem> {
+    pub(crate) fn create(&self) -> Result<&Path, CliError> {
         let existing = self.existing();
         if existing.is_dir() {
             return Ok(existing);
@@ -69,13 +69,13 @@ pub(crate) fn sign_in(folder: &Path) -> PathBuf {
 
 /// Makes what is around the state of the sign-in; the folder itself is made by whoever writes to it, for its
 /// owner alone.
-pub(crate) fn create_parent(dir: &Path) -> Result<(), Problem> {
+pub(crate) fn create_parent(dir: &Path) -> Result<(), CliError> {
     let Some(parent) = dir.parent() else {
         return Ok(());
     };
     let made = std::fs::create_dir_all(parent).and_then(|()| write_gitignore(dir));
     made.map_err(|error| {
-        Problem::io("make the folder of the sign-in", dir, error)
+        CliError::io("make the folder of the sign-in", dir, error)
             .hint("choose another one with `auth.dir` in docent.toml")
     })
 }
@@ -110,8 +110,8 @@ fn is_refusal(kind: ErrorKind) -> bool {
     )
 }
 
-fn create_error(dir: &Path, error: std::io::Error) -> Problem {
-    Problem::io("make the index folder", dir, error).hint("choose another one with `--index`")
+fn create_error(dir: &Path, error: std::io::Error) -> CliError {
+    CliError::io("make the index folder", dir, error).hint("choose another one with `--index`")
 }
 
 /// A short name for a path that no other path has.
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn the_index_lies_beside_the_documents_and_out_of_version_control() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(dir.path(), None, None);
+        let place = IndexLocation::new(dir.path(), None, None);
         assert_eq!(place.create().unwrap(), dir.path().join(".docent/index"));
         assert_eq!(
             std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(),
@@ -144,7 +144,7 @@ mod tests {
     fn settings_choose_the_place() {
         let dir = tempfile::tempdir().unwrap();
         let chosen = dir.path().join("elsewhere");
-        let place = Place::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
+        let place = IndexLocation::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
         assert_eq!(place.create().unwrap(), chosen);
         assert!(!dir.path().join(".docent").exists());
     }
@@ -156,7 +156,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(OURS), "").unwrap();
         let cache = dir.path().join("cache");
-        let problem = Place::new(dir.path(), None, Some(cache))
+        let problem = IndexLocation::new(dir.path(), None, Some(cache))
             .create()
             .unwrap_err();
         assert!(
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_written_to_has_its_index_in_the_cache() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
+        let place = IndexLocation::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
         let made = place.create().unwrap();
         assert!(
             made.starts_with(dir.path().join("docent")),
@@ -178,7 +178,7 @@ mod tests {
             made.display()
         );
         assert!(made.is_dir());
-        let nowhere = Place::new(Path::new("/sys/kernel"), None, None)
+        let nowhere = IndexLocation::new(Path::new("/sys/kernel"), None, None)
             .create()
             .unwrap_err();
         assert_eq!(
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn an_index_in_the_cache_is_found_again() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(
+        let place = IndexLocation::new(
             &dir.path().join("docs"),
             None,
             Some(dir.path().join("cache")),

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use docent_mcp::Failure;
 use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 
-use self::frame::Frames;
+use self::frame::WidgetFrames;
 
 /// What the page shows, and whom it may call.
 #[derive(Debug, Clone)]
-pub enum Target {
+pub enum PreviewTarget {
     /// The server that serves the page; nobody else can be called through it.
     Own,
     /// The server at this address alone, or any whose address a person types.
@@ -26,10 +26,10 @@ pub enum Target {
 
 /// The addresses below `/preview`.
 #[must_use]
-pub fn routes(target: &Target) -> Vec<Route> {
+pub fn routes(target: &PreviewTarget) -> Vec<Route> {
     let token = uuid::Uuid::new_v4().simple().to_string();
-    let page = Arc::new(page::Assembled::new(target, &token));
-    let frames = Arc::new(Frames::default());
+    let page = Arc::new(page::PreviewPage::new(target, &token));
+    let frames = Arc::new(WidgetFrames::default());
     let mut routes = vec![
         Route::get("/preview", move |visit: RouteRequest| {
             let page = page.clone();
@@ -38,7 +38,7 @@ pub fn routes(target: &Target) -> Vec<Route> {
         frame::store_route(frames.clone(), token.clone()),
         frame::frame_route(frames),
     ];
-    if let Target::Any(only) = target {
+    if let PreviewTarget::Any(only) = target {
         routes.push(proxy::route(token, only.clone()));
         routes.push(Route::get("/", |_| async {
             Ok(RouteResponse::new(302, "text/plain", "/preview").header("location", "/preview"))

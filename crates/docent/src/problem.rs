@@ -13,7 +13,7 @@ const FAILED: u8 = 1;
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Problem {
+pub struct CliError {
     /// What happened, lower case, with the value in backticks.
     pub message: String,
     /// Where a wrong value was found, when it was not typed.
@@ -25,7 +25,7 @@ pub struct Problem {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-impl Problem {
+impl CliError {
     /// Something that the person typed or configured wrongly.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Problem {
     }
 }
 
-impl From<docent_search::SearchError> for Problem {
+impl From<docent_search::SearchError> for CliError {
     fn from(error: docent_search::SearchError) -> Self {
         let problem = Self::failed(error.to_string()).hint(error.hint());
         match error.source() {
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn causes_follow_the_message() {
         let cause = std::io::Error::other("the disk is gone");
-        let problem = Problem::io("read", Path::new("a/b"), cause);
+        let problem = CliError::io("read", Path::new("a/b"), cause);
         assert_eq!(problem.chain(), "cannot read `a/b`: the disk is gone");
-        assert_eq!((problem.exit, Problem::usage("x").exit), (1, 2));
+        assert_eq!((problem.exit, CliError::usage("x").exit), (1, 2));
     }
 }

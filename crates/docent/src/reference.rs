@@ -7,8 +7,8 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::args::Args;
-use crate::problem::Problem;
+use crate::args::CliArgs;
+use crate::problem::CliError;
 
 /// The name that people type.
 const NAME: &str = "docent";
@@ -16,15 +16,15 @@ const NAME: &str = "docent";
 const WIDTH: usize = 100;
 
 /// The script that completes commands and flags in a shell.
-pub(crate) fn completions(shell: Shell) -> Result<String, Problem> {
+pub(crate) fn completions(shell: Shell) -> Result<String, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut CliArgs::command(), NAME, &mut script);
     text(script)
 }
 
 /// Every manual page with the name of its file, such as `docent-serve.1`.
-pub(crate) fn pages() -> Result<Vec<(String, String)>, Problem> {
-    let mut whole = Args::command();
+pub(crate) fn pages() -> Result<Vec<(String, String)>, CliError> {
+    let mut whole = CliArgs::command();
     whole.build();
     let mut pages = vec![(format!("{NAME}.1"), page(whole.clone())?)];
     for command in commands(&whole) {
@@ -34,26 +34,26 @@ pub(crate) fn pages() -> Result<Vec<(String, String)>, Problem> {
     Ok(pages)
 }
 
-fn page(command: Command) -> Result<String, Problem> {
+fn page(command: Command) -> Result<String, CliError> {
     let mut page = Vec::new();
     Man::new(command.term_width(WIDTH))
         .render(&mut page)
-        .map_err(|error| Problem::failed("a manual page cannot be made").because(error))?;
+        .map_err(|error| CliError::failed("a manual page cannot be made").because(error))?;
     text(page)
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, Problem> {
+fn text(bytes: Vec<u8>) -> Result<String, CliError> {
     String::from_utf8(bytes)
-        .map_err(|error| Problem::failed("what was made is not text").because(error))
+        .map_err(|error| CliError::failed("what was made is not text").because(error))
 }
 
 /// Writes every manual page into a folder.
-pub(crate) fn write_pages(folder: &Path) -> Result<usize, Problem> {
-    std::fs::create_dir_all(folder).map_err(|error| Problem::io("make", folder, error))?;
+pub(crate) fn write_pages(folder: &Path) -> Result<usize, CliError> {
+    std::fs::create_dir_all(folder).map_err(|error| CliError::io("make", folder, error))?;
     let pages = pages()?;
     for (name, page) in &pages {
         let path = folder.join(name);
-        std::fs::write(&path, page).map_err(|error| Problem::io("write", &path, error))?;
+        std::fs::write(&path, page).map_err(|error| CliError::io("write", &path, error))?;
     }
     Ok(pages.len())
 }
@@ -65,7 +65,7 @@ pub(crate) fn markdown() -> String {
          What `docent --help` says, made by `docent man --markdown`; a test compares it. Settings that have no flag are\n\
          in [settings.md](settings.md).\n",
     );
-    let mut whole = Args::command().term_width(WIDTH);
+    let mut whole = CliArgs::command().term_width(WIDTH);
     whole.build();
     section(&mut page, NAME, &mut whole.clone());
     for command in commands(&whole) {

@@ -28,25 +28,25 @@ use docent_mcp::{DualFormat, TextForm};
 use docent_search::RankingMethod;
 use url::Url;
 
-use crate::audit::Wish;
-use crate::corpus::{Budget, Way};
-use crate::engine::Engine;
-use crate::links::Template;
-use crate::model::Model;
-use crate::permissions::Permissions;
-use crate::problem::Problem;
-use crate::shape::{Rule, Shape};
-use crate::telemetry::Wish as Traces;
+use crate::audit::AuditSettings;
+use crate::corpus::{IndexMemoryBudget, SyncOptions};
+use crate::engine::EngineSettings;
+use crate::links::UrlTemplate;
+use crate::model::ModelSettings;
+use crate::permissions::PermissionRules;
+use crate::problem::CliError;
+use crate::shape::{DocumentTransform, Rule};
+use crate::telemetry::TelemetrySettings as Traces;
 
-pub use auth::{Auth, Secret};
-pub use files::Files;
-pub use key::Key;
+pub use auth::{AuthSettings, IntrospectionSecret};
+pub use files::FileFilterSettings;
+pub use key::SettingKey;
 pub use keys::KEYS;
-pub use reload::{Reload, Reloaded};
-pub use sign_in::{By, SignIn};
-pub use tools::{Find, Named, Record, Widgets};
+pub use reload::{ReloadedSettings, SettingsReloader};
+pub use sign_in::{SignInMethod, SignInSettings};
+pub use tools::{FindSettings, NameAlias, RecordSettings, WidgetSettings};
 pub(crate) use value::shorten;
-pub use value::{Given, MAX_LIST, Wrong};
+pub use value::{InvalidSetting, MAX_LIST, SettingValue};
 
 /// The name of the settings file beside the documents.
 pub const FILE: &str = "docent.toml";
@@ -72,9 +72,9 @@ pub struct Settings {
     /// Where the index lives, if not in its usual place.
     pub index_dir: Option<PathBuf>,
     /// The address of a document that has none of its own.
-    pub documents_url: Option<Template>,
+    pub documents_url: Option<UrlTemplate>,
     /// Which files of the folder are wanted.
-    pub files: Files,
+    pub files: FileFilterSettings,
     /// How many results a search gives.
     pub search_results: usize,
     /// How words and meanings are weighed against each other.
@@ -82,29 +82,29 @@ pub struct Settings {
     /// How much hits should differ from each other, from 0 to 1.
     pub search_diversity: f32,
     /// Which model makes documents findable by their meaning.
-    pub model: Model,
+    pub model: ModelSettings,
     /// Which engine holds the index.
-    pub engine: Engine,
+    pub engine: EngineSettings,
     /// How many characters of text one fetch gives.
     pub fetch_max_chars: usize,
     /// What `find` is called, takes and gives.
-    pub find: Find,
+    pub find: FindSettings,
     /// The same for the tool that reads records.
-    pub record: Record,
+    pub record: RecordSettings,
     /// What is shown in the conversation.
-    pub widgets: Widgets,
+    pub widgets: WidgetSettings,
     /// How to serve.
-    pub server: Server,
+    pub server: ServerSettings,
     /// Whose tokens count, and what is demanded of callers.
-    pub auth: Auth,
+    pub auth: AuthSettings,
     /// How people sign in, where that is done here.
-    pub sign_in: SignIn,
+    pub sign_in: SignInSettings,
     /// Bounds on connections and messages.
     pub limits: http::limits::HttpLimits,
     /// Bounds on files and documents.
     pub ingest: Limits,
     /// The memory that indexing may take.
-    pub memory: Budget,
+    pub memory: IndexMemoryBudget,
     /// Whether the folder is watched while it is served.
     pub watch: bool,
     /// What is asked of single formats.
@@ -112,24 +112,24 @@ pub struct Settings {
     /// What is wanted of the documents' fields; only the file can say.
     pub fields: Vec<Rule>,
     /// What is kept of calls.
-    pub audit: Wish,
+    pub audit: AuditSettings,
     /// Where traces go.
     pub telemetry: Traces,
     /// Who may read what; only the file can say.
-    pub permissions: Permissions,
+    pub permissions: PermissionRules,
 }
 
 impl Settings {
     /// What decides how files become documents.
     #[must_use]
-    pub fn document_transform(&self) -> Shape {
-        let shape = Shape::new(&self.ingest, &self.formats, &self.fields);
+    pub fn document_transform(&self) -> DocumentTransform {
+        let shape = DocumentTransform::new(&self.ingest, &self.formats, &self.fields);
         shape.with_permissions(self.permissions.clone())
     }
 
     /// How the folder is read.
-    pub(crate) fn sync_options(&self) -> Way {
-        Way {
+    pub(crate) fn sync_options(&self) -> SyncOptions {
+        SyncOptions {
             shape: Arc::new(self.document_transform()),
             choice: self.files.choice(),
             budget: self.memory,
@@ -160,7 +160,7 @@ impl TlsFiles {
 
 /// How to serve.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ServerSettings {
     /// Where to listen.
     pub listen: SocketAddr,
     /// The address at which others reach the server.
@@ -195,17 +195,17 @@ impl Default for Settings {
             log: "info,rmcp=off,tantivy=warn".to_owned(),
             index_dir: None,
             documents_url: None,
-            files: Files::default(),
+            files: FileFilterSettings::default(),
             search_results: 10,
             search_method: RankingMethod::Hybrid,
             search_diversity: 0.0,
-            model: Model::default(),
-            engine: Engine::default(),
+            model: ModelSettings::default(),
+            engine: EngineSettings::default(),
             fetch_max_chars: 60_000,
-            find: Find::default(),
-            record: Record::default(),
-            widgets: Widgets::default(),
-            server: Server {
+            find: FindSettings::default(),
+            record: RecordSettings::default(),
+            widgets: WidgetSettings::default(),
+            server: ServerSettings {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
                 metrics: None,
@@ -219,35 +219,35 @@ impl Default for Settings {
                 dual: DualFormat::default(),
                 text: TextForm::default(),
             },
-            auth: Auth::default(),
-            sign_in: SignIn::default(),
+            auth: AuthSettings::default(),
+            sign_in: SignInSettings::default(),
             limits: http::limits::HttpLimits::default(),
             ingest: Limits::default(),
-            memory: Budget::default(),
+            memory: IndexMemoryBudget::default(),
             watch: true,
             formats: IngestOptions::default(),
             fields: Vec::new(),
-            audit: Wish::default(),
+            audit: AuditSettings::default(),
             telemetry: Traces::default(),
-            permissions: Permissions::default(),
+            permissions: PermissionRules::default(),
         }
     }
 }
 
 /// Where settings come from, besides the defaults.
 #[derive(Debug, Default)]
-pub struct Sources<'a> {
+pub struct SettingSources<'a> {
     /// The folder of the documents, in which `docent.toml` may lie.
     pub folder: Option<&'a Path>,
     /// The environment.
     pub environment: Vec<(OsString, OsString)>,
     /// The flags, by the keys of their settings.
-    pub flags: Vec<(&'static str, Given)>,
+    pub flags: Vec<(&'static str, SettingValue)>,
 }
 
 /// The settings, and what looks like one but is not.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedSettings {
     /// The settings.
     pub settings: Settings,
     /// Variables of the environment that start like ours and mean nothing. They do not end the
@@ -256,14 +256,17 @@ pub struct Resolved {
 }
 
 /// Brings the four sources together.
-pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
+pub fn resolve(sources: SettingSources<'_>) -> Result<ResolvedSettings, CliError> {
     let path = sources.folder.map(|folder| folder.join(FILE));
     let text = path.map(|path| read(&path)).transpose()?;
     resolve_text(text.flatten().as_deref(), sources)
 }
 
 /// The same, where the text of the file is known.
-fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Problem> {
+fn resolve_text(
+    text: Option<&str>,
+    sources: SettingSources<'_>,
+) -> Result<ResolvedSettings, CliError> {
     let mut settings = Settings::default();
     if let (Some(folder), Some(text)) = (sources.folder, text) {
         from_file(&mut settings, folder, text)?;
@@ -273,19 +276,19 @@ fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Pr
         set(&mut settings, name, &given, None)?;
     }
     permissions::check(&mut settings).map_err(|(key, wrong)| setting_error(&key, wrong, None))?;
-    Ok(Resolved {
+    Ok(ResolvedSettings {
         settings,
         unknown_variables: strangers,
     })
 }
 
-fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), Problem> {
+fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), CliError> {
     let path = folder.join(FILE);
     let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);
         let message = format!("`{}` is not valid TOML at line {line}", path.display());
-        Problem::usage(message).hint(error.message().to_owned())
+        CliError::usage(message).hint(error.message().to_owned())
     })?;
     let origin = path.display().to_string();
     // The names of fields are anybody's and may hold points, so they are no keys.
@@ -300,7 +303,7 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), P
     let mut given = Vec::new();
     flatten("", table, &mut given);
     for (name, value) in given {
-        set(settings, &name, &Given::Toml(value), Some(&origin))?;
+        set(settings, &name, &SettingValue::Toml(value), Some(&origin))?;
     }
     // A relative place in the file means beside the file, wherever the command was typed.
     let (tls, sign_in) = (&mut settings.server.tls, &mut settings.sign_in);
@@ -319,19 +322,19 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), P
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Option<String>, Problem> {
+fn read(path: &Path) -> Result<Option<String>, CliError> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Problem::io("read", path, error)),
+        Err(error) => return Err(CliError::io("read", path, error)),
     };
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1)
         .read_to_string(&mut text)
-        .map_err(|error| Problem::io("read", path, error).hint("save it as UTF-8 text"))?;
+        .map_err(|error| CliError::io("read", path, error).hint("save it as UTF-8 text"))?;
     if text.len() as u64 > MAX_FILE_BYTES {
         let message = format!("`{}` has more than {MAX_FILE_BYTES} bytes", path.display());
-        return Err(Problem::usage(message).hint("keep only settings in it"));
+        return Err(CliError::usage(message).hint("keep only settings in it"));
     }
     Ok(Some(text))
 }
@@ -354,7 +357,7 @@ fn flatten(prefix: &str, table: toml::Table, into: &mut Vec<(String, toml::Value
 fn from_environment(
     settings: &mut Settings,
     environment: Vec<(OsString, OsString)>,
-) -> Result<Vec<String>, Problem> {
+) -> Result<Vec<String>, CliError> {
     let mut strangers = Vec::new();
     let standard = |name: &OsString| {
         let mut known = telemetry::STANDARD.iter();
@@ -370,7 +373,7 @@ fn from_environment(
         let Some(name) = name.to_str().filter(is_ours) else {
             continue;
         };
-        let is_key = |key: &&Key| key.variable() == name || meant == Some(key.name);
+        let is_key = |key: &&SettingKey| key.variable() == name || meant == Some(key.name);
         let Some(key) = KEYS.iter().find(is_key) else {
             strangers.push(name.to_owned());
             continue;
@@ -380,13 +383,13 @@ fn from_environment(
             continue;
         }
         let origin = format!("environment variable `{name}`");
-        let text = value
-            .to_str()
-            .ok_or_else(|| Problem::usage(format!("`{}` is not text", key.name)).origin(&origin))?;
+        let text = value.to_str().ok_or_else(|| {
+            CliError::usage(format!("`{}` is not text", key.name)).origin(&origin)
+        })?;
         set(
             settings,
             key.name,
-            &Given::Text(text.to_owned()),
+            &SettingValue::Text(text.to_owned()),
             Some(&origin),
         )?;
     }
@@ -397,33 +400,34 @@ fn from_environment(
 fn set(
     settings: &mut Settings,
     name: &str,
-    given: &Given,
+    given: &SettingValue,
     from: Option<&str>,
-) -> Result<(), Problem> {
+) -> Result<(), CliError> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else {
         return Err(unknown(name, from));
     };
     (key.set)(settings, given).map_err(|wrong| setting_error(key.name, wrong, from))
 }
 
-fn setting_error(key: &str, wrong: Wrong, from: Option<&str>) -> Problem {
+fn setting_error(key: &str, wrong: InvalidSetting, from: Option<&str>) -> CliError {
     let message = format!("`{key}` {}: `{}`", wrong.what, wrong.shown);
-    with_origin(Problem::usage(message), from).hint(wrong.hint)
+    with_origin(CliError::usage(message), from).hint(wrong.hint)
 }
 
-fn unknown(name: &str, from: Option<&str>) -> Problem {
+fn unknown(name: &str, from: Option<&str>) -> CliError {
     let section = name.split_once('.').map_or("", |(section, _)| section);
-    let close = |key: &&Key| key.name.split_once('.').map_or("", |(found, _)| found) == section;
+    let close =
+        |key: &&SettingKey| key.name.split_once('.').map_or("", |(found, _)| found) == section;
     let mut known: Vec<_> = KEYS.iter().filter(close).collect();
     if known.is_empty() {
         known = KEYS.iter().collect();
     }
     let known: Vec<_> = known.iter().map(|key| format!("`{}`", key.name)).collect();
-    let problem = Problem::usage(format!("there is no setting `{}`", shorten(name, 80)));
+    let problem = CliError::usage(format!("there is no setting `{}`", shorten(name, 80)));
     with_origin(problem, from).hint(format!("known are {}", known.join(", ")))
 }
 
-fn with_origin(problem: Problem, from: Option<&str>) -> Problem {
+fn with_origin(problem: CliError, from: Option<&str>) -> CliError {
     match from {
         Some(from) => problem.origin(from),
         None => problem,
@@ -447,11 +451,11 @@ mod tests {
             .collect()
     }
 
-    fn of_file(toml: &str) -> Result<Resolved, Problem> {
+    fn of_file(toml: &str) -> Result<ResolvedSettings, CliError> {
         let dir = folder(toml);
-        resolve(Sources {
+        resolve(SettingSources {
             folder: Some(dir.path()),
-            ..Sources::default()
+            ..SettingSources::default()
         })
     }
 
@@ -460,13 +464,13 @@ mod tests {
         let dir = folder(
             "[search]\nresults = 3\n[fetch]\nmax_chars = 2000\n[server]\nlisten = \"127.0.0.1:1\"",
         );
-        let resolved = resolve(Sources {
+        let resolved = resolve(SettingSources {
             folder: Some(dir.path()),
             environment: environment(&[
                 ("DOCENT_SEARCH_RESULTS", "4"),
                 ("DOCENT_FETCH_MAX_CHARS", "3000"),
             ]),
-            flags: vec![("search.results", Given::Text("5".to_owned()))],
+            flags: vec![("search.results", SettingValue::Text("5".to_owned()))],
         });
         let settings = resolved.unwrap().settings;
         assert_eq!(settings.search_results, 5);
@@ -492,9 +496,9 @@ mod tests {
             Some("known are `search.results`, `search.mode`, `search.weight`, `search.diversity`")
         );
         let environment = environment(&[("DOCENT_SERVICE_HOST", "10.0.0.1"), ("HOME", "/x")]);
-        let resolved = resolve(Sources {
+        let resolved = resolve(SettingSources {
             environment,
-            ..Sources::default()
+            ..SettingSources::default()
         })
         .unwrap();
         assert_eq!(resolved.unknown_variables, ["DOCENT_SERVICE_HOST"]);
@@ -503,9 +507,9 @@ mod tests {
     #[test]
     fn a_variable_that_nobody_filled_changes_nothing() {
         let environment = environment(&[("DOCENT_SEARCH_RESULTS", "")]);
-        let resolved = resolve(Sources {
+        let resolved = resolve(SettingSources {
             environment,
-            ..Sources::default()
+            ..SettingSources::default()
         })
         .unwrap();
         assert_eq!(resolved.settings.search_results, 10);
@@ -538,9 +542,9 @@ mod tests {
     fn a_relative_place_lies_beside_the_file() {
         let toml = "[index]\ndir = \"../idx\"\n[server]\ntls_cert = \"cert.pem\"";
         let dir = folder(toml);
-        let resolved = resolve(Sources {
+        let resolved = resolve(SettingSources {
             folder: Some(dir.path()),
-            ..Sources::default()
+            ..SettingSources::default()
         })
         .unwrap();
         assert_eq!(resolved.settings.index_dir, Some(dir.path().join("../idx")));

@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 pub use self::path::Pattern;
 use crate::knowledge::one_line;
 use crate::links;
-use crate::permissions::Permissions;
+use crate::permissions::PermissionRules;
 use crate::settings::shorten;
 
 /// What stands between the hash of a document's content and that of what was wanted of it.
@@ -97,20 +97,20 @@ impl Rule {
 
 /// Everything that decides what becomes of a file.
 #[derive(Debug)]
-pub struct Shape {
+pub struct DocumentTransform {
     /// Bounds on files and documents.
     pub limits: Limits,
     /// What is asked of single formats.
     pub options: IngestOptions,
     rules: Vec<Rule>,
-    permissions: Permissions,
+    permissions: PermissionRules,
     /// Each rule as it goes into a hash.
     rule_texts: Vec<String>,
     /// The bounds as they do, unless they are the usual ones.
     bounds: Option<String>,
 }
 
-impl Shape {
+impl DocumentTransform {
     /// A shape by these settings.
     #[must_use]
     pub fn new(limits: &Limits, options: &IngestOptions, rules: &[Rule]) -> Self {
@@ -118,7 +118,7 @@ impl Shape {
             limits: limits.clone(),
             options: options.clone(),
             rules: rules.to_vec(),
-            permissions: Permissions::default(),
+            permissions: PermissionRules::default(),
             rule_texts: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
             bounds: limits_hash_input(limits),
         }
@@ -126,7 +126,7 @@ impl Shape {
 
     /// The same, with documents that not everyone may read.
     #[must_use]
-    pub fn with_permissions(mut self, permissions: Permissions) -> Self {
+    pub fn with_permissions(mut self, permissions: PermissionRules) -> Self {
         self.options.readers = reader_names(&permissions, &self.rules);
         self.permissions = permissions;
         self
@@ -173,7 +173,7 @@ impl Shape {
         // Before the rules, one of which may hide it.
         let mut own = names_readers.and_then(|name| field(document, name));
         // Every rule sees the document as it was, so that their order does not matter.
-        let made: Vec<Made> = rules
+        let made: Vec<ComputedField> = rules
             .iter()
             .filter(|rule| !rule.hide)
             .filter_map(|rule| compute_field(rule, document, &mut warnings))
@@ -194,7 +194,7 @@ impl Shape {
     }
 }
 
-impl Shape {
+impl DocumentTransform {
     /// Decides who may read a document by what it says about its readers, and says what is wrong with that.
     fn apply_readers(
         &self,
@@ -249,7 +249,7 @@ impl Shape {
 
 /// Under which names files say who may read their documents: that of the field, and those that a rule takes
 /// it from.
-fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderFieldName> {
+fn reader_names(permissions: &PermissionRules, rules: &[Rule]) -> Vec<ReaderFieldName> {
     let Some(field) = &permissions.field else {
         return Vec::new();
     };
@@ -300,7 +300,7 @@ fn limits_hash_input(limits: &Limits) -> Option<String> {
 }
 
 /// What a rule made of a document.
-struct Made<'r> {
+struct ComputedField<'r> {
     name: &'r str,
     /// Nothing for a value that is not of its type.
     value: Option<DocumentValue>,
@@ -312,7 +312,7 @@ fn compute_field<'r>(
     rule: &'r Rule,
     document: &Document,
     warnings: &mut Vec<IngestError>,
-) -> Option<Made<'r>> {
+) -> Option<ComputedField<'r>> {
     let kind = match rule.name.as_str() {
         DATE => Some(FieldKind::Date),
         TITLE | URL => Some(FieldKind::Text),
@@ -346,7 +346,7 @@ fn compute_field<'r>(
             value: shorten(&value.to_string(), MAX_SHOWN),
         });
     }
-    Some(Made {
+    Some(ComputedField {
         name: &rule.name,
         value: typed,
         slot,
@@ -381,7 +381,7 @@ fn field(document: &Document, name: &str) -> Option<(Option<usize>, DocumentValu
 /// Puts what was made into the document, in the place of what it was made from.
 fn replace_fields(
     document: &mut Document,
-    made: Vec<Made<'_>>,
+    made: Vec<ComputedField<'_>>,
     rules: &[&Rule],
     warnings: &mut Vec<IngestError>,
 ) {
@@ -401,7 +401,7 @@ fn replace_fields(
     }
     document.date.take_if(|_| is_hidden(DATE));
     document.url.take_if(|_| is_hidden(URL));
-    for Made { name, value, slot } in made {
+    for ComputedField { name, value, slot } in made {
         match (name, value) {
             (TITLE, value) => document.title = value.map_or_else(String::new, |v| v.to_string()),
             (URL, value) => document.url = value.map(|value| value.to_string()),

@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 
 /// What is known about the index at this moment.
 #[derive(Debug)]
-pub(crate) struct Standing(Mutex<Inner>);
+pub(crate) struct Readiness(Mutex<ReadinessState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReadinessState {
     status: EngineStatus,
     ready: bool,
     /// Whether the folder has been looked at to the end since the start.
     looked: bool,
-    sync: Sync,
+    sync: SyncState,
 }
 
 /// How the folder and the index stand to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub(crate) enum SyncState {
     /// Files are being compared and indexed.
     Running {
         /// Files looked at.
@@ -37,19 +37,19 @@ pub(crate) enum Sync {
     ReadOnly,
 }
 
-impl Standing {
+impl Readiness {
     /// A server that has just opened its index. One that was filled before can answer at once.
-    pub(crate) fn new(status: EngineStatus, sync: Sync) -> Self {
-        let ready = status.generation.0 > 0 || sync == Sync::ReadOnly;
-        Self(Mutex::new(Inner {
+    pub(crate) fn new(status: EngineStatus, sync: SyncState) -> Self {
+        let ready = status.generation.0 > 0 || sync == SyncState::ReadOnly;
+        Self(Mutex::new(ReadinessState {
             status,
             ready,
-            looked: sync == Sync::ReadOnly,
+            looked: sync == SyncState::ReadOnly,
             sync,
         }))
     }
 
-    fn with_state<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with_state<T>(&self, work: impl FnOnce(&mut ReadinessState) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -59,10 +59,10 @@ impl Standing {
     }
 
     /// Notes how far the folder is. A first look that failed leaves the server not ready.
-    pub(crate) fn set_sync(&self, sync: Sync) {
+    pub(crate) fn set_sync(&self, sync: SyncState) {
         self.with_state(|inner| {
             // What another process keeps in step is as good as what this one does.
-            let is_kept = matches!(sync, Sync::Done | Sync::ReadOnly);
+            let is_kept = matches!(sync, SyncState::Done | SyncState::ReadOnly);
             inner.ready |= is_kept;
             inner.looked |= is_kept;
             inner.sync = sync;
@@ -73,7 +73,7 @@ impl Standing {
     pub(crate) fn unready(&self) -> Option<Value> {
         self.with_state(|inner| {
             let mut parts = serde_json::Map::new();
-            if !inner.looked || inner.sync == Sync::Failed {
+            if !inner.looked || inner.sync == SyncState::Failed {
                 parts.insert("sync".to_owned(), inner.sync.to_json());
             }
             if let PartState::Building(settled) = inner.status.vectors {
@@ -86,11 +86,11 @@ impl Standing {
 
     /// Whether the folder is being read for the first time, so that what is there may not be found yet.
     pub(crate) fn is_first_sync(&self) -> bool {
-        self.with_state(|inner| !inner.looked && matches!(inner.sync, Sync::Running { .. }))
+        self.with_state(|inner| !inner.looked && matches!(inner.sync, SyncState::Running { .. }))
     }
 
     /// What is counted of the index.
-    pub(crate) fn numbers(&self) -> Numbers {
+    pub(crate) fn numbers(&self) -> IndexCounts {
         self.with_state(|inner| inner.numbers())
     }
 
@@ -105,7 +105,7 @@ impl Standing {
 
 /// What is counted of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct IndexCounts {
     /// Whether the server can answer.
     pub(crate) ready: bool,
     /// Documents that can be found by their words.
@@ -116,15 +116,15 @@ pub(crate) struct Numbers {
     pub(crate) generation: u64,
 }
 
-impl Inner {
+impl ReadinessState {
     /// Whether it can answer. While an index is made in the place of an older one it cannot: whoever has
     /// the older one answers.
     fn is_ready(&self) -> bool {
         self.ready && !matches!(self.status.lexical, PartState::Building(_))
     }
 
-    fn numbers(&self) -> Numbers {
-        Numbers {
+    fn numbers(&self) -> IndexCounts {
+        IndexCounts {
             ready: self.is_ready(),
             documents: self.status.documents,
             with_vectors: self.with_vectors(self.status.vectors),
@@ -169,7 +169,7 @@ impl Inner {
     }
 }
 
-impl Sync {
+impl SyncState {
     fn to_json(&self) -> Value {
         match self {
             Self::Running { done, total } => {
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn a_new_index_is_ready_after_its_first_sync() {
-        let standing = Standing::new(status(0, 0), Sync::Running { done: 0, total: 0 });
+        let standing = Readiness::new(status(0, 0), SyncState::Running { done: 0, total: 0 });
         let first = standing.response();
         assert!(!first.ready);
         assert_eq!(first.parts["lexical"]["state"], "building");
-        standing.set_sync(Sync::Failed);
+        standing.set_sync(SyncState::Failed);
         assert!(!standing.response().ready);
         standing.set_status(status(64, 1));
-        standing.set_sync(Sync::Done);
+        standing.set_sync(SyncState::Done);
         let last = standing.response();
         assert!(last.ready);
         assert_eq!(
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_answer_tells_what_it_lacks_until_it_lacks_nothing() {
-        let standing = Standing::new(status(0, 0), Sync::Running { done: 3, total: 9 });
+        let standing = Readiness::new(status(0, 0), SyncState::Running { done: 3, total: 9 });
         let building = docent_search::EmbeddingProgress { done: 2, left: 62 };
         standing.set_status(EngineStatus {
             vectors: PartState::Building(building),
@@ -240,13 +240,13 @@ mod tests {
             }))
         );
         standing.set_status(status(64, 1));
-        standing.set_sync(Sync::Done);
+        standing.set_sync(SyncState::Done);
         assert_eq!(standing.unready(), None);
         // Later looks are short and show what was there before.
-        standing.set_sync(Sync::Running { done: 0, total: 9 });
+        standing.set_sync(SyncState::Running { done: 0, total: 9 });
         assert_eq!(standing.unready(), None);
         assert!(!standing.is_first_sync());
-        standing.set_sync(Sync::Failed);
+        standing.set_sync(SyncState::Failed);
         assert_eq!(
             standing.unready(),
             Some(json!({"sync": {"state": "failed"}}))
@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn a_filled_index_is_ready_at_once_and_stays_so() {
-        let standing = Standing::new(status(64, 3), Sync::Running { done: 0, total: 0 });
+        let standing = Readiness::new(status(64, 3), SyncState::Running { done: 0, total: 0 });
         assert!(standing.response().ready);
-        standing.set_sync(Sync::Failed);
+        standing.set_sync(SyncState::Failed);
         assert!(standing.response().ready);
     }
 }

@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use url::Url;
 use uuid::Uuid;
 
-pub(crate) use export::{Counts, Exporter};
+pub(crate) use export::{SpanCounts, SpanExporter};
 
 /// The most attributes of one span; ours have four.
 const MAX_ATTRIBUTES: usize = 16;
@@ -33,30 +33,30 @@ const MAX_TEXT_BYTES: usize = 128;
 
 /// Where traces go, and under which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct TelemetrySettings {
     /// The base address of a collector; traces go to `/v1/traces` below it.
     pub endpoint: Option<Url>,
     /// What the collector calls this server.
     pub service: String,
     /// Headers that it wants to see, such as a key.
-    pub headers: Headers,
+    pub headers: OtlpHeaders,
 }
 
-impl Default for Wish {
+impl Default for TelemetrySettings {
     fn default() -> Self {
         Self {
             endpoint: None,
             service: "docent".to_owned(),
-            headers: Headers::default(),
+            headers: OtlpHeaders::default(),
         }
     }
 }
 
 /// Names and values of headers; the values may be secrets and are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Headers(pub Vec<(String, String)>);
+pub struct OtlpHeaders(pub Vec<(String, String)>);
 
-impl std::fmt::Debug for Headers {
+impl std::fmt::Debug for OtlpHeaders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Headers({})", self.0.len())
     }
@@ -64,35 +64,35 @@ impl std::fmt::Debug for Headers {
 
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct FinishedSpan {
     trace: u128,
     id: u64,
     parent: Option<u64>,
     name: &'static str,
     start: SystemTime,
     took: Duration,
-    attributes: Vec<(&'static str, Said)>,
+    attributes: Vec<(&'static str, AttributeValue)>,
 }
 
 /// What an attribute holds.
 #[derive(Debug, Clone, PartialEq)]
-enum Said {
+enum AttributeValue {
     Text(String),
     Number(i64),
     Flag(bool),
 }
 
 /// A span on its way, kept beside the span itself.
-struct Open {
-    span: Ended,
+struct OpenSpan {
+    span: FinishedSpan,
     since: Instant,
 }
 
 /// Hears of every span, and hands on those of requests.
-pub(crate) struct Spans(Arc<Exporter>);
+pub(crate) struct SpanExportLayer(Arc<SpanExporter>);
 
-impl Spans {
-    pub(crate) fn new(exporter: Arc<Exporter>) -> Self {
+impl SpanExportLayer {
+    pub(crate) fn new(exporter: Arc<SpanExporter>) -> Self {
         Self(exporter)
     }
 
@@ -102,21 +102,21 @@ impl Spans {
     }
 }
 
-impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
+impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanExportLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut seen = Seen::default();
+        let mut seen = SpanFieldVisitor::default();
         attributes.record(&mut seen);
         let above = span.parent().and_then(|parent| {
             let extensions = parent.extensions();
-            let open = extensions.get::<Open>()?;
+            let open = extensions.get::<OpenSpan>()?;
             Some((open.span.trace, Some(open.span.id)))
         });
         let Some((trace, parent)) = above.or_else(|| seen.root(span.name())) else {
             return;
         };
-        span.extensions_mut().insert(Open {
-            span: Ended {
+        span.extensions_mut().insert(OpenSpan {
+            span: FinishedSpan {
                 trace,
                 id: random_ids().1,
                 parent,
@@ -132,10 +132,10 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
-        if let Some(open) = extensions.get_mut::<Open>() {
-            let mut seen = Seen {
+        if let Some(open) = extensions.get_mut::<OpenSpan>() {
+            let mut seen = SpanFieldVisitor {
                 attributes: std::mem::take(&mut open.span.attributes),
-                ..Seen::default()
+                ..SpanFieldVisitor::default()
             };
             values.record(&mut seen);
             open.span.attributes = seen.attributes;
@@ -146,7 +146,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
         let Some(span) = context.span(&id) else {
             return;
         };
-        let open = span.extensions_mut().remove::<Open>();
+        let open = span.extensions_mut().remove::<OpenSpan>();
         if let Some(mut open) = open {
             open.span.took = open.since.elapsed();
             self.0.put(open.span);
@@ -156,12 +156,12 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
 
 /// The values of a span, as they are handed over.
 #[derive(Default)]
-struct Seen {
-    attributes: Vec<(&'static str, Said)>,
+struct SpanFieldVisitor {
+    attributes: Vec<(&'static str, AttributeValue)>,
     above: Option<TraceParent>,
 }
 
-impl Seen {
+impl SpanFieldVisitor {
     /// The trace that a span without one above it belongs to: that of the caller, or a new one. Only requests begin
     /// one, and none that the caller does not keep.
     fn root(&self, name: &str) -> Option<(u128, Option<u64>)> {
@@ -176,14 +176,14 @@ impl Seen {
         }
     }
 
-    fn keep(&mut self, field: &Field, said: Said) {
+    fn keep(&mut self, field: &Field, said: AttributeValue) {
         if self.attributes.len() < MAX_ATTRIBUTES {
             self.attributes.push((field.name(), said));
         }
     }
 }
 
-impl Visit for Seen {
+impl Visit for SpanFieldVisitor {
     fn record_str(&mut self, field: &Field, text: &str) {
         if field.name() == TraceParent::NAME {
             self.above = TraceParent::parse(text);
@@ -191,21 +191,21 @@ impl Visit for Seen {
         }
         let end = text.floor_char_boundary(MAX_TEXT_BYTES);
         let text = text.get(..end).unwrap_or_default();
-        self.keep(field, Said::Text(text.to_owned()));
+        self.keep(field, AttributeValue::Text(text.to_owned()));
     }
 
     fn record_bool(&mut self, field: &Field, flag: bool) {
-        self.keep(field, Said::Flag(flag));
+        self.keep(field, AttributeValue::Flag(flag));
     }
 
     fn record_i64(&mut self, field: &Field, number: i64) {
-        self.keep(field, Said::Number(number));
+        self.keep(field, AttributeValue::Number(number));
     }
 
     fn record_u64(&mut self, field: &Field, number: u64) {
         self.keep(
             field,
-            Said::Number(i64::try_from(number).unwrap_or(i64::MAX)),
+            AttributeValue::Number(i64::try_from(number).unwrap_or(i64::MAX)),
         );
     }
 
@@ -240,19 +240,19 @@ mod tests {
 
     #[test]
     fn only_requests_begin_a_trace_and_only_where_the_caller_keeps_it() {
-        let above = |flags: &str| Seen {
+        let above = |flags: &str| SpanFieldVisitor {
             above: TraceParent::parse(&format!("00-{:032x}-{:016x}-{flags}", 7, 9)),
-            ..Seen::default()
+            ..SpanFieldVisitor::default()
         };
         assert_eq!(above("01").root("request"), Some((7, Some(9))));
         assert_eq!(above("00").root("request"), None);
         assert_eq!(above("01").root("search"), None);
-        assert!(Seen::default().root("request").is_some());
+        assert!(SpanFieldVisitor::default().root("request").is_some());
     }
 
     #[test]
     fn headers_are_not_shown() {
-        let headers = Headers(vec![("api-key".to_owned(), "hush".to_owned())]);
+        let headers = OtlpHeaders(vec![("api-key".to_owned(), "hush".to_owned())]);
         assert_eq!(format!("{headers:?}"), "Headers(1)");
     }
 }

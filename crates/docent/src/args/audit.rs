@@ -13,7 +13,7 @@ Exit status: 0 nobody changed it, 1 somebody did, 2 it cannot be read.";
 
 /// What `docent audit` takes.
 #[derive(Debug, Flags)]
-pub struct Audit {
+pub struct AuditArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: AuditCommand,

@@ -27,7 +27,7 @@ Exit status: 0 no errors found, 1 errors found or the check failed, 2 wrong usag
 /// What `docent check` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Check {
+pub struct CheckArgs {
     /// The address of the MCP endpoint; without it the folder's own server is checked
     #[arg(conflicts_with_all = ["stdio", "path"])]
     pub url: Option<String>,
@@ -49,8 +49,8 @@ pub struct Check {
     pub profiles: Vec<String>,
 
     /// How to print what was found
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
 
     /// Print the findings as JSON
     #[arg(long, conflicts_with = "format")]
@@ -107,7 +107,7 @@ pub struct Check {
 
 /// The forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     /// For people at a terminal
     Text,
     /// For programs

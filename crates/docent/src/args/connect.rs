@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as Flags, ValueEnum};
 
-use crate::connect::{Client, Scope};
+use crate::connect::{ConfigScope, McpClient};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,9 +23,9 @@ the client would. Exit status: 0 it answers, 1 something is missing, 2 wrong usa
 /// What `docent connect` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Connect {
+pub struct ConnectArgs {
     /// Which client; without one, all are listed
-    pub client: Option<Client>,
+    pub client: Option<McpClient>,
 
     /// The folder with the documents
     #[arg(default_value = ".")]
@@ -60,8 +60,8 @@ pub struct Connect {
     pub remove: bool,
 
     /// Whose configuration: the user's, or the project's in the current folder
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    pub scope: Scope,
+    #[arg(long, value_enum, default_value_t = ConfigScope::User)]
+    pub scope: ConfigScope,
 
     /// Replace or remove a server of that name that is not this one
     #[arg(long)]
@@ -72,13 +72,13 @@ pub struct Connect {
     pub no_verify: bool,
 
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Print::Text)]
-    pub print: Print,
+    #[arg(long, value_enum, default_value_t = PrintFormat::Text)]
+    pub print: PrintFormat,
 }
 
 /// How something is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Print {
+pub enum PrintFormat {
     /// For people at a terminal
     Text,
     /// For programs

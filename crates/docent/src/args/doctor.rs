@@ -12,7 +12,7 @@ Exit status: 0 nothing is wrong (there may be warnings), 1 something is wrong, 2
 /// What `docent doctor` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,

@@ -32,7 +32,7 @@ Exit status: 0 done, 1 failed or below a limit, 2 wrong usage or a bad line.";
 /// What `docent eval` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Eval {
+pub struct EvalArgs {
     /// The judged queries, one JSON object a line
     #[arg(required_unless_present = "make", conflicts_with = "make")]
     pub queries: Option<PathBuf>,
@@ -110,7 +110,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::Args;
+    use crate::args::CliArgs;
 
     #[test]
     fn shares_are_numbers_from_0_to_1() {
@@ -128,7 +128,7 @@ mod tests {
             let all = ["docent", "eval"]
                 .into_iter()
                 .chain(rest.split_whitespace());
-            Args::try_parse_from(all).is_ok()
+            CliArgs::try_parse_from(all).is_ok()
         };
         for good in [
             "q.jsonl",

@@ -14,7 +14,7 @@ Exit status: 0 it is well, 1 it is not or nobody answers, 2 wrong usage.";
 /// What `docent health` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Health {
+pub struct HealthArgs {
     /// The address of the server [default: where DOCENT_SERVER_LISTEN says, or http://127.0.0.1:8787]
     pub url: Option<String>,
 

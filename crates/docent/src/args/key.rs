@@ -18,7 +18,7 @@ A key is shown once, when it is made; only a hash of it is kept. A client sends 
 /// What `docent key` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Key {
+pub struct KeyArgs {
     /// The folder with the documents
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
@@ -32,7 +32,7 @@ pub struct Key {
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Make a key and print it, this once
-    Add(NewKey),
+    Add(AddKeyArgs),
     /// Say which keys there are
     List {
         /// Print them as JSON
@@ -48,7 +48,7 @@ pub enum KeyCommand {
 
 /// A key to be made.
 #[derive(Debug, Flags)]
-pub struct NewKey {
+pub struct AddKeyArgs {
     /// Whose it is; what is permitted to this name is permitted to whoever has the key
     pub name: String,
 

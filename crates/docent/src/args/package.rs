@@ -20,7 +20,7 @@ are run first; one that the server does not answer is not written.";
 /// What `docent package` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
-pub struct Package {
+pub struct PackageArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,

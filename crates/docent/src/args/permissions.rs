@@ -21,7 +21,7 @@ Exit status: 0 done, or NAME may read it; 1 failed, or NAME may not; 2 wrong usa
 /// What `docent permissions` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
-pub struct Permissions {
+pub struct PermissionsArgs {
     /// The folder with the documents
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
@@ -39,7 +39,7 @@ pub struct Permissions {
 #[derive(Debug, Subcommand)]
 pub enum PermissionsCommand {
     /// Say who may read a document, and which rule says so
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// List documents and who may read them
     List {
         /// Only documents that nobody can read, with the reason and the cure
@@ -54,7 +54,7 @@ pub enum PermissionsCommand {
 
 /// A document, and who wants to read it.
 #[derive(Debug, Flags)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// The id of the document, as `search` gives it
     pub id: String,
 

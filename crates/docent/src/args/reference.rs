@@ -20,7 +20,7 @@ Examples:
 /// What `docent completions` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = COMPLETIONS)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
 }
@@ -28,7 +28,7 @@ pub struct Completions {
 /// What `docent man` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = MAN)]
-pub struct ManPages {
+pub struct ManPageArgs {
     /// The page of one command; without it, the page of docent itself
     #[arg(conflicts_with_all = ["dir", "markdown"])]
     pub command: Option<String>,

@@ -19,7 +19,7 @@ They sign in where the folder is served with `--auth password`. See docs/signin.
 /// What `docent user` takes.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
-pub struct User {
+pub struct UserArgs {
     /// The folder with the documents
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
@@ -33,7 +33,7 @@ pub struct User {
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
     /// Add somebody, with a new password that is printed once
-    Add(NewUser),
+    Add(AddUserArgs),
     /// Show who may sign in
     List {
         /// Print the list as JSON
@@ -41,7 +41,7 @@ pub enum UserCommand {
         json: bool,
     },
     /// Give somebody a new password, which is printed once
-    Password(Change),
+    Password(ChangePasswordArgs),
     /// Remove somebody
     Remove {
         /// Who
@@ -51,7 +51,7 @@ pub enum UserCommand {
 
 /// Somebody new.
 #[derive(Debug, Flags)]
-pub struct NewUser {
+pub struct AddUserArgs {
     /// The name to sign in with
     pub name: String,
 
@@ -70,7 +70,7 @@ pub struct NewUser {
 
 /// Somebody who gets a new password.
 #[derive(Debug, Flags)]
-pub struct Change {
+pub struct ChangePasswordArgs {
     /// Who
     pub name: String,
 

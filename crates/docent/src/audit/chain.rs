@@ -14,14 +14,14 @@ pub(crate) const OPENED: &str = "opened";
 
 /// The last line of a log: what the next one has to say of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     /// Its number, from 1; 0 before the first.
     pub number: u64,
     /// Its hash.
     pub hash: String,
 }
 
-impl Default for Link {
+impl Default for ChainLink {
     fn default() -> Self {
         Self {
             number: 0,
@@ -30,7 +30,7 @@ impl Default for Link {
     }
 }
 
-impl Link {
+impl ChainLink {
     /// The line that follows this one, without its end, and the link to it.
     pub(super) fn next(&self, entry: Map<String, Value>, now: SystemTime) -> (String, Self) {
         let number = self.number.saturating_add(1);
@@ -61,13 +61,13 @@ impl Link {
 
 /// What a line says of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ParsedAuditLine {
     pub number: u64,
     pub prev: String,
     pub event: String,
 }
 
-impl Said {
+impl ParsedAuditLine {
     /// Reads a line, without its end; nothing for what is none.
     pub(crate) fn read(line: &[u8]) -> Option<Self> {
         let line: Map<String, Value> = serde_json::from_slice(line).ok()?;
@@ -109,7 +109,7 @@ mod tests {
     fn a_line_says_what_came_before() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
         let entry = || json!({"event": "call"}).as_object().cloned().unwrap();
-        let (first, link) = Link::default().next(entry(), now);
+        let (first, link) = ChainLink::default().next(entry(), now);
         assert_eq!(
             first,
             format!(
@@ -117,11 +117,11 @@ mod tests {
             )
         );
         let (second, _) = link.next(entry(), now);
-        let said = Said::read(second.as_bytes()).unwrap();
+        let said = ParsedAuditLine::read(second.as_bytes()).unwrap();
         assert_eq!((said.number, said.prev), (2, hash(first.as_bytes())));
-        assert_eq!(Link::parse(&link.to_line()), Some(link));
+        assert_eq!(ChainLink::parse(&link.to_line()), Some(link));
         for bad in ["", "{}", "[1]", r#"{"seq":-1,"prev":"","event":""}"#] {
-            assert_eq!(Said::read(bad.as_bytes()), None, "{bad}");
+            assert_eq!(ParsedAuditLine::read(bad.as_bytes()), None, "{bad}");
         }
     }
 }

@@ -9,44 +9,44 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::chain::{self, Link, OPENED, Said};
+use super::chain::{self, ChainLink, OPENED, ParsedAuditLine};
 use super::keyed::sibling_path;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// The most bytes of a line.
 pub(crate) const MAX_LINE_BYTES: u64 = 256 * 1024;
 
 /// A log that is written.
-pub(super) struct Log {
+pub(super) struct AuditLogWriter {
     path: PathBuf,
     file: File,
     /// How much of the file is known to be whole lines.
     bytes: u64,
-    last: Link,
+    last: ChainLink,
     max_bytes: u64,
 }
 
-type Entry = Map<String, Value>;
+type AuditEntry = Map<String, Value>;
 
-impl Log {
+impl AuditLogWriter {
     /// Opens a log and writes that it was opened.
-    pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Self, Problem> {
-        let failed = |error| Problem::io("write", path, error);
+    pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Self, CliError> {
+        let failed = |error| CliError::io("write", path, error);
         let mut file = open(path).map_err(failed)?;
         if file.try_lock().is_err() {
             let message = format!("another process writes the audit log `{}`", path.display());
-            return Err(Problem::failed(message).hint("give each server a file of its own"));
+            return Err(CliError::failed(message).hint("give each server a file of its own"));
         }
-        let end = End::of(&mut file).map_err(failed)?;
+        let end = LogTail::of(&mut file).map_err(failed)?;
         let last = match &end.line {
-            None => Link::default(),
+            None => ChainLink::default(),
             Some(line) => {
-                let Some(said) = Said::read(line) else {
+                let Some(said) = ParsedAuditLine::read(line) else {
                     let message = format!("`{}` does not end like an audit log", path.display());
                     let hint = "move it away, and another is begun";
-                    return Err(Problem::failed(message).hint(hint));
+                    return Err(CliError::failed(message).hint(hint));
                 };
-                Link {
+                ChainLink {
                     number: said.number,
                     hash: chain::hash(line),
                 }
@@ -83,7 +83,7 @@ impl Log {
     /// Adds lines, all of them or none, and keeps them.
     pub(super) fn write(
         &mut self,
-        entries: impl Iterator<Item = Entry>,
+        entries: impl Iterator<Item = AuditEntry>,
         now: SystemTime,
     ) -> io::Result<()> {
         if self.bytes >= self.max_bytes {
@@ -100,7 +100,7 @@ impl Log {
         self.append(&text, last)
     }
 
-    fn append(&mut self, text: &str, last: Link) -> io::Result<()> {
+    fn append(&mut self, text: &str, last: ChainLink) -> io::Result<()> {
         // What an earlier failure left behind the last whole line is written over.
         self.file.set_len(self.bytes)?;
         self.file.seek(SeekFrom::Start(self.bytes))?;
@@ -147,7 +147,7 @@ impl Log {
     }
 }
 
-fn opened_entry() -> Entry {
+fn opened_entry() -> AuditEntry {
     let entry = json!({"event": OPENED, "version": env!("CARGO_PKG_VERSION")});
     entry.as_object().cloned().unwrap_or_default()
 }
@@ -161,7 +161,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// How a file ends.
-struct End {
+struct LogTail {
     /// The bytes up to the end of the last whole line.
     whole: u64,
     /// The bytes behind it.
@@ -170,7 +170,7 @@ struct End {
     line: Option<Vec<u8>>,
 }
 
-impl End {
+impl LogTail {
     /// Looks at the last bytes of a file; no line is longer.
     fn of(file: &mut File) -> io::Result<Self> {
         let size = file.metadata()?.len();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// What SHA-256 takes in at a time.
 const BLOCK: usize = 64;
@@ -19,11 +19,11 @@ const DIGITS: usize = 32;
 const MAX_BYTES: usize = 4_096;
 
 /// What hashes are made with.
-pub(super) struct Secret([u8; 32]);
+pub(super) struct HmacKey([u8; 32]);
 
-impl Secret {
+impl HmacKey {
     /// The secret beside a log, made the first time.
-    pub(super) fn load_or_create(log: &Path) -> Result<Self, Problem> {
+    pub(super) fn load_or_create(log: &Path) -> Result<Self, CliError> {
         let path = sibling_path(log, "key");
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -36,19 +36,19 @@ impl Secret {
                 let written = file
                     .write_all(text.as_bytes())
                     .and_then(|()| file.sync_all());
-                written.map_err(|error| Problem::io("write", &path, error))?;
+                written.map_err(|error| CliError::io("write", &path, error))?;
                 Ok(Self::of(text.as_bytes()))
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let text =
-                    std::fs::read(&path).map_err(|error| Problem::io("read", &path, error))?;
+                    std::fs::read(&path).map_err(|error| CliError::io("read", &path, error))?;
                 if text.len() < 32 || text.len() > MAX_BYTES {
                     let message = format!("`{}` holds no secret", path.display());
-                    return Err(Problem::failed(message).hint("remove it, and another is made"));
+                    return Err(CliError::failed(message).hint("remove it, and another is made"));
                 }
                 Ok(Self::of(&text))
             }
-            Err(error) => Err(Problem::io("write", &path, error)),
+            Err(error) => Err(CliError::io("write", &path, error)),
         }
     }
 
@@ -107,13 +107,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.jsonl");
         let (one, two) = (
-            Secret::load_or_create(&log).unwrap(),
-            Secret::load_or_create(&log).unwrap(),
+            HmacKey::load_or_create(&log).unwrap(),
+            HmacKey::load_or_create(&log).unwrap(),
         );
         assert_eq!(one.hash("a"), two.hash("a"));
         assert_ne!(one.hash("a"), one.hash("b"));
         assert_eq!(one.hash("a").len(), DIGITS);
-        let other = Secret::load_or_create(&dir.path().join("other.jsonl")).unwrap();
+        let other = HmacKey::load_or_create(&dir.path().join("other.jsonl")).unwrap();
         assert_ne!(one.hash("a"), other.hash("a"));
         #[cfg(unix)]
         {
@@ -122,6 +122,6 @@ mod tests {
             assert_eq!(kept.permissions().mode() & 0o777, 0o600);
         }
         std::fs::write(dir.path().join("audit.jsonl.key"), "short").unwrap();
-        assert!(Secret::load_or_create(&log).is_err());
+        assert!(HmacKey::load_or_create(&log).is_err());
     }
 }

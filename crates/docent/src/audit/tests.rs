@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::file::Log;
+use super::file::AuditLogWriter;
 use super::verify::verify;
 use super::*;
 
@@ -14,7 +14,7 @@ fn entry(n: usize) -> Map<String, Value> {
 }
 
 fn filled(path: &Path, lines: usize, max_bytes: u64) {
-    let mut log = Log::open(path, max_bytes).unwrap();
+    let mut log = AuditLogWriter::open(path, max_bytes).unwrap();
     for n in 0..lines {
         log.write([entry(n)].into_iter(), SystemTime::now())
             .unwrap();
@@ -114,7 +114,7 @@ fn a_line_that_a_crash_tore_is_cut_off_and_said() {
         fs::write(&path, &whole).unwrap();
     }
     fs::write(&path, "{\"seq\": 1}\n").unwrap();
-    assert!(Log::open(&path, u64::MAX).is_err());
+    assert!(AuditLogWriter::open(&path, u64::MAX).is_err());
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn a_large_log_goes_on_in_another_file() {
 fn a_log_has_one_writer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.jsonl");
-    let _first = Log::open(&path, u64::MAX).unwrap();
-    let second = Log::open(&path, u64::MAX);
+    let _first = AuditLogWriter::open(&path, u64::MAX).unwrap();
+    let second = AuditLogWriter::open(&path, u64::MAX);
     assert!(second.is_err_and(|problem| problem.message.contains("another process")));
 }
 
@@ -155,7 +155,7 @@ fn a_full_disk_loses_lines_and_says_how_many() {
     // Every write to this device fails with "no space left".
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.jsonl");
-    let log = Log::open(&path, u64::MAX).unwrap();
+    let log = AuditLogWriter::open(&path, u64::MAX).unwrap();
     let full = fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
@@ -163,7 +163,7 @@ fn a_full_disk_loses_lines_and_says_how_many() {
     let (notes, queue) = sync_channel(QUEUE);
     let lost = AtomicU64::new(2);
     for n in 0..3 {
-        notes.send(Note::Call(entry(n))).unwrap();
+        notes.send(AuditMessage::Call(entry(n))).unwrap();
     }
     drop(notes);
     write(log.with_file(full), &queue, &lost);
@@ -171,9 +171,13 @@ fn a_full_disk_loses_lines_and_says_how_many() {
     assert_eq!(good.lines().count(), 1, "nothing was written");
     let (notes, queue) = sync_channel(QUEUE);
     lost.store(5, Ordering::Relaxed);
-    notes.send(Note::Call(entry(9))).unwrap();
+    notes.send(AuditMessage::Call(entry(9))).unwrap();
     drop(notes);
-    write(Log::open(&path, u64::MAX).unwrap(), &queue, &lost);
+    write(
+        AuditLogWriter::open(&path, u64::MAX).unwrap(),
+        &queue,
+        &lost,
+    );
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("\"event\":\"gap\",\"lost\":5"), "{text}");
     assert!(is_whole(&path));

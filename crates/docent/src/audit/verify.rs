@@ -4,25 +4,25 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Link, NOTHING, OPENED, Said};
+use super::chain::{self, ChainLink, NOTHING, OPENED, ParsedAuditLine};
 use super::file::MAX_LINE_BYTES;
 use super::keyed::sibling_path;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// A log that is whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct VerifiedLog {
     /// How many lines there are.
     pub lines: u64,
     /// The last of them.
-    pub last: Link,
+    pub last: ChainLink,
     /// What there is to say all the same.
     pub remarks: Vec<String>,
 }
 
 /// The first line that shows a change.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct TamperedLine {
     /// The file.
     pub file: PathBuf,
     /// The line, from 1; one behind the last where lines are missing there.
@@ -32,8 +32,8 @@ pub(crate) struct Broken {
 }
 
 /// Looks at files in their order, the oldest first.
-pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem> {
-    let mut chain = Chain::default();
+pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<VerifiedLog, TamperedLine>, CliError> {
+    let mut chain = ChainVerifier::default();
     for path in files {
         let head = head(path)?;
         chain.begin(head);
@@ -50,7 +50,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem
             path.display()
         ));
     }
-    Ok(Ok(Whole {
+    Ok(Ok(VerifiedLog {
         lines: chain.lines,
         last: chain.last.unwrap_or_default(),
         remarks: chain.remarks,
@@ -58,33 +58,33 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem
 }
 
 /// What is said beside a file about its end; nothing where nothing is.
-fn head(path: &Path) -> Result<Option<Link>, Problem> {
+fn head(path: &Path) -> Result<Option<ChainLink>, CliError> {
     let path = sibling_path(path, "head");
     match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Link::parse(&text)),
+        Ok(text) => Ok(ChainLink::parse(&text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Problem::io("read", &path, error)),
+        Err(error) => Err(CliError::io("read", &path, error)),
     }
 }
 
 #[derive(Default)]
-struct Chain {
-    last: Option<Link>,
-    head: Option<Link>,
+struct ChainVerifier {
+    last: Option<ChainLink>,
+    head: Option<ChainLink>,
     lines: u64,
     remarks: Vec<String>,
 }
 
-impl Chain {
-    fn begin(&mut self, head: Option<Link>) {
+impl ChainVerifier {
+    fn begin(&mut self, head: Option<ChainLink>) {
         self.head = head;
     }
 
-    fn file(&mut self, path: &Path) -> Result<Result<(), Broken>, Problem> {
-        let failed = |error| Problem::io("read", path, error);
+    fn file(&mut self, path: &Path) -> Result<Result<(), TamperedLine>, CliError> {
+        let failed = |error| CliError::io("read", path, error);
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
         let mut number = 0;
-        let broken = |line: u64, why: String| Broken {
+        let broken = |line: u64, why: String| TamperedLine {
             file: path.to_owned(),
             line,
             why,
@@ -117,7 +117,7 @@ impl Chain {
     }
 
     fn line(&mut self, line: &[u8], is_first: bool) -> Result<(), String> {
-        let said = Said::read(line).ok_or("it is no line of an audit log")?;
+        let said = ParsedAuditLine::read(line).ok_or("it is no line of an audit log")?;
         if is_first && said.event != OPENED {
             return Err("the file does not begin with it: lines before it are missing".to_owned());
         }
@@ -138,7 +138,7 @@ impl Chain {
             )),
             _ => {}
         }
-        let link = Link {
+        let link = ChainLink {
             number: said.number,
             hash: chain::hash(line),
         };

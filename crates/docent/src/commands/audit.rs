@@ -6,9 +6,9 @@ use crate::args::AuditCommand;
 use crate::audit::verify::verify;
 use crate::knowledge::pluralize;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
-pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, Problem> {
+pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, CliError> {
     let AuditCommand::Verify { files } = command;
     // What cannot be read is no verdict on the log.
     let verdict = verify(files).map_err(|mut problem| {

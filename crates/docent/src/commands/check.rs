@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::load_settings;
-use crate::args::{Check, Format, Overrides};
-use crate::output::{self, Steps};
-use crate::problem::Problem;
+use crate::args::{CheckArgs, ReportFormat, SettingOverrides};
+use crate::output::{self, StepSpinner};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// The most bytes of a file of tools.
 const MAX_BASELINE: u64 = 8 * 1024 * 1024;
 
-pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> {
+pub(super) fn run(check: &CheckArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let format = if check.json {
-        Format::Json
+        ReportFormat::Json
     } else {
         check.format
     };
@@ -53,19 +53,19 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         None => {
             let path = check.path.as_deref().unwrap_or(Path::new("."));
             // Settled here, so that a bad setting is said by this process and not by the one it starts.
-            let desk = super::Desk::open(path, flags)?;
-            let server = own::Server::start(&desk)?;
+            let desk = super::CommandContext::open(path, flags)?;
+            let server = own::SpawnedServer::start(&desk)?;
             run_check(&CheckTarget::Url(server.url.clone()), &options)
         }
     };
     if let Some(path) = &check.save_tools {
         let tools = json!({"tools": report.tools});
         let written = std::fs::write(path, output::json_line(&tools) + "\n");
-        written.map_err(|error| Problem::io("write", path, error))?;
+        written.map_err(|error| CliError::io("write", path, error))?;
     }
     print(&report, format)?;
     if let Some(trouble) = report.trouble {
-        return Err(Problem::failed(trouble)
+        return Err(CliError::failed(trouble)
             .hint("widgets were not mounted; `--browser=PATH` names another Chromium"));
     }
     let failed = report.worst() == Some(Severity::Error);
@@ -77,7 +77,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
 }
 
 pub(super) fn run_check(target: &CheckTarget, options: &CheckOptions) -> CheckReport {
-    let mut steps = Steps::start("checking");
+    let mut steps = StepSpinner::start("checking");
     let report = docent_check::check(target, options, &|step| {
         // The address of the login page must stand where it can be copied.
         if step.starts_with("sign in at ") {
@@ -90,10 +90,10 @@ pub(super) fn run_check(target: &CheckTarget, options: &CheckOptions) -> CheckRe
 }
 
 /// What was named on the command line; `None` for the folder's own server.
-fn target(check: &Check) -> Result<Option<CheckTarget>, Problem> {
+fn target(check: &CheckArgs) -> Result<Option<CheckTarget>, CliError> {
     if check.stdio {
         if check.command.is_empty() {
-            return Err(Problem::usage("there is no program to check")
+            return Err(CliError::usage("there is no program to check")
                 .hint("example: `docent check --stdio -- npx some-server`"));
         }
         return Ok(Some(CheckTarget::Program(check.command.clone())));
@@ -104,7 +104,7 @@ fn target(check: &Check) -> Result<Option<CheckTarget>, Problem> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if !Url::parse(url).is_ok_and(|url| is_web(&url)) {
         return Err(
-            Problem::usage(format!("`{}` is not a web address", shorten(url, 80)))
+            CliError::usage(format!("`{}` is not a web address", shorten(url, 80)))
                 .hint("example: `https://docs.example.org/mcp`"),
         );
     }
@@ -112,21 +112,21 @@ fn target(check: &Check) -> Result<Option<CheckTarget>, Problem> {
 }
 
 /// The browser that was named, or one of this machine. Looked for before anything is sent.
-fn browser(named: &Option<PathBuf>) -> Result<PathBuf, Problem> {
+fn browser(named: &Option<PathBuf>) -> Result<PathBuf, CliError> {
     match named {
         Some(path) if path.is_file() => Ok(path.clone()),
         Some(path) => Err(
-            Problem::usage(format!("there is no browser at `{}`", path.display()))
+            CliError::usage(format!("there is no browser at `{}`", path.display()))
                 .hint("name the program itself, such as `--browser=/usr/bin/chromium`"),
         ),
         None => docent_check::find_browser().ok_or_else(|| {
-            Problem::usage("there is no Chromium or Chrome on the PATH")
+            CliError::usage("there is no Chromium or Chrome on the PATH")
                 .hint("install one, or name it: `--browser=/path/to/chromium`")
         }),
     }
 }
 
-fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, Problem> {
+fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, CliError> {
     let mut profiles = Vec::new();
     for name in names {
         if name == "all" {
@@ -134,7 +134,7 @@ fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, Problem> {
         }
         let profile = CheckProfile::from_name(name).ok_or_else(|| {
             let known = CheckProfile::ALL.map(CheckProfile::name).join(", ");
-            Problem::usage(format!("there is no profile `{}`", shorten(name, 80)))
+            CliError::usage(format!("there is no profile `{}`", shorten(name, 80)))
                 .hint(format!("one of {known}, all"))
         })?;
         if !profiles.contains(&profile) {
@@ -145,19 +145,19 @@ fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, Problem> {
 }
 
 /// The tools in a file: a list of them, or an answer that holds one.
-fn baseline(path: &Path) -> Result<Vec<Value>, Problem> {
+fn baseline(path: &Path) -> Result<Vec<Value>, CliError> {
     let size = std::fs::metadata(path)
-        .map_err(|error| Problem::io("read", path, error))?
+        .map_err(|error| CliError::io("read", path, error))?
         .len();
     if size > MAX_BASELINE {
-        return Err(Problem::usage(format!(
+        return Err(CliError::usage(format!(
             "`{}` has {size} bytes, the limit is {MAX_BASELINE}",
             path.display()
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| Problem::io("read", path, error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| CliError::io("read", path, error))?;
     let bad = || {
-        Problem::usage(format!("`{}` holds no list of tools", path.display()))
+        CliError::usage(format!("`{}` holds no list of tools", path.display()))
             .hint("write one with `docent check URL --save-tools FILE`")
     };
     let mut value: Value = serde_json::from_str(&text).map_err(|_| bad())?;
@@ -172,37 +172,37 @@ fn baseline(path: &Path) -> Result<Vec<Value>, Problem> {
     }
 }
 
-fn list(profiles: &[CheckProfile], format: Format) -> Result<(), Problem> {
+fn list(profiles: &[CheckProfile], format: ReportFormat) -> Result<(), CliError> {
     let profiles = if profiles.is_empty() {
         &CheckProfile::ALL
     } else {
         profiles
     };
     match format {
-        Format::Json => output::json(&render::rules_json(profiles)),
-        Format::Markdown => output::data(render::rules_markdown().trim_end()),
-        Format::Text => output::data(&render::rules_text(profiles)),
-        Format::Sarif | Format::Junit | Format::Html => {
-            Err(Problem::usage("rules are listed as text, json or markdown"))
-        }
+        ReportFormat::Json => output::json(&render::rules_json(profiles)),
+        ReportFormat::Markdown => output::data(render::rules_markdown().trim_end()),
+        ReportFormat::Text => output::data(&render::rules_text(profiles)),
+        ReportFormat::Sarif | ReportFormat::Junit | ReportFormat::Html => Err(CliError::usage(
+            "rules are listed as text, json or markdown",
+        )),
     }
 }
 
-pub(super) fn print(report: &CheckReport, format: Format) -> Result<(), Problem> {
+pub(super) fn print(report: &CheckReport, format: ReportFormat) -> Result<(), CliError> {
     match format {
-        Format::Text => {
-            let ink = if output::Paint::for_data().is_on() {
+        ReportFormat::Text => {
+            let ink = if output::AnsiStyler::for_data().is_on() {
                 render::TerminalStyle::Colour
             } else {
                 render::TerminalStyle::Plain
             };
             output::styled(&render::terminal(report, ink))
         }
-        Format::Json => output::json(&render::json(report)),
-        Format::Sarif => output::json(&render::sarif(report)),
-        Format::Junit => output::data(render::junit(report).trim_end()),
-        Format::Markdown => output::data(render::markdown(report).trim_end()),
-        Format::Html => output::data(render::html(report).trim_end()),
+        ReportFormat::Json => output::json(&render::json(report)),
+        ReportFormat::Sarif => output::json(&render::sarif(report)),
+        ReportFormat::Junit => output::data(render::junit(report).trim_end()),
+        ReportFormat::Markdown => output::data(render::markdown(report).trim_end()),
+        ReportFormat::Html => output::data(render::html(report).trim_end()),
     }
 }
 

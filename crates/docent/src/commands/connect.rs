@@ -9,30 +9,32 @@ use docent_check::{CheckTarget, ProbeError, ProbeSummary};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::Desk;
-use crate::args::{Connect, Overrides, Print};
-use crate::connect::config::{self, Others};
-use crate::connect::entry::Entry;
-use crate::connect::missing::{Standing, connection_status};
-use crate::connect::steps::{Step, after_writing, steps};
-use crate::connect::store::{self, Done};
-use crate::connect::whereabouts::{Homes, Whereabouts};
-use crate::connect::{Client, Reach, Way, Wish, is_name, name_of};
-use crate::output::{self, Paint, Steps};
-use crate::problem::Problem;
+use super::CommandContext;
+use crate::args::{ConnectArgs, PrintFormat, SettingOverrides};
+use crate::connect::config::{self, NameConflictPolicy};
+use crate::connect::entry::ServerEntry;
+use crate::connect::missing::{ConnectionStatus, connection_status};
+use crate::connect::steps::{SetupStep, after_writing, steps};
+use crate::connect::store::{self, EditOutcome};
+use crate::connect::whereabouts::{ConfigDirs, ConfigLocation};
+use crate::connect::{
+    ClientLocation, ClientTransport, ConnectionSpec, McpClient, is_name, name_of,
+};
+use crate::output::{self, AnsiStyler, StepSpinner};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// How long the server may take for each answer; a client waits about as long when it starts.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) fn run(connect: &Connect, flags: Overrides) -> Result<ExitCode, Problem> {
+pub(super) fn run(connect: &ConnectArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let Some(client) = connect.client else {
         list(connect.print)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let desk = Desk::open(&connect.path, flags)?;
+    let desk = CommandContext::open(&connect.path, flags)?;
     let wish = connection_spec(connect, client, &desk)?;
-    let place = Homes::of_user()?.find(client, connect.scope);
+    let place = ConfigDirs::of_user()?.find(client, connect.scope);
     if connect.write || connect.remove {
         // What cannot be written is said before anything is started.
         let place = place
@@ -45,18 +47,18 @@ pub(super) fn run(connect: &Connect, flags: Overrides) -> Result<ExitCode, Probl
 }
 
 fn finish(
-    connect: &Connect,
-    wish: &Wish,
-    place: Option<&Whereabouts>,
-    done: Option<&Done>,
-) -> Result<ExitCode, Problem> {
+    connect: &ConnectArgs,
+    wish: &ConnectionSpec,
+    place: Option<&ConfigLocation>,
+    done: Option<&EditOutcome>,
+) -> Result<ExitCode, CliError> {
     let tried = (!connect.no_verify && !connect.remove).then(|| probe_server(wish));
     let standing = if connect.remove {
-        Standing::default()
+        ConnectionStatus::default()
     } else {
         connection_status(wish, tried.as_ref())
     };
-    let shown = Shown {
+    let shown = ConnectReport {
         wish,
         place,
         done,
@@ -64,8 +66,8 @@ fn finish(
         standing: &standing,
     };
     match connect.print {
-        Print::Json => output::json(&shown.json())?,
-        Print::Text => output::styled(&shown.text(Paint::for_data()))?,
+        PrintFormat::Json => output::json(&shown.json())?,
+        PrintFormat::Text => output::styled(&shown.text(AnsiStyler::for_data()))?,
     }
     Ok(if standing.missing.is_empty() {
         ExitCode::SUCCESS
@@ -74,12 +76,16 @@ fn finish(
     })
 }
 
-fn connection_spec(connect: &Connect, client: Client, desk: &Desk) -> Result<Wish, Problem> {
+fn connection_spec(
+    connect: &ConnectArgs,
+    client: McpClient,
+    desk: &CommandContext,
+) -> Result<ConnectionSpec, CliError> {
     let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
     let name = match &connect.name {
         Some(name) if is_name(name) => name.clone(),
         Some(name) => {
-            return Err(Problem::usage(format!(
+            return Err(CliError::usage(format!(
                 "`{}` is not a name for a server",
                 shorten(name, 80)
             ))
@@ -95,13 +101,13 @@ fn connection_spec(connect: &Connect, client: Client, desk: &Desk) -> Result<Wis
             && !name.starts_with(|c: char| c.is_ascii_digit())
     };
     if let Some(name) = connect.token_env.as_ref().filter(|name| !variable(name)) {
-        return Err(Problem::usage(format!(
+        return Err(CliError::usage(format!(
             "`{}` is not the name of an environment variable",
             shorten(name, 80)
         ))
         .hint("name the variable, such as `DOCS_TOKEN`; not the token itself"));
     }
-    Ok(Wish {
+    Ok(ConnectionSpec {
         client,
         name,
         title,
@@ -113,7 +119,11 @@ fn connection_spec(connect: &Connect, client: Client, desk: &Desk) -> Result<Wis
     })
 }
 
-fn client_transport(connect: &Connect, client: Client, desk: &Desk) -> Result<Way, Problem> {
+fn client_transport(
+    connect: &ConnectArgs,
+    client: McpClient,
+    desk: &CommandContext,
+) -> Result<ClientTransport, CliError> {
     let server = &desk.settings.server;
     let typed = connect.url.as_deref().map(address).transpose()?;
     let public = server.public_url.as_ref().map(|url| endpoint(url.clone()));
@@ -125,18 +135,18 @@ fn client_transport(connect: &Connect, client: Client, desk: &Desk) -> Result<Wa
         None => match (public, client.reach()) {
             (Some(url), _) if client.takes_addresses() => Some(url),
             // It cannot work yet, and the address is part of saying why.
-            (_, Reach::Remote) => Some(own()?),
+            (_, ClientLocation::Remote) => Some(own()?),
             _ => None,
         },
     };
     match url {
-        Some(_) if !client.takes_addresses() => Err(Problem::usage(format!(
+        Some(_) if !client.takes_addresses() => Err(CliError::usage(format!(
             "{} takes programs in its file, no addresses",
             client.title()
         ))
         .hint("leave `--url` and `--http` out, or connect it as `claude`, with a public address")),
-        Some(url) => Ok(Way::Http(url)),
-        None if !client.starts_programs() => Err(Problem::usage(format!(
+        Some(url) => Ok(ClientTransport::Http(url)),
+        None if !client.starts_programs() => Err(CliError::usage(format!(
             "{} cannot start programs on this machine",
             client.title()
         ))
@@ -146,13 +156,13 @@ fn client_transport(connect: &Connect, client: Client, desk: &Desk) -> Result<Wa
 }
 
 /// The command that serves the folder, with absolute paths, since nobody knows where a client starts it.
-fn program(desk: &Desk) -> Result<Way, Problem> {
+fn program(desk: &CommandContext) -> Result<ClientTransport, CliError> {
     let binary = std::env::current_exe().map_err(|error| {
-        Problem::failed("the place of docent itself is not known").because(error)
+        CliError::failed("the place of docent itself is not known").because(error)
     })?;
     let text = |path: &std::path::Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| {
-            Problem::usage(format!(
+            CliError::usage(format!(
                 "`{}` is not text, and a client's file holds text",
                 path.display()
             ))
@@ -165,10 +175,10 @@ fn program(desk: &Desk) -> Result<Way, Problem> {
         text(&desk.folder)?,
         "--stdio".to_owned(),
     ];
-    Ok(Way::Stdio(words.to_vec()))
+    Ok(ClientTransport::Stdio(words.to_vec()))
 }
 
-pub(super) fn address(text: &str) -> Result<Url, Problem> {
+pub(super) fn address(text: &str) -> Result<Url, CliError> {
     let fits = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -176,7 +186,7 @@ pub(super) fn address(text: &str) -> Result<Url, Problem> {
             && url.password().is_none()
     };
     Url::parse(text).ok().filter(fits).ok_or_else(|| {
-        Problem::usage(format!("`{}` is not a web address", shorten(text, 80)))
+        CliError::usage(format!("`{}` is not a web address", shorten(text, 80)))
             .hint("example: `https://docs.example.org/mcp`")
     })
 }
@@ -199,24 +209,28 @@ fn loopback_address(listen: std::net::SocketAddr) -> std::net::SocketAddr {
     listen
 }
 
-fn no_config_file(client: Client, connect: &Connect) -> Problem {
+fn no_config_file(client: McpClient, connect: &ConnectArgs) -> CliError {
     let (title, id) = (client.title(), client.id());
-    if client == Client::ClaudeDesktop {
-        return Problem::usage(format!("{title} has no file for a project"))
+    if client == McpClient::ClaudeDesktop {
+        return CliError::usage(format!("{title} has no file for a project"))
             .hint("use `--scope user`");
     }
     let flag = if connect.write { "--write" } else { "--remove" };
-    Problem::usage(format!("{title} has no file that could be changed here")).hint(format!(
+    CliError::usage(format!("{title} has no file that could be changed here")).hint(format!(
         "follow what `docent connect {id}` shows, without `{flag}`"
     ))
 }
 
-fn edit_config(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Done, Problem> {
-    let entry = Entry::of(wish);
+fn edit_config(
+    connect: &ConnectArgs,
+    wish: &ConnectionSpec,
+    place: &ConfigLocation,
+) -> Result<EditOutcome, CliError> {
+    let entry = ServerEntry::of(wish);
     let others = if connect.force {
-        Others::Replace
+        NameConflictPolicy::Replace
     } else {
-        Others::Keep
+        NameConflictPolicy::Keep
     };
     store::edit(&place.file, |text| {
         if connect.remove {
@@ -227,24 +241,24 @@ fn edit_config(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Do
     })
 }
 
-fn probe_server(wish: &Wish) -> Result<ProbeSummary, ProbeError> {
+fn probe_server(wish: &ConnectionSpec) -> Result<ProbeSummary, ProbeError> {
     let target = match &wish.transport {
-        Way::Http(url) => CheckTarget::Url(url.to_string()),
-        Way::Stdio(command) => CheckTarget::Program(command.clone()),
+        ClientTransport::Http(url) => CheckTarget::Url(url.to_string()),
+        ClientTransport::Stdio(command) => CheckTarget::Program(command.clone()),
     };
     let token = wish
         .token_env
         .as_ref()
         .and_then(|name| std::env::var(name).ok());
-    let mut steps = Steps::start("connecting");
+    let mut steps = StepSpinner::start("connecting");
     steps.at("as the client would");
     let tried = docent_check::probe(&target, token.as_deref(), PATIENCE);
     steps.finish();
     tried
 }
 
-fn list(print: Print) -> Result<(), Problem> {
-    let clients: Vec<_> = Client::value_variants()
+fn list(print: PrintFormat) -> Result<(), CliError> {
+    let clients: Vec<_> = McpClient::value_variants()
         .iter()
         .filter_map(|client| Some((client, client.to_possible_value()?)))
         .map(|(client, value)| {
@@ -259,17 +273,17 @@ fn list(print: Print) -> Result<(), Problem> {
         })
         .collect();
     match print {
-        Print::Json => {
-            let homes = Homes::of_user().ok();
+        PrintFormat::Json => {
+            let homes = ConfigDirs::of_user().ok();
             let rows = clients.iter().map(|(client, id, about)| {
                 let file = homes
                     .as_ref()
-                    .and_then(|homes| homes.find(**client, crate::connect::Scope::User));
+                    .and_then(|homes| homes.find(**client, crate::connect::ConfigScope::User));
                 json!({"client": id, "about": about, "file": file.map(|found| found.file)})
             });
             output::json(&Value::Array(rows.collect()))
         }
-        Print::Text => {
+        PrintFormat::Text => {
             let rows: Vec<_> = clients
                 .iter()
                 .map(|(_, id, about)| format!("{id:<15} {about}"))
@@ -282,16 +296,16 @@ fn list(print: Print) -> Result<(), Problem> {
 }
 
 /// Everything that is said about one connection.
-struct Shown<'a> {
-    wish: &'a Wish,
-    place: Option<&'a Whereabouts>,
-    done: Option<&'a Done>,
+struct ConnectReport<'a> {
+    wish: &'a ConnectionSpec,
+    place: Option<&'a ConfigLocation>,
+    done: Option<&'a EditOutcome>,
     tried: Option<&'a Result<ProbeSummary, ProbeError>>,
-    standing: &'a Standing,
+    standing: &'a ConnectionStatus,
 }
 
-impl Shown<'_> {
-    fn text(&self, paint: Paint) -> String {
+impl ConnectReport<'_> {
+    fn text(&self, paint: AnsiStyler) -> String {
         let wish = self.wish;
         let mut lines = Vec::new();
         match (self.done, self.place) {
@@ -345,10 +359,10 @@ impl Shown<'_> {
 
     fn json(&self) -> Value {
         let wish = self.wish;
-        let step = |step: Step| json!({"say": step.say, "paste": step.paste});
+        let step = |step: SetupStep| json!({"say": step.say, "paste": step.paste});
         let (url, command) = match &wish.transport {
-            Way::Http(url) => (Some(url.as_str()), None),
-            Way::Stdio(command) => (None, Some(command)),
+            ClientTransport::Http(url) => (Some(url.as_str()), None),
+            ClientTransport::Stdio(command) => (None, Some(command)),
         };
         let missing = self.standing.missing.iter();
         let missing = missing.map(|missing| json!({"what": missing.what, "hint": missing.hint}));
@@ -362,7 +376,7 @@ impl Shown<'_> {
             "file": self.place.map(|place| json!({
                 "path": place.file,
                 "section": place.section,
-                "entry": Entry::of(wish).to_value(),
+                "entry": ServerEntry::of(wish).to_value(),
                 "change": self.done.map(|done| done.what),
                 "backup": self.done.and_then(|done| done.backup.as_ref()),
             })),

@@ -5,24 +5,24 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use crate::args::{Doctor, Overrides};
-use crate::doctor::{self, Finding, State, folder, index, network, system};
-use crate::model::{self, Cores};
-use crate::output::{self, Paint, Steps};
-use crate::place::{self, Place};
-use crate::problem::Problem;
-use crate::settings::{self, FILE, Settings, Sources};
+use crate::args::{DoctorArgs, SettingOverrides};
+use crate::doctor::{self, DoctorFinding, FindingStatus, folder, index, network, system};
+use crate::model::{self, CoreShare};
+use crate::output::{self, AnsiStyler, StepSpinner};
+use crate::place::{self, IndexLocation};
+use crate::problem::CliError;
+use crate::settings::{self, FILE, SettingSources, Settings};
 
-pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem> {
+pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let root = super::folder(&doctor.path)?;
-    let mut steps = Steps::start("looking");
+    let mut steps = StepSpinner::start("looking");
     let (mut findings, settings) = load_settings(&root, flags);
     crate::logging::start(&settings.log, None);
     steps.at("at the folder");
     let walked = folder::scan(&root, SystemTime::now());
     findings.extend(folder::findings(&root, &walked));
     steps.at("at the index");
-    let place = Place::new(&root, settings.index_dir.as_deref(), place::cache());
+    let place = IndexLocation::new(&root, settings.index_dir.as_deref(), place::cache());
     let dir = place.existing();
     findings.extend(super::runtime()?.block_on(index::findings(dir, &root, &settings)));
     findings.push(model(&settings));
@@ -45,18 +45,18 @@ pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem
     if doctor.json {
         output::json(&doctor::json(&findings))?;
     } else {
-        output::styled(&doctor::text(&findings, Paint::for_data()))?;
+        output::styled(&doctor::text(&findings, AnsiStyler::for_data()))?;
     }
     Ok(match doctor::worst(&findings) {
-        State::Wrong => ExitCode::FAILURE,
-        State::Good | State::Warning => ExitCode::SUCCESS,
+        FindingStatus::Wrong => ExitCode::FAILURE,
+        FindingStatus::Good | FindingStatus::Warning => ExitCode::SUCCESS,
     })
 }
 
 /// The settings; with a bad one, the defaults, so that the rest can be looked at all the same.
-fn load_settings(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
+fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, Settings) {
     let environment = std::env::vars_os().collect();
-    let resolved = settings::resolve(Sources {
+    let resolved = settings::resolve(SettingSources {
         folder: Some(root),
         environment,
         flags,
@@ -69,9 +69,9 @@ fn load_settings(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
             } else {
                 "the defaults, without a `docent.toml`".to_owned()
             };
-            let mut findings = vec![Finding::good("settings", from)];
+            let mut findings = vec![DoctorFinding::good("settings", from)];
             for name in resolved.unknown_variables {
-                findings.push(Finding::warning(
+                findings.push(DoctorFinding::warning(
                     "settings",
                     format!("environment variable `{name}` is not a setting"),
                     "see docs/settings.md for their names",
@@ -88,22 +88,23 @@ fn load_settings(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
                 .hint
                 .clone()
                 .unwrap_or_else(|| "mend it, or take it out".to_owned());
-            let finding = Finding::wrong("settings", format!("{}{origin}", problem.chain()), hint);
+            let finding =
+                DoctorFinding::wrong("settings", format!("{}{origin}", problem.chain()), hint);
             (vec![finding], Settings::default())
         }
     }
 }
 
-fn model(settings: &Settings) -> Finding {
-    match model::embedder(settings, Cores::Half) {
-        Ok(Some(_)) => Finding::good("model", format!("`{}` is ready", settings.model.name)),
-        Ok(None) => Finding::good("model", "none is wanted: words alone are searched"),
+fn model(settings: &Settings) -> DoctorFinding {
+    match model::embedder(settings, CoreShare::Half) {
+        Ok(Some(_)) => DoctorFinding::good("model", format!("`{}` is ready", settings.model.name)),
+        Ok(None) => DoctorFinding::good("model", "none is wanted: words alone are searched"),
         Err(problem) => {
             let hint = problem
                 .hint
                 .clone()
                 .unwrap_or_else(|| "set `model.name = \"granite\"`".to_owned());
-            Finding::wrong("model", problem.chain(), hint)
+            DoctorFinding::wrong("model", problem.chain(), hint)
         }
     }
 }

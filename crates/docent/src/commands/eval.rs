@@ -10,40 +10,40 @@ use std::time::{Duration, Instant};
 
 use docent_search::Engine;
 
-use super::Desk;
-use crate::args::Eval;
-use crate::eval::ask::{self, Watch};
-use crate::eval::compare::{Comparison, Earlier};
-use crate::eval::gate::{self, Floors};
-use crate::eval::judged::{self, Judged, Reading};
+use super::CommandContext;
+use crate::args::EvalArgs;
+use crate::eval::ask::{self, EvalObserver};
+use crate::eval::compare::{BaselineRun, RunComparison};
+use crate::eval::gate::{self, QualityThresholds};
+use crate::eval::judged::{self, JudgedQueries, JudgedQuery};
 use crate::eval::qrels::Qrels;
-use crate::eval::score::Summary;
-use crate::eval::wire::{self, Run};
+use crate::eval::score::RunSummary;
+use crate::eval::wire::{self, EvalRun};
 use crate::eval::{draft, report, text};
-use crate::knowledge::Knowledge;
-use crate::output::{self, Progress};
-use crate::problem::Problem;
+use crate::knowledge::KnowledgeBase;
+use crate::output::{self, ProgressReporter};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// How many unknown documents are named.
 const MAX_NAMED: usize = 3;
 
-pub(super) fn run(desk: &Desk, eval: &Eval) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, eval: &EvalArgs) -> Result<ExitCode, CliError> {
     match (&eval.queries, eval.make) {
         (Some(queries), _) => score(desk, eval, queries),
         (None, count) => make(desk, eval, count.unwrap_or(1)),
     }
 }
 
-fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> {
+fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitCode, CliError> {
     let engine = super::search::engine(desk)?;
-    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
-    let Reading {
+    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
+    let JudgedQueries {
         queries,
         unjudged,
         faults,
     } = read(eval, queries)?;
-    let earlier = eval.compare.as_deref().map(Earlier::read).transpose()?;
+    let earlier = eval.compare.as_deref().map(BaselineRun::read).transpose()?;
     if let Some(path) = &eval.report {
         ensure_writable(path)?;
     }
@@ -51,21 +51,21 @@ fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> 
     let held = runtime.block_on(knowledge.engine.inventory())?;
     let ids: HashSet<&str> = held.iter().map(|held| held.id.as_str()).collect();
     let unknown = warn_unknown(&queries, &ids);
-    let mut watch = Shown::new("asking");
+    let mut watch = EvalProgress::new("asking");
     let outcomes = runtime.block_on(ask::run_queries(&knowledge, queries, &mut watch));
     watch.progress.finish();
     let outcomes = outcomes?;
-    let summary = Summary::new(&outcomes);
+    let summary = RunSummary::new(&outcomes);
     let latency = (summary.p50, summary.p99);
-    let change = earlier.map(|earlier| Comparison::new(&earlier, &outcomes, latency));
-    let floors = Floors {
+    let change = earlier.map(|earlier| RunComparison::new(&earlier, &outcomes, latency));
+    let floors = QualityThresholds {
         ndcg: eval.min_ndcg,
         recall: eval.min_recall,
         mrr: eval.min_mrr,
         drop: eval.max_drop,
     };
     let gates = gate::gates(floors, &summary.scores, change.as_ref());
-    let run = Run {
+    let run = EvalRun {
         title: &knowledge.title,
         documents: held.len(),
         unjudged,
@@ -80,12 +80,12 @@ fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> 
     if let Some(path) = &eval.report {
         let cases = runtime.block_on(report::cases(&knowledge, &outcomes))?;
         let page = report::page(&run, &cases);
-        std::fs::write(path, page).map_err(|error| Problem::io("write", path, error))?;
+        std::fs::write(path, page).map_err(|error| CliError::io("write", path, error))?;
     }
     gate::enforce(&gates).map(|()| ExitCode::SUCCESS)
 }
 
-fn show(eval: &Eval, run: &Run<'_>) -> Result<(), Problem> {
+fn show(eval: &EvalArgs, run: &EvalRun<'_>) -> Result<(), CliError> {
     if eval.json {
         return output::json(&wire::json(run));
     }
@@ -93,7 +93,7 @@ fn show(eval: &Eval, run: &Run<'_>) -> Result<(), Problem> {
 }
 
 /// The queries, with a word about what was left out.
-fn read(eval: &Eval, queries: &Path) -> Result<Reading, Problem> {
+fn read(eval: &EvalArgs, queries: &Path) -> Result<JudgedQueries, CliError> {
     let skip = eval.skip_bad;
     let qrels = eval.qrels.as_deref().map(|path| Qrels::read(path, skip));
     let (qrels, of_qrels) = qrels.transpose()?.unzip();
@@ -112,7 +112,7 @@ fn read(eval: &Eval, queries: &Path) -> Result<Reading, Problem> {
     if reading.queries.is_empty() {
         let path = queries.display();
         return Err(
-            Problem::usage(format!("no query of `{path}` has a relevant document"))
+            CliError::usage(format!("no query of `{path}` has a relevant document"))
                 .hint("judge at least one: name the ids of documents that answer it"),
         );
     }
@@ -128,7 +128,7 @@ fn read(eval: &Eval, queries: &Path) -> Result<Reading, Problem> {
 
 /// Counts the judged documents that are not in the index. They stay in the scores: a document
 /// that should be found and is not there is not found.
-fn warn_unknown(queries: &[Judged], ids: &HashSet<&str>) -> usize {
+fn warn_unknown(queries: &[JudgedQuery], ids: &HashSet<&str>) -> usize {
     let judged: BTreeSet<&str> = queries
         .iter()
         .flat_map(|query| query.relevant.keys().map(String::as_str))
@@ -162,7 +162,7 @@ fn warn_unknown(queries: &[Judged], ids: &HashSet<&str>) -> usize {
 }
 
 /// A page that cannot be written is better known before the run than after it.
-fn ensure_writable(path: &Path) -> Result<(), Problem> {
+fn ensure_writable(path: &Path) -> Result<(), CliError> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -171,26 +171,26 @@ fn ensure_writable(path: &Path) -> Result<(), Problem> {
         return Ok(());
     }
     Err(
-        Problem::usage(format!("`{}` cannot be written", path.display()))
+        CliError::usage(format!("`{}` cannot be written", path.display()))
             .hint("name a file in a folder that is there"),
     )
 }
 
-struct Shown {
-    progress: Progress,
+struct EvalProgress {
+    progress: ProgressReporter,
     start: Instant,
 }
 
-impl Shown {
+impl EvalProgress {
     fn new(what: &'static str) -> Self {
         Self {
-            progress: Progress::start(what),
+            progress: ProgressReporter::start(what),
             start: Instant::now(),
         }
     }
 }
 
-impl Watch for Shown {
+impl EvalObserver for EvalProgress {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -200,7 +200,7 @@ impl Watch for Shown {
     }
 }
 
-fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
+fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode, CliError> {
     let engine = super::search::engine(desk)?;
     if let Some(path) = eval.out.as_deref().filter(|path| path.exists()) {
         return Err(already_exists(path));
@@ -228,8 +228,8 @@ fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
-    let mut progress = Progress::start("drafting");
+fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, CliError> {
+    let mut progress = ProgressReporter::start("drafting");
     let mut told = |done, total| progress.at(done, total);
     let drafts = super::runtime()?.block_on(draft::make(engine, count, seed, &mut told));
     progress.finish();
@@ -239,18 +239,18 @@ fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<Strin
         .collect())
 }
 
-fn write_new(path: &Path, lines: &[String]) -> Result<(), Problem> {
+fn write_new(path: &Path, lines: &[String]) -> Result<(), CliError> {
     let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(all.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => already_exists(path),
-        _ => Problem::io("write", path, error),
+        _ => CliError::io("write", path, error),
     })
 }
 
 /// Judgements take work: a file of them is never written over.
-fn already_exists(path: &Path) -> Problem {
-    Problem::usage(format!("`{}` is there already", path.display()))
+fn already_exists(path: &Path) -> CliError {
+    CliError::usage(format!("`{}` is there already", path.display()))
         .hint("name another file, or remove it; judged queries are never written over")
 }

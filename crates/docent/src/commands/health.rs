@@ -7,15 +7,15 @@ use std::time::Duration;
 use docent_check::get;
 use url::Url;
 
-use crate::args::Health;
+use crate::args::HealthArgs;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::{Settings, shorten};
 
 /// The most of an answer that is shown; `/readyz` says how far everything is.
 const SHOWN: usize = 400;
 
-pub(super) fn run(health: &Health, settings: &Settings) -> Result<ExitCode, Problem> {
+pub(super) fn run(health: &HealthArgs, settings: &Settings) -> Result<ExitCode, CliError> {
     let base = match &health.url {
         Some(typed) => typed_base(typed)?,
         None => own_base(settings.server.listen, settings.server.tls.scheme()),
@@ -24,7 +24,7 @@ pub(super) fn run(health: &Health, settings: &Settings) -> Result<ExitCode, Prob
     let address = format!("{base}/{page}");
     let found = get(&address, Duration::from_secs(health.timeout)).map_err(|unmet| {
         let hint = "is `docent serve` running there? name its address, such as `docent health http://127.0.0.1:8787`";
-        Problem::failed(format!("`{address}`: {unmet}")).hint(hint)
+        CliError::failed(format!("`{address}`: {unmet}")).hint(hint)
     })?;
     let told = shorten(&found.text, SHOWN);
     if found.status == 200 && is_docent_response(&found.text) {
@@ -32,10 +32,10 @@ pub(super) fn run(health: &Health, settings: &Settings) -> Result<ExitCode, Prob
         return Ok(ExitCode::SUCCESS);
     }
     let problem = match found.status {
-        200 => Problem::failed(format!("something else than docent answers at `{base}`")),
-        503 => Problem::failed(format!("the server at `{base}` is not ready: {told}"))
+        200 => CliError::failed(format!("something else than docent answers at `{base}`")),
+        503 => CliError::failed(format!("the server at `{base}` is not ready: {told}"))
             .hint("a new folder is being indexed, or the server is ending; ask again"),
-        status => Problem::failed(format!("`{address}` answers with status {status}: {told}")),
+        status => CliError::failed(format!("`{address}` answers with status {status}: {told}")),
     };
     Err(problem)
 }
@@ -46,11 +46,11 @@ fn is_docent_response(text: &str) -> bool {
 }
 
 /// The address of a server without the path of its MCP endpoint.
-fn typed_base(typed: &str) -> Result<String, Problem> {
+fn typed_base(typed: &str) -> Result<String, CliError> {
     let url = Url::parse(typed).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let url = url.ok_or_else(|| {
-        Problem::usage(format!("not a web address: `{}`", shorten(typed, 200)))
+        CliError::usage(format!("not a web address: `{}`", shorten(typed, 200)))
             .hint("example: `docent health http://127.0.0.1:8787`")
     })?;
     let base = url.as_str().trim_end_matches('/');

@@ -7,13 +7,16 @@ use docent_ingest::IngestError;
 use docent_search::{EmbeddedEngine, EmbeddingProgress, Engine, PartState};
 use serde_json::{Map, Value, json};
 
-use super::Desk;
-use crate::corpus::{self, Counts, Report, Seen, Tally, Unreadable, Watch};
+use super::CommandContext;
+use crate::corpus::{
+    self, FileStateCache, FormatBreakdown, FormatCounts, SyncObserver, SyncReport,
+    UnreadableDocuments,
+};
 use crate::knowledge::pluralize;
-use crate::losses::Losses;
-use crate::model::{self, Cores};
-use crate::output::{self, Progress};
-use crate::problem::Problem;
+use crate::losses::LossReport;
+use crate::model::{self, CoreShare};
+use crate::output::{self, ProgressReporter};
+use crate::problem::CliError;
 
 /// How many documents are made findable by their meaning between two looks at the progress.
 const AT_ONCE: usize = 8_192;
@@ -21,22 +24,22 @@ const AT_ONCE: usize = 8_192;
 /// The exit status when the folder was indexed, and some of it was lost.
 const LOST: u8 = 3;
 
-pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, as_json: bool) -> Result<ExitCode, CliError> {
     let (engine, place) = open(desk)?;
     let runtime = super::runtime()?;
-    let mut progress = Progress::start("indexing");
+    let mut progress = ProgressReporter::start("indexing");
     let outcome = runtime.block_on(async {
         let report = corpus::sync(
             &desk.folder,
             engine.as_ref(),
             desk.settings.sync_options(),
-            &mut Seen::default(),
-            &mut Shown(&mut progress),
+            &mut FileStateCache::default(),
+            &mut IndexProgress(&mut progress),
         )
         .await?;
         let documents = engine.status().await?.documents;
-        let closed = Unreadable::of(engine.as_ref(), 0).await?.count;
-        Ok::<_, Problem>((report, documents, closed))
+        let closed = UnreadableDocuments::of(engine.as_ref(), 0).await?.count;
+        Ok::<_, CliError>((report, documents, closed))
     });
     progress.finish();
     let outcome = outcome.and_then(|outcome| {
@@ -71,29 +74,29 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn loss_error(count: u64) -> Problem {
+fn loss_error(count: u64) -> CliError {
     let what = if count == 1 {
         "1 row or file was lost".to_owned()
     } else {
         format!("{count} rows or files were lost")
     };
-    Problem::failed(what).hint(
+    CliError::failed(what).hint(
         "every line above that begins with `error` names one and its cure; all the others are indexed",
     )
 }
 
 /// Keeps what was lost for `docent doctor`.
-pub(super) fn save_losses(report: &Report, index: &Path) {
+pub(super) fn save_losses(report: &SyncReport, index: &Path) {
     if !report.stopped
-        && let Err(error) = Losses::of(report).save(index)
+        && let Err(error) = LossReport::of(report).save(index)
     {
         tracing::warn!(%error, "what was lost cannot be noted beside the index");
     }
 }
 
 /// The engine to be changed, and where its index is.
-fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
-    let embedder = model::embedder(&desk.settings, Cores::All)?;
+fn open(desk: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
+    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
     let shared = &desk.settings.engine;
     if shared.is_shared() {
         return Ok((Box::new(shared.open(embedder)?), shared.index_address()));
@@ -109,11 +112,11 @@ fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
 }
 
 /// Makes every document findable by its meaning, where there is a model for that.
-async fn embed_pending(engine: &dyn Engine) -> Result<(), Problem> {
+async fn embed_pending(engine: &dyn Engine) -> Result<(), CliError> {
     if engine.status().await?.vectors == PartState::Absent {
         return Ok(());
     }
-    let mut progress = Progress::start("embedding");
+    let mut progress = ProgressReporter::start("embedding");
     loop {
         let EmbeddingProgress { done, left } = engine.embed_pending(AT_ONCE).await?;
         let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -125,16 +128,16 @@ async fn embed_pending(engine: &dyn Engine) -> Result<(), Problem> {
     }
 }
 
-struct Shown<'a>(&'a mut Progress);
+struct IndexProgress<'a>(&'a mut ProgressReporter);
 
-impl Watch for Shown<'_> {
+impl SyncObserver for IndexProgress<'_> {
     fn at(&mut self, done: usize, total: usize) {
         self.0.at(done, total);
     }
 }
 
 /// Says that there is nothing to search, with the cure.
-pub(super) fn warn_empty(desk: &Desk) {
+pub(super) fn warn_empty(desk: &CommandContext) {
     let text = format!("there are no documents in `{}`", desk.folder.display());
     output::warn(
         &text,
@@ -143,8 +146,8 @@ pub(super) fn warn_empty(desk: &Desk) {
 }
 
 /// The report in one line.
-pub(super) fn summary(report: &Report, documents: u64) -> String {
-    let Report {
+pub(super) fn summary(report: &SyncReport, documents: u64) -> String {
+    let SyncReport {
         indexed,
         unchanged,
         removed,
@@ -201,7 +204,7 @@ fn unreadable_line(count: usize) -> Option<String> {
 }
 
 /// What became of the files of each kind, a line for each.
-fn formats(tally: &Tally) -> Vec<String> {
+fn formats(tally: &FormatBreakdown) -> Vec<String> {
     let wide = tally.kinds().map(|(kind, _)| kind.len()).max().unwrap_or(0);
     tally
         .kinds()
@@ -209,7 +212,7 @@ fn formats(tally: &Tally) -> Vec<String> {
         .collect()
 }
 
-fn describe_counts(counts: &Counts) -> String {
+fn describe_counts(counts: &FormatCounts) -> String {
     let mut parts: Vec<String> = [(counts.indexed, "indexed"), (counts.unchanged, "unchanged")]
         .iter()
         .filter(|(count, _)| *count > 0)
@@ -241,7 +244,7 @@ fn describe_counts(counts: &Counts) -> String {
 }
 
 /// A line for each of the first `most` things that were lost, skipped or changed, in this order.
-pub(super) fn problem_lines(report: &Report, most: usize) -> Vec<String> {
+pub(super) fn problem_lines(report: &SyncReport, most: usize) -> Vec<String> {
     let of = |is_lost: bool, what| {
         let skipped = report.skipped.iter();
         skipped
@@ -277,7 +280,7 @@ fn at(path: &str, line: Option<u64>) -> String {
 }
 
 fn report_json(
-    report: &Report,
+    report: &SyncReport,
     (documents, closed): (u64, usize),
     folder: &str,
     index: &str,
@@ -315,7 +318,7 @@ fn report_json(
     })
 }
 
-fn format((kind, counts): (&str, &Counts)) -> (String, Value) {
+fn format((kind, counts): (&str, &FormatCounts)) -> (String, Value) {
     let counts = json!({
         "files": counts.files,
         "indexed": counts.indexed,
@@ -339,10 +342,10 @@ mod tests {
             line: Some(1),
             reason: IngestError::Empty,
         };
-        let report = Report {
+        let report = SyncReport {
             skipped: (0..3).map(skipped).collect(),
             unlisted: 4,
-            ..Report::default()
+            ..SyncReport::default()
         };
         let lines = problem_lines(&report, 2);
         assert_eq!(lines.len(), 3);

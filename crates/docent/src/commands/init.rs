@@ -13,22 +13,22 @@ use super::default_title;
 use crate::args;
 use crate::knowledge::pluralize;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::{FILE, Settings};
-use survey::Survey;
+use survey::FolderSurvey;
 
 /// Where the new file is written before it takes the place of an old one.
 const PART: &str = ".docent.toml.part";
 
-pub(super) fn run(init: &args::Init, settings: &Settings) -> Result<ExitCode, Problem> {
+pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode, CliError> {
     let folder = super::folder(&init.path)?;
     let target = folder.join(FILE);
     if !init.print && !init.force && target.symlink_metadata().is_ok() {
         let message = format!("`{}` is already there", target.display());
         let hint = "replace it with `--force`, or look at a new one with `--print`";
-        return Err(Problem::usage(message).hint(hint));
+        return Err(CliError::usage(message).hint(hint));
     }
-    let survey = Survey::of(&folder, settings)?;
+    let survey = FolderSurvey::of(&folder, settings)?;
     let text = page::write(&survey, &default_title(&folder));
     if init.print {
         output::data(text.trim_end())?;
@@ -48,7 +48,7 @@ pub(super) fn run(init: &args::Init, settings: &Settings) -> Result<ExitCode, Pr
 }
 
 /// Writes the file, whole or not at all.
-fn write_file(folder: &Path, text: &str, replace: bool) -> Result<(), Problem> {
+fn write_file(folder: &Path, text: &str, replace: bool) -> Result<(), CliError> {
     let path = folder.join(if replace { PART } else { FILE });
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -57,10 +57,10 @@ fn write_file(folder: &Path, text: &str, replace: bool) -> Result<(), Problem> {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    written.map_err(|error| Problem::io("write", &path, error))?;
+    written.map_err(|error| CliError::io("write", &path, error))?;
     if replace {
         let target = folder.join(FILE);
-        std::fs::rename(&path, &target).map_err(|error| Problem::io("write", &target, error))?;
+        std::fs::rename(&path, &target).map_err(|error| CliError::io("write", &target, error))?;
     }
     Ok(())
 }

@@ -6,17 +6,17 @@ use docent_mcp::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
 use docent_search::Day;
 use serde_json::json;
 
-use super::Desk;
+use super::CommandContext;
 use super::serve::KEYS;
-use crate::args::{KeyCommand, NewKey};
+use crate::args::{AddKeyArgs, KeyCommand};
 use crate::output;
 use crate::place;
-use crate::problem::Problem;
-use crate::settings::By;
+use crate::problem::CliError;
+use crate::settings::SignInMethod;
 
 const DAY: u64 = 86_400;
 
-pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, command: &KeyCommand) -> Result<ExitCode, CliError> {
     let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(key_error)?;
     match command {
         KeyCommand::Add(new) => add(desk, &keys, new)?,
@@ -25,7 +25,7 @@ pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem
             let removed = keys.remove(key).map_err(key_error)?;
             if removed == 0 {
                 let message = format!("there is no key `{key}`");
-                return Err(Problem::usage(message).hint("`docent key list` shows them"));
+                return Err(CliError::usage(message).hint("`docent key list` shows them"));
             }
             let keys = if removed == 1 { "key" } else { "keys" };
             output::say(&format!("{removed} {keys} removed"));
@@ -34,7 +34,7 @@ pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
+fn add(desk: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result<(), CliError> {
     let mut grant = ApiKeyGrant {
         name: new.name.clone(),
         scopes: new.scope.clone(),
@@ -51,7 +51,7 @@ fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
             split.filter(|(name, value)| !name.is_empty() && !value.is_empty())
         else {
             let message = format!("`{claim}` is not a claim");
-            return Err(Problem::usage(message).hint("example: `--claim groups=board`"));
+            return Err(CliError::usage(message).hint("example: `--claim groups=board`"));
         };
         let values = grant.claims.entry(name.to_owned()).or_default();
         values.push(value.to_owned());
@@ -62,7 +62,7 @@ fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
     let key = keys.add(grant, now).map_err(key_error)?;
     output::data(&key)?;
     output::say("keep it: it cannot be shown again");
-    let signs_in = desk.settings.sign_in.by != By::Disabled || desk.settings.auth.is_on();
+    let signs_in = desk.settings.sign_in.by != SignInMethod::Disabled || desk.settings.auth.is_on();
     if !signs_in {
         let hint = "set `api_keys = true` in `[auth]` of docent.toml";
         output::warn("sign-in is off, so nobody needs the key yet", Some(hint));
@@ -70,7 +70,7 @@ fn add(desk: &Desk, keys: &ApiKeyStore, new: &NewKey) -> Result<(), Problem> {
     Ok(())
 }
 
-fn list(keys: &[ApiKeyInfo], as_json: bool) -> Result<(), Problem> {
+fn list(keys: &[ApiKeyInfo], as_json: bool) -> Result<(), CliError> {
     if as_json {
         let keys: Vec<_> = keys
             .iter()
@@ -121,11 +121,11 @@ fn now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-fn key_error(error: docent_mcp::AuthError) -> Problem {
+fn key_error(error: docent_mcp::AuthError) -> CliError {
     use docent_mcp::AuthError;
     let message = error.to_string();
     match error {
-        AuthError::KeyFile(..) | AuthError::Random => Problem::failed(message).because(error),
-        _ => Problem::usage(message),
+        AuthError::KeyFile(..) | AuthError::Random => CliError::failed(message).because(error),
+        _ => CliError::usage(message),
     }
 }

@@ -11,13 +11,13 @@ use docent_search::{
 };
 use serde_json::json;
 
-use super::Desk;
+use super::CommandContext;
 use crate::args;
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::knowledge::pluralize;
-use crate::model::{self, Cores};
-use crate::output::{self, Progress};
-use crate::problem::Problem;
+use crate::model::{self, CoreShare};
+use crate::output::{self, ProgressReporter};
+use crate::problem::CliError;
 
 /// How many documents are carried at a time. What is interrupted begins again behind the last that arrived.
 const AT_ONCE: usize = 256;
@@ -27,22 +27,25 @@ const MAX_NAMED: usize = 5;
 
 /// What was done.
 #[derive(Debug, Default)]
-struct Report {
+struct MigrationReport {
     carried: usize,
     there: usize,
     made: u64,
 }
 
-pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Problem> {
+pub(super) fn run(
+    desk: &CommandContext,
+    migrate: &args::MigrateArgs,
+) -> Result<ExitCode, CliError> {
     let (from, to) = match migrate.to.as_str() {
-        "qdrant" => (Kind::Embedded, Kind::Qdrant),
-        "embedded" => (Kind::Qdrant, Kind::Embedded),
+        "qdrant" => (EngineKind::Embedded, EngineKind::Qdrant),
+        "embedded" => (EngineKind::Qdrant, EngineKind::Embedded),
         other => {
-            return Err(Problem::usage(format!("there is no engine `{other}`"))
+            return Err(CliError::usage(format!("there is no engine `{other}`"))
                 .hint("write `qdrant` or `embedded`"));
         }
     };
-    let embedder = model::embedder(&desk.settings, Cores::All)?;
+    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
     let source = open_engine(desk, from, embedder.clone(), true)?;
     let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
     let target = open_engine(
@@ -52,7 +55,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
         false,
     )?;
     let runtime = super::runtime()?;
-    let mut progress = Progress::start("carrying");
+    let mut progress = ProgressReporter::start("carrying");
     let outcome = runtime.block_on(copy_documents(
         source.as_ref(),
         target.as_ref(),
@@ -79,20 +82,20 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
 }
 
 fn open_engine(
-    desk: &Desk,
-    kind: Kind,
+    desk: &CommandContext,
+    kind: EngineKind,
     embedder: Option<Arc<dyn Embedder>>,
     to_read: bool,
-) -> Result<Box<dyn Engine>, Problem> {
+) -> Result<Box<dyn Engine>, CliError> {
     let shared = &desk.settings.engine;
     Ok(match (kind, to_read) {
-        (Kind::Qdrant, true) => Box::new(shared.open_read_only(embedder)?),
-        (Kind::Qdrant, false) => Box::new(shared.open(embedder)?),
-        (Kind::Embedded, true) => Box::new(EmbeddedEngine::open_read_only(
+        (EngineKind::Qdrant, true) => Box::new(shared.open_read_only(embedder)?),
+        (EngineKind::Qdrant, false) => Box::new(shared.open(embedder)?),
+        (EngineKind::Embedded, true) => Box::new(EmbeddedEngine::open_read_only(
             desk.place.existing(),
             embedder,
         )?),
-        (Kind::Embedded, false) => {
+        (EngineKind::Embedded, false) => {
             let dir = desk.place.create()?;
             match embedder {
                 Some(embedder) => Box::new(EmbeddedEngine::open_with(dir, embedder)?),
@@ -107,16 +110,16 @@ async fn copy_documents(
     source: &dyn Engine,
     target: &dyn Engine,
     carrier: Option<&PrecomputedEmbedder>,
-    progress: &mut Progress,
-) -> Result<Report, Problem> {
+    progress: &mut ProgressReporter,
+) -> Result<MigrationReport, CliError> {
     let present: HashMap<DocId, InventoryEntry> = by_id(target).await?;
     let all = source.inventory().await?;
     let total = all.len();
     let is_there = |held: &InventoryEntry| present.get(&held.id) == Some(held);
     let (there, open): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
-    let mut report = Report {
+    let mut report = MigrationReport {
         there: there.len(),
-        ..Report::default()
+        ..MigrationReport::default()
     };
     for some in open.chunks(AT_ONCE) {
         let mut changes = Vec::with_capacity(some.len());
@@ -147,7 +150,7 @@ async fn copy_documents(
 async fn embed_pending(
     target: &dyn Engine,
     carrier: Option<&PrecomputedEmbedder>,
-) -> Result<(), Problem> {
+) -> Result<(), CliError> {
     if let Some(carrier) = carrier {
         while target.embed_pending(AT_ONCE).await?.left > 0 {}
         carrier.clear();
@@ -155,13 +158,13 @@ async fn embed_pending(
     Ok(())
 }
 
-async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, InventoryEntry>, Problem> {
+async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, InventoryEntry>, CliError> {
     let held = engine.inventory().await?.into_iter();
     Ok(held.map(|one| (one.id.clone(), one)).collect())
 }
 
 /// Compares what both hold, and says how many documents that is.
-async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, Problem> {
+async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, CliError> {
     let (left, right) = (source.inventory().await?, target.inventory().await?);
     if left == right {
         return Ok(left.len());
@@ -183,6 +186,6 @@ async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, 
         right.len(),
         named.join(", ")
     );
-    Err(Problem::failed(message)
+    Err(CliError::failed(message)
         .hint("run it again while nobody changes either, into an index of its own"))
 }

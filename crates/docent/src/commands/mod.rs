@@ -26,69 +26,79 @@ use std::sync::Arc;
 use docent_search::EmbeddedEngine;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Args, Command, Overrides};
+use crate::args::{CliArgs, CliCommand, SettingOverrides};
 use crate::knowledge::one_line;
-use crate::place::{self, Place};
-use crate::problem::Problem;
-use crate::settings::{self, Resolved, Settings, Sources};
-use crate::telemetry::{Exporter, Spans};
+use crate::place::{self, IndexLocation};
+use crate::problem::CliError;
+use crate::settings::{self, ResolvedSettings, SettingSources, Settings};
+use crate::telemetry::{SpanExportLayer, SpanExporter};
 use crate::{logging, output};
 
 /// Does what was asked.
 ///
 /// # Errors
 /// The reason why it was not done.
-pub fn run(args: Args) -> Result<ExitCode, Problem> {
+pub fn run(args: CliArgs) -> Result<ExitCode, CliError> {
     let flags = args.overrides();
     match args.command {
-        Command::Serve(serve) => serve::run(&Desk::open(&serve.path, flags)?, serve.stdio),
-        Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
-        Command::Migrate(migrate) => migrate::run(&Desk::open(&migrate.path, flags)?, &migrate),
-        Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
-        Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
-        Command::Key(key) => key::run(&Desk::open(&key.path, flags)?, &key.command),
-        Command::Connect(connect) => connect::run(&connect, flags),
-        Command::Doctor(doctor) => doctor::run(&doctor, flags),
-        Command::Health(health) => health::run(&health, &load_settings(None, flags)?),
-        Command::Completions(shell) => reference::completions(&shell),
-        Command::Man(man) => reference::man(&man),
-        Command::Package(package) => package::run(&package, flags),
-        Command::Init(init) => init::run(&init, &load_settings(None, flags)?),
-        Command::Permissions(asked) => {
-            permissions::run(&Desk::open(&asked.path, flags)?, &asked.command)
+        CliCommand::Serve(serve) => {
+            serve::run(&CommandContext::open(&serve.path, flags)?, serve.stdio)
         }
-        Command::Preview(preview) => {
+        CliCommand::Index(index) => {
+            index::run(&CommandContext::open(&index.path, flags)?, index.json)
+        }
+        CliCommand::Migrate(migrate) => {
+            migrate::run(&CommandContext::open(&migrate.path, flags)?, &migrate)
+        }
+        CliCommand::Search(search) => {
+            search::run(&CommandContext::open(&search.path, flags)?, &search)
+        }
+        CliCommand::Eval(eval) => eval::run(&CommandContext::open(&eval.path, flags)?, &eval),
+        CliCommand::Key(key) => key::run(&CommandContext::open(&key.path, flags)?, &key.command),
+        CliCommand::Connect(connect) => connect::run(&connect, flags),
+        CliCommand::Doctor(doctor) => doctor::run(&doctor, flags),
+        CliCommand::Health(health) => health::run(&health, &load_settings(None, flags)?),
+        CliCommand::Completions(shell) => reference::completions(&shell),
+        CliCommand::Man(man) => reference::man(&man),
+        CliCommand::Package(package) => package::run(&package, flags),
+        CliCommand::Init(init) => init::run(&init, &load_settings(None, flags)?),
+        CliCommand::Permissions(asked) => {
+            permissions::run(&CommandContext::open(&asked.path, flags)?, &asked.command)
+        }
+        CliCommand::Preview(preview) => {
             load_settings(None, flags)?;
             preview::run(&preview)
         }
-        Command::User(user) => user::run(&Desk::open(&user.path, flags)?, &user.command),
-        Command::Audit(audit) => {
+        CliCommand::User(user) => {
+            user::run(&CommandContext::open(&user.path, flags)?, &user.command)
+        }
+        CliCommand::Audit(audit) => {
             load_settings(None, flags)?;
             audit::run(&audit.command)
         }
-        Command::Check(check) => check::run(&check, flags),
+        CliCommand::Check(check) => check::run(&check, flags),
     }
 }
 
 /// A folder with its settings and the place of its index.
-struct Desk {
+struct CommandContext {
     /// Absolute and without links, so that one folder has one place in the cache.
     folder: PathBuf,
     settings: Settings,
-    place: Place,
+    place: IndexLocation,
     /// What was typed wins over the file, also over one that changes.
-    flags: Overrides,
+    flags: SettingOverrides,
     /// Where spans go, if somebody keeps traces.
-    traces: Option<Arc<Exporter>>,
+    traces: Option<Arc<SpanExporter>>,
 }
 
-impl Desk {
-    fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
+impl CommandContext {
+    fn open(path: &Path, flags: SettingOverrides) -> Result<Self, CliError> {
         let folder = folder(path)?;
         let settings = resolve_settings(Some(&folder), flags.clone())?;
-        let traces = Exporter::start(&settings.telemetry)?;
-        logging::start(&settings.log, traces.clone().map(Spans::new));
-        let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
+        let traces = SpanExporter::start(&settings.telemetry)?;
+        logging::start(&settings.log, traces.clone().map(SpanExportLayer::new));
+        let place = IndexLocation::new(&folder, settings.index_dir.as_deref(), place::cache());
         Ok(Self {
             folder,
             settings,
@@ -121,32 +131,32 @@ fn default_title(folder: &Path) -> String {
     }
 }
 
-fn folder(path: &Path) -> Result<PathBuf, Problem> {
+fn folder(path: &Path) -> Result<PathBuf, CliError> {
     let shown = path.display();
     let folder = path.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Problem::usage(format!("there is no folder `{shown}`"))
+        std::io::ErrorKind::NotFound => CliError::usage(format!("there is no folder `{shown}`"))
             .hint("name the folder with your documents, such as `./documents`"),
-        _ => Problem::io("open", path, error).hint("name a folder that you may read"),
+        _ => CliError::io("open", path, error).hint("name a folder that you may read"),
     })?;
     if folder.is_dir() {
         return Ok(folder);
     }
-    Err(Problem::usage(format!("`{shown}` is not a folder")).hint("name the folder it lies in"))
+    Err(CliError::usage(format!("`{shown}` is not a folder")).hint("name the folder it lies in"))
 }
 
 /// Settles every setting and starts the log.
-fn load_settings(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+fn load_settings(folder: Option<&Path>, flags: SettingOverrides) -> Result<Settings, CliError> {
     let settings = resolve_settings(folder, flags)?;
     logging::start(&settings.log, None);
     Ok(settings)
 }
 
-fn resolve_settings(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+fn resolve_settings(folder: Option<&Path>, flags: SettingOverrides) -> Result<Settings, CliError> {
     let environment = std::env::vars_os().collect();
-    let Resolved {
+    let ResolvedSettings {
         settings,
         unknown_variables: strangers,
-    } = settings::resolve(Sources {
+    } = settings::resolve(SettingSources {
         folder,
         environment,
         flags,
@@ -158,9 +168,9 @@ fn resolve_settings(folder: Option<&Path>, flags: Overrides) -> Result<Settings,
     Ok(settings)
 }
 
-fn runtime() -> Result<Runtime, Problem> {
+fn runtime() -> Result<Runtime, CliError> {
     let built = Builder::new_multi_thread().enable_all().build();
-    built.map_err(|error| Problem::failed("cannot start threads").because(error))
+    built.map_err(|error| CliError::failed("cannot start threads").because(error))
 }
 
 /// Says what was wrong with an index that was opened, and that it is being mended.

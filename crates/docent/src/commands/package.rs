@@ -9,22 +9,22 @@ use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severit
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::check::own::Server;
+use super::check::own::SpawnedServer;
 use super::check::{self, run_check};
-use super::{Desk, connect, search};
-use crate::args::{Format, Overrides, Package};
+use super::{CommandContext, connect, search};
+use crate::args::{PackageArgs, ReportFormat, SettingOverrides};
 use crate::connect::name_of;
 use crate::output;
-use crate::package::cases::{self, Case, POSITIVE};
-use crate::package::registry::{self, Download};
-use crate::package::{Work, bundle, submission};
-use crate::problem::Problem;
+use crate::package::cases::{self, POSITIVE, TestCase};
+use crate::package::registry::{self, BundleDownload};
+use crate::package::{PackageInfo, bundle, submission};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
-pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Problem> {
-    let desk = Desk::open(&package.path, flags)?;
+pub(super) fn run(package: &PackageArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
+    let desk = CommandContext::open(&package.path, flags)?;
     let work = package_info(package, &desk)?;
-    let server = Server::start(&desk)?;
+    let server = SpawnedServer::start(&desk)?;
     let target = match &work.url {
         Some(url) => CheckTarget::Url(url.to_string()),
         None => CheckTarget::Url(server.url.clone()),
@@ -33,7 +33,7 @@ pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Probl
     let cases = cases(&desk, &CheckTarget::Url(server.url.clone()))?;
     drop(server);
     let out = &package.out;
-    std::fs::create_dir_all(out).map_err(|error| Problem::io("make", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| CliError::io("make", out, error))?;
     let made = make(package, &work, &report.tools)?;
     submit(
         &out.join("chatgpt-app-submission.json"),
@@ -54,7 +54,7 @@ fn options() -> CheckOptions {
     }
 }
 
-fn package_info(package: &Package, desk: &Desk) -> Result<Work, Problem> {
+fn package_info(package: &PackageArgs, desk: &CommandContext) -> Result<PackageInfo, CliError> {
     let settings = &desk.settings;
     let title = settings.title.clone().unwrap_or_else(|| desk.name());
     let typed = package.url.as_deref().map(connect::address).transpose()?;
@@ -67,13 +67,13 @@ fn package_info(package: &Package, desk: &Desk) -> Result<Work, Problem> {
             && text.starts_with(|c: char| c.is_ascii_digit())
     };
     if !plain(&package.version) {
-        return Err(Problem::usage(format!(
+        return Err(CliError::usage(format!(
             "`{}` is not a version",
             shorten(&package.version, 80)
         ))
         .hint("example: `1.0.0`"));
     }
-    Ok(Work {
+    Ok(PackageInfo {
         name: name_of(&title),
         description: settings
             .description
@@ -92,17 +92,17 @@ fn package_info(package: &Package, desk: &Desk) -> Result<Work, Problem> {
 }
 
 /// Draws cases from the documents and keeps those that the server answers.
-fn cases(desk: &Desk, target: &CheckTarget) -> Result<Vec<Case>, Problem> {
+fn cases(desk: &CommandContext, target: &CheckTarget) -> Result<Vec<TestCase>, CliError> {
     let engine = search::engine(desk)?;
     super::runtime()?.block_on(cases::passing_cases(target, engine.as_ref()))
 }
 
 /// Writes the bundle and tells where it is.
-fn make(package: &Package, work: &Work, tools: &[Value]) -> Result<PathBuf, Problem> {
+fn make(package: &PackageArgs, work: &PackageInfo, tools: &[Value]) -> Result<PathBuf, CliError> {
     let program = match &package.binary {
         Some(path) => path.clone(),
         None => std::env::current_exe().map_err(|error| {
-            Problem::failed("the place of docent itself is not known").because(error)
+            CliError::failed("the place of docent itself is not known").because(error)
         })?,
     };
     let path = package.out.join(format!("{}.mcpb", work.name));
@@ -117,9 +117,14 @@ fn make(package: &Package, work: &Work, tools: &[Value]) -> Result<PathBuf, Prob
     Ok(path)
 }
 
-fn submit(path: &Path, work: &Work, tools: &[Value], cases: &[Case]) -> Result<(), Problem> {
+fn submit(
+    path: &Path,
+    work: &PackageInfo,
+    tools: &[Value],
+    cases: &[TestCase],
+) -> Result<(), CliError> {
     let file = submission::file(work, tools, cases).map_err(|wrong| {
-        Problem::failed(format!(
+        CliError::failed(format!(
             "the tools `{}` do not say that they only read",
             wrong.join("`, `")
         ))
@@ -144,10 +149,10 @@ fn submit(path: &Path, work: &Work, tools: &[Value], cases: &[Case]) -> Result<(
     Ok(())
 }
 
-fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> {
+fn register(package: &PackageArgs, work: &PackageInfo, made: &Path) -> Result<(), CliError> {
     let named = match (&package.registry_name, &work.url) {
         (Some(name), _) if !registry::is_name(name) => {
-            return Err(Problem::usage(format!(
+            return Err(CliError::usage(format!(
                 "`{}` is not a name in the registry",
                 shorten(name, 80)
             ))
@@ -171,7 +176,7 @@ fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> 
         .map(connect::address)
         .transpose()?;
     let download = match url {
-        Some(url) => Some(Download {
+        Some(url) => Some(BundleDownload {
             url,
             sum: sha256_of(made)?,
         }),
@@ -187,8 +192,8 @@ fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
-fn sha256_of(path: &Path) -> Result<String, Problem> {
-    let failed = |error| Problem::io("read", path, error);
+fn sha256_of(path: &Path) -> Result<String, CliError> {
+    let failed = |error| CliError::io("read", path, error);
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let mut sum = Sha256::new();
     let mut piece = vec![0; 1 << 20];
@@ -206,13 +211,13 @@ fn sha256_of(path: &Path) -> Result<String, Problem> {
         .collect())
 }
 
-fn write_json(path: &Path, value: &Value) -> Result<(), Problem> {
-    std::fs::write(path, format!("{value:#}\n")).map_err(|error| Problem::io("write", path, error))
+fn write_json(path: &Path, value: &Value) -> Result<(), CliError> {
+    std::fs::write(path, format!("{value:#}\n")).map_err(|error| CliError::io("write", path, error))
 }
 
 /// What reviewers would find, and what only the owner can add.
-fn finish(work: &Work, report: &CheckReport, cases: usize) -> Result<ExitCode, Problem> {
-    check::print(report, Format::Text)?;
+fn finish(work: &PackageInfo, report: &CheckReport, cases: usize) -> Result<ExitCode, CliError> {
+    check::print(report, ReportFormat::Text)?;
     let mut left = vec![
         "a square logo, screenshots, and the addresses of your website, support and terms"
             .to_owned(),

@@ -11,20 +11,23 @@ use docent_search::{
 };
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::CommandContext;
 use super::serve::KEYS;
-use crate::args::{Explain, PermissionsCommand};
+use crate::args::{ExplainArgs, PermissionsCommand};
 use crate::corpus;
 use crate::knowledge::pluralize;
 use crate::output;
-use crate::permissions::{self, Audience, Permissions};
-use crate::problem::Problem;
+use crate::permissions::{self, PermissionRules, ReaderAudience};
+use crate::problem::CliError;
 use crate::shape::reader_fault_of;
 
 /// The most documents that a list shows.
 const MAX_LISTED: usize = 10_000;
 
-pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode, Problem> {
+pub(super) fn run(
+    desk: &CommandContext,
+    command: &PermissionsCommand,
+) -> Result<ExitCode, CliError> {
     let engine = super::search::engine(desk)?;
     let runtime = super::runtime()?;
     match command {
@@ -46,10 +49,10 @@ pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode,
     }
 }
 
-async fn fetch_document(engine: &dyn Engine, id: &str) -> Result<Document, Problem> {
+async fn fetch_document(engine: &dyn Engine, id: &str) -> Result<Document, CliError> {
     let unknown = || {
         let hint = "ids come from `docent search`; `docent index` brings the index up to date";
-        Problem::usage(format!("no document with id `{id}`")).hint(hint)
+        CliError::usage(format!("no document with id `{id}`")).hint(hint)
     };
     let parsed = DocId::parse(id).map_err(|_| unknown())?;
     let document = engine.fetch(parsed, ReaderIdentity::owner()).await?;
@@ -59,7 +62,7 @@ async fn fetch_document(engine: &dyn Engine, id: &str) -> Result<Document, Probl
 
 /// Which rule decides about a document.
 #[derive(Debug, PartialEq, Eq)]
-enum Rule {
+enum AccessRule {
     /// Its own field.
     Field(String),
     /// Its own field, which names nobody, for this reason and with this cure.
@@ -69,9 +72,9 @@ enum Rule {
     Default,
 }
 
-impl Rule {
+impl AccessRule {
     /// The rule that made the readers of a document what they are in the index.
-    fn of(rules: &Permissions, document: &Listed, said: Option<&ReaderField>) -> Self {
+    fn of(rules: &PermissionRules, document: &Listed, said: Option<&ReaderField>) -> Self {
         let field = rules.field.clone().unwrap_or_default();
         if let Some(fault) = reader_fault_of(&document.hash) {
             return Self::Fault(format!("its field `{field}` {fault}"), fault.hint());
@@ -120,10 +123,10 @@ impl Rule {
 }
 
 fn explain_access(
-    desk: &Desk,
+    desk: &CommandContext,
     document: &Document,
-    explain: &Explain,
-) -> Result<ExitCode, Problem> {
+    explain: &ExplainArgs,
+) -> Result<ExitCode, CliError> {
     let rules = &desk.settings.permissions;
     if !desk
         .settings
@@ -134,9 +137,9 @@ fn explain_access(
         output::warn("it was indexed under other settings", Some(&hint));
     }
     let said = corpus::reader_field_of(&desk.folder, &desk.settings, document);
-    let rule = Rule::of(rules, &Listed::of(document), said.as_ref());
+    let rule = AccessRule::of(rules, &Listed::of(document), said.as_ref());
     let verdict = match &explain.who {
-        Some(name) => Some(Verdict::of(desk, name, document)?),
+        Some(name) => Some(AccessVerdict::of(desk, name, document)?),
         None => None,
     };
     if explain.json {
@@ -144,7 +147,7 @@ fn explain_access(
             "id": document.id.as_str(), "source": document.source,
             "readers": readers_json(&document.readers), "rule": rule.code(), "why": rule.words(),
             "hint": is_unreadable(&document.readers).then(|| rule.cure()),
-            "as": verdict.as_ref().map(Verdict::wire),
+            "as": verdict.as_ref().map(AccessVerdict::wire),
         }))?;
     } else {
         let mut lines = vec![
@@ -155,7 +158,7 @@ fn explain_access(
         if is_unreadable(&document.readers) {
             lines.push(format!("  hint: {}", rule.cure()));
         }
-        lines.extend(verdict.as_ref().map(Verdict::words));
+        lines.extend(verdict.as_ref().map(AccessVerdict::words));
         output::data(&lines.join("\n"))?;
     }
     let may = verdict.is_none_or(|verdict| verdict.may);
@@ -167,7 +170,7 @@ fn explain_access(
 }
 
 /// Whether somebody may read a document, and by what.
-struct Verdict {
+struct AccessVerdict {
     name: String,
     may: bool,
     /// Everything that they hold.
@@ -176,8 +179,8 @@ struct Verdict {
     by: Vec<String>,
 }
 
-impl Verdict {
-    fn of(desk: &Desk, name: &str, document: &Document) -> Result<Self, Problem> {
+impl AccessVerdict {
+    fn of(desk: &CommandContext, name: &str, document: &Document) -> Result<Self, CliError> {
         let holds = principals_of(desk, name)?;
         let may = ReaderIdentity::holder(holds.iter().cloned()).can_see(document);
         let by = match &document.readers {
@@ -218,16 +221,16 @@ impl Verdict {
 }
 
 /// What somebody holds by this name: a user with a password here, an API key, or whoever a field would name so.
-fn principals_of(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
+fn principals_of(desk: &CommandContext, name: &str) -> Result<BTreeSet<Principal>, CliError> {
     if name == "everyone" {
         return Ok(BTreeSet::new());
     }
-    let signed_in = Audience::SignedIn.readers();
+    let signed_in = ReaderAudience::SignedIn.readers();
     let AllowedReaders::Only(mut holds) = signed_in else {
         return Ok(BTreeSet::new());
     };
     let claims = &desk.settings.permissions.claims;
-    let failed = |error: &dyn std::fmt::Display| Problem::failed(error.to_string());
+    let failed = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
     let users = UserStore::in_dir(&desk.sign_in_dir());
     if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
         holds.extend(permissions::subject(&user.name));
@@ -245,33 +248,33 @@ fn principals_of(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem
     }
     let Some(one) = permissions::parse_principal(name.trim()) else {
         let hint = "name a user, an API key, a group, an address of mail, `sub:…` or `everyone`";
-        return Err(Problem::usage(format!("nobody can be called `{name}`")).hint(hint));
+        return Err(CliError::usage(format!("nobody can be called `{name}`")).hint(hint));
     };
     holds.insert(one);
     Ok(holds)
 }
 
 /// Documents with who may read them.
-struct List {
-    rows: Vec<Row>,
+struct DocumentAccessList {
+    rows: Vec<DocumentAccess>,
     /// How many there are in all.
     count: usize,
     /// How many documents of the index were made under other settings, listed or not.
     stale: usize,
 }
 
-struct Row {
+struct DocumentAccess {
     id: String,
     source: String,
     readers: AllowedReaders,
-    rule: Rule,
+    rule: AccessRule,
 }
 
 async fn list_documents(
-    desk: &Desk,
+    desk: &CommandContext,
     engine: &dyn Engine,
     unreadable: bool,
-) -> Result<List, Problem> {
+) -> Result<DocumentAccessList, CliError> {
     let shape = desk.settings.document_transform();
     let (mut found, mut count, mut stale) = (Vec::new(), 0, 0);
     for InventoryEntry { id, source, hash } in engine.inventory().await? {
@@ -288,7 +291,7 @@ async fn list_documents(
             found.push(Listed::of(&document));
         }
     }
-    Ok(List {
+    Ok(DocumentAccessList {
         rows: rows(desk, found),
         count,
         stale,
@@ -316,7 +319,7 @@ impl Listed {
 
 /// Which rule decides about each document. Where the readers are those of the folder or the default, only its file
 /// tells whether its field says the same.
-fn rows(desk: &Desk, found: Vec<Listed>) -> Vec<Row> {
+fn rows(desk: &CommandContext, found: Vec<Listed>) -> Vec<DocumentAccess> {
     let rules = &desk.settings.permissions;
     let is_unclear = |one: &&Listed| {
         rules.field.is_some()
@@ -329,8 +332,8 @@ fn rows(desk: &Desk, found: Vec<Listed>) -> Vec<Row> {
         true => HashMap::new(),
         false => corpus::said_by_files(&desk.folder, &desk.settings, &unclear),
     };
-    let row = |one: Listed| Row {
-        rule: Rule::of(rules, &one, said.get(&one.id)),
+    let row = |one: Listed| DocumentAccess {
+        rule: AccessRule::of(rules, &one, said.get(&one.id)),
         id: one.id.to_string(),
         source: one.source,
         readers: one.readers,
@@ -338,11 +341,11 @@ fn rows(desk: &Desk, found: Vec<Listed>) -> Vec<Row> {
     found.into_iter().map(row).collect()
 }
 
-impl List {
-    fn show(&self, unreadable: bool, as_json: bool) -> Result<(), Problem> {
+impl DocumentAccessList {
+    fn show(&self, unreadable: bool, as_json: bool) -> Result<(), CliError> {
         let more = self.count - self.rows.len();
         if as_json {
-            let rows: Vec<_> = self.rows.iter().map(Row::wire).collect();
+            let rows: Vec<_> = self.rows.iter().map(DocumentAccess::wire).collect();
             return output::json(
                 &json!({"documents": rows, "count": self.count, "unlisted": more, "stale": self.stale}),
             );
@@ -362,7 +365,7 @@ impl List {
     }
 }
 
-impl Row {
+impl DocumentAccess {
     fn words(&self) -> String {
         let head = format!(
             "{} ({}): {}",

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::serve::{bind, signals};
-use crate::args::Preview;
+use crate::args::PreviewArgs;
 use crate::output;
-use crate::preview::{Target, routes};
-use crate::problem::Problem;
+use crate::preview::{PreviewTarget, routes};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// A widget may be a few megabytes, and its page sends it here to have it framed.
@@ -22,13 +22,13 @@ const MAX_BODY: usize = 16 * 1024 * 1024;
 /// A tool may take its time; the page waits with it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) fn run(preview: &Preview) -> Result<ExitCode, Problem> {
+pub(super) fn run(preview: &PreviewArgs) -> Result<ExitCode, CliError> {
     let listen = address(&preview.listen)?;
     if let Some(url) = &preview.url {
         let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         if !Url::parse(url).is_ok_and(|url| is_web(&url)) {
             return Err(
-                Problem::usage(format!("`{}` is not a web address", shorten(url, 80)))
+                CliError::usage(format!("`{}` is not a web address", shorten(url, 80)))
                     .hint("example: `http://127.0.0.1:8787/mcp`"),
             );
         }
@@ -40,22 +40,22 @@ pub(super) fn run(preview: &Preview) -> Result<ExitCode, Problem> {
 }
 
 /// Only this machine's own: the page makes requests in the name of whoever can reach it.
-fn address(text: &str) -> Result<SocketAddr, Problem> {
+fn address(text: &str) -> Result<SocketAddr, CliError> {
     let shown = shorten(text, 80);
     let address: SocketAddr = text.parse().map_err(|_| {
-        Problem::usage(format!("`--listen` is not an address: `{shown}`"))
+        CliError::usage(format!("`--listen` is not an address: `{shown}`"))
             .hint("example: `127.0.0.1:8790`")
     })?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
-    Err(Problem::usage(format!(
+    Err(CliError::usage(format!(
         "the preview is for this machine alone, not for `{shown}`"
     ))
     .hint("use `127.0.0.1:8790`, or `docent serve --preview` for a page that others can open"))
 }
 
-async fn serve(preview: &Preview, listen: SocketAddr) -> Result<(), Problem> {
+async fn serve(preview: &PreviewArgs, listen: SocketAddr) -> Result<(), CliError> {
     let listener = bind(listen).await?;
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
@@ -73,11 +73,11 @@ async fn serve(preview: &Preview, listen: SocketAddr) -> Result<(), Problem> {
             ..HttpLimits::default()
         },
         allowed_origins: Vec::new(),
-        routes: routes(&Target::Any(preview.url.clone())),
+        routes: routes(&PreviewTarget::Any(preview.url.clone())),
         ..HttpOptions::default()
     };
     let served = serve_routes(options, listener, stop).await;
-    served.map_err(|error| Problem::failed("the preview stopped").because(error))
+    served.map_err(|error| CliError::failed("the preview stopped").because(error))
 }
 
 /// Shows the page in the person's browser. Where that does not work, its address has been said.

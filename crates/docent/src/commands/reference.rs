@@ -2,19 +2,19 @@
 
 use std::process::ExitCode;
 
-use crate::args::{Completions, ManPages};
+use crate::args::{CompletionsArgs, ManPageArgs};
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::reference;
 use crate::settings::shorten;
 
-pub(super) fn completions(completions: &Completions) -> Result<ExitCode, Problem> {
+pub(super) fn completions(completions: &CompletionsArgs) -> Result<ExitCode, CliError> {
     // The script is our own and must reach the shell as it is.
     output::styled(reference::completions(completions.shell)?.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn man(man: &ManPages) -> Result<ExitCode, Problem> {
+pub(super) fn man(man: &ManPageArgs) -> Result<ExitCode, CliError> {
     if let Some(folder) = &man.dir {
         let count = reference::write_pages(folder)?;
         output::say(&format!("wrote {count} pages into `{}`", folder.display()));
@@ -32,7 +32,7 @@ pub(super) fn man(man: &ManPages) -> Result<ExitCode, Problem> {
     let page = pages.iter().find(|(name, _)| *name == file);
     let (_, page) = page.ok_or_else(|| {
         let typed = man.command.as_deref().unwrap_or_default();
-        Problem::usage(format!("there is no command `{}`", shorten(typed, 80)))
+        CliError::usage(format!("there is no command `{}`", shorten(typed, 80)))
             .hint("`docent --help` lists them")
     })?;
     output::styled(page.trim_end())?;

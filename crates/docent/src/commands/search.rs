@@ -10,17 +10,17 @@ use docent_search::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::CommandContext;
 use crate::args;
-use crate::knowledge::Knowledge;
-use crate::model::{self, Cores};
-use crate::output::{self, Paint};
-use crate::problem::Problem;
+use crate::knowledge::KnowledgeBase;
+use crate::model::{self, CoreShare};
+use crate::output::{self, AnsiStyler};
+use crate::problem::CliError;
 use crate::tools::about;
 
-pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<ExitCode, CliError> {
     let engine = engine(desk)?;
-    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
+    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
     let (parsed, found) = super::runtime()?.block_on(async {
         let catalog = knowledge.engine.catalog(ReaderIdentity::owner()).await?;
         let parsed = grammar::parse(&search.query, &catalog, (knowledge.today)());
@@ -51,14 +51,14 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
         output::say("no results");
         return Ok(ExitCode::SUCCESS);
     }
-    let paint = Paint::for_data();
+    let paint = AnsiStyler::for_data();
     let blocks: Vec<_> = (1..)
         .zip(&found.hits)
         .map(|(n, hit)| {
             render_hit(
                 n,
                 hit,
-                &Shown {
+                &HitRenderContext {
                     knowledge: &knowledge,
                     parsed: &parsed,
                     search,
@@ -72,8 +72,8 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
 }
 
 /// The index of the folder, opened to be read.
-pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
-    let embedder = model::embedder(&desk.settings, Cores::All)?;
+pub(super) fn engine(desk: &CommandContext) -> Result<Arc<dyn Engine>, CliError> {
+    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
     if desk.settings.engine.is_shared() {
         return Ok(Arc::new(desk.settings.engine.open_read_only(embedder)?));
     }
@@ -81,10 +81,10 @@ pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
     let engine = opened.map_err(|error| match error {
         SearchError::Missing { .. } => {
             let folder = desk.folder.display();
-            Problem::failed(format!("`{folder}` is not indexed"))
+            CliError::failed(format!("`{folder}` is not indexed"))
                 .hint(format!("index it with `docent index {folder}`"))
         }
-        other => Problem::from(other),
+        other => CliError::from(other),
     })?;
     Ok(Arc::new(engine))
 }
@@ -102,14 +102,14 @@ fn say_filters(parsed: &ParsedQuery) {
 }
 
 /// What a block needs besides its hit.
-struct Shown<'a> {
-    knowledge: &'a Knowledge,
+struct HitRenderContext<'a> {
+    knowledge: &'a KnowledgeBase,
     parsed: &'a ParsedQuery,
-    search: &'a args::Search,
-    paint: Paint,
+    search: &'a args::SearchArgs,
+    paint: AnsiStyler,
 }
 
-fn render_hit(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
+fn render_hit(number: usize, hit: &SearchHit, shown: &HitRenderContext<'_>) -> String {
     let title = if hit.title.is_empty() {
         hit.id.as_str()
     } else {
@@ -155,7 +155,7 @@ fn explain_score(hit: &SearchHit) -> String {
     )
 }
 
-fn hit_json(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value {
+fn hit_json(knowledge: &KnowledgeBase, hit: &SearchHit, search: &args::SearchArgs) -> Value {
     let excerpts = hit.excerpts.iter();
     let why = search.explain.then_some(&hit.why).map(|why| {
         json!({

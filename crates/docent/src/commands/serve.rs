@@ -24,16 +24,16 @@ use docent_search::{EmbeddedEngine, Engine, EngineStatus, SearchError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Desk;
+use super::CommandContext;
 use crate::corpus;
-use crate::knowledge::{Knowledge, pluralize};
-use crate::model::{self, Cores};
+use crate::knowledge::{KnowledgeBase, pluralize};
+use crate::model::{self, CoreShare};
 use crate::output;
 use crate::pages;
 use crate::preview;
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::TlsFiles;
-use crate::standing::{Standing, Sync};
+use crate::standing::{Readiness, SyncState};
 
 /// How long a collector may take for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(3);
@@ -41,7 +41,7 @@ const LAST_SPANS: Duration = Duration::from_secs(3);
 /// How long a sync may take to notice that the server stops; it looks after every file.
 const SYNC_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn run(desk: &Desk, over_stdio: bool) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, over_stdio: bool) -> Result<ExitCode, CliError> {
     let index = open(desk)?;
     let runtime = super::runtime()?;
     let outcome = runtime.block_on(serve(desk, index, over_stdio));
@@ -51,16 +51,16 @@ pub(super) fn run(desk: &Desk, over_stdio: bool) -> Result<ExitCode, Problem> {
 }
 
 /// An engine, and whether this process may change what it holds.
-struct Index {
+struct OpenedIndex {
     engine: Arc<dyn Engine>,
     read_only: bool,
 }
 
 /// Opens the index for writing; where somebody else writes to it, or nobody can, for reading.
-fn open(desk: &Desk) -> Result<Index, Problem> {
-    let embedder = model::embedder(&desk.settings, Cores::Half)?;
+fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
+    let embedder = model::embedder(&desk.settings, CoreShare::Half)?;
     if desk.settings.engine.is_shared() {
-        return Ok(Index {
+        return Ok(OpenedIndex {
             engine: Arc::new(desk.settings.engine.open(embedder)?),
             read_only: false,
         });
@@ -76,7 +76,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
         Ok(engine) => {
             super::warn_corrupt_index(&engine);
             let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
-            return Ok(Index {
+            return Ok(OpenedIndex {
                 engine: Arc::new(engine),
                 read_only: false,
             });
@@ -90,7 +90,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     let engine = EmbeddedEngine::open_read_only(dir, embedder)?;
     let hint = "changes in the folder are not seen; choose another index with `--index`";
     output::warn(&format!("{because}, so it is only read"), Some(hint));
-    Ok(Index {
+    Ok(OpenedIndex {
         engine: Arc::new(engine),
         read_only: true,
     })
@@ -98,7 +98,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
 
 /// Sees to it that nothing is answered from documents that were made under other rules about readers: they
 /// may be open where they should be closed. Where another process keeps the index they are its to take out.
-async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
+async fn close_stale(desk: &CommandContext, index: &OpenedIndex) -> Result<(), CliError> {
     let (engine, shape) = (index.engine.as_ref(), desk.settings.document_transform());
     let count = if index.read_only {
         corpus::count_stale(engine, &shape).await?
@@ -120,7 +120,7 @@ async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
     let documents = pluralize(count as u64, "document");
     let message = format!("{documents} in the index were made under other permissions");
     let hint = "wait until the process that keeps the index has read them again, or index with `docent index`";
-    Err(Problem::failed(message).hint(hint))
+    Err(CliError::failed(message).hint(hint))
 }
 
 fn is_refusal(error: &std::io::Error) -> bool {
@@ -131,7 +131,11 @@ fn is_refusal(error: &std::io::Error) -> bool {
     )
 }
 
-async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Problem> {
+async fn serve(
+    desk: &CommandContext,
+    index: OpenedIndex,
+    over_stdio: bool,
+) -> Result<(), CliError> {
     let server = &desk.settings.server;
     // The address first: when it is taken, nothing else should have happened.
     let listener = if over_stdio {
@@ -139,7 +143,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     } else {
         Some(bind(server.listen).await?)
     };
-    let counts = metered::Counts::open(desk).await?;
+    let counts = metered::MetricsListener::open(desk).await?;
     let bound = listener.as_ref().and_then(|l| l.local_addr().ok());
     let sign_in = bound.map(|bound| sign_in::open(desk, bound)).transpose()?;
     let sign_in = sign_in.flatten();
@@ -172,7 +176,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     }
     let app = app
         .build()
-        .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
+        .map_err(|error| CliError::failed("the app cannot be built").because(error))?;
     let watched = audit.clone().map(|audit| audit as Arc<dyn CallObserver>);
     let mut options = options(desk, &knowledge, standing.clone(), watched);
     options.auth = auth;
@@ -183,7 +187,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     let syncing = (!index.read_only).then(|| {
         step::start(
             desk,
-            step::Parts {
+            step::SyncContext {
                 knowledge,
                 app: app.clone(),
                 readiness: standing.clone(),
@@ -205,17 +209,17 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     if let Some(syncing) = syncing {
         let _ = tokio::time::timeout(SYNC_STOP_TIMEOUT, syncing).await;
     }
-    served.map_err(|error| Problem::failed("the server stopped").because(error))
+    served.map_err(|error| CliError::failed("the server stopped").because(error))
 }
 
 /// What the tools know, and who may see how much of it.
 fn knowledge(
-    desk: &Desk,
+    desk: &CommandContext,
     engine: Arc<dyn Engine>,
     over_stdio: bool,
     auth: Option<&Auth>,
-) -> Result<Arc<Knowledge>, Problem> {
-    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
+) -> Result<Arc<KnowledgeBase>, CliError> {
+    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
     let knowledge = if over_stdio {
         knowledge.for_the_owner()
     } else {
@@ -228,19 +232,19 @@ fn knowledge(
 }
 
 /// How far a server is that has just opened its index.
-fn initial_readiness(status: EngineStatus, read_only: bool) -> Standing {
+fn initial_readiness(status: EngineStatus, read_only: bool) -> Readiness {
     let first = if read_only {
-        Sync::ReadOnly
+        SyncState::ReadOnly
     } else {
-        Sync::Running { done: 0, total: 0 }
+        SyncState::Running { done: 0, total: 0 }
     };
-    Standing::new(status, first)
+    Readiness::new(status, first)
 }
 
 fn options(
-    desk: &Desk,
-    knowledge: &Arc<Knowledge>,
-    standing: Arc<Standing>,
+    desk: &CommandContext,
+    knowledge: &Arc<KnowledgeBase>,
+    standing: Arc<Readiness>,
     observer: Option<Arc<dyn CallObserver>>,
 ) -> http::HttpOptions {
     let server = &desk.settings.server;
@@ -252,7 +256,7 @@ fn options(
     routes.extend(server.openai_challenge.clone().map(openai_challenge_route));
     if server.preview {
         // The page itself says nothing; what it calls is locked like everything.
-        let own = preview::routes(&preview::Target::Own);
+        let own = preview::routes(&preview::PreviewTarget::Own);
         routes.extend(own.into_iter().map(http::Route::open));
     }
     http::HttpOptions {
@@ -273,7 +277,7 @@ fn options(
 }
 
 /// The certificate that the settings name, if they name one.
-fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, Problem> {
+fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, CliError> {
     let (certificate, key) = match (&files.certificate, &files.key) {
         (None, None) => return Ok(None),
         (Some(certificate), Some(key)) => (certificate, key),
@@ -283,13 +287,15 @@ fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, Problem> {
             } else {
                 "tls_cert"
             };
-            let problem = Problem::usage(format!("`server.{missing}` is not set"));
+            let problem = CliError::usage(format!("`server.{missing}` is not set"));
             return Err(problem.hint("TLS needs the file of a certificate and that of its key"));
         }
     };
     let bad = |error: http::CertificateError| {
         let hint = error.hint();
-        Problem::failed(error.to_string()).hint(hint).because(error)
+        CliError::failed(error.to_string())
+            .hint(hint)
+            .because(error)
     };
     http::ServerTls::load(certificate, key)
         .map(Some)
@@ -306,7 +312,7 @@ fn openai_challenge_route(token: String) -> http::Route {
 }
 
 /// Takes an address, or says why it cannot be had.
-pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Problem> {
+pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     use std::io::ErrorKind;
     TcpListener::bind(address).await.map_err(|error| {
         let (message, hint) = match error.kind() {
@@ -323,6 +329,6 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Problem> {
                 "choose one of this machine with `--listen`",
             ),
         };
-        Problem::failed(message).hint(hint).because(error)
+        CliError::failed(message).hint(hint).because(error)
     })
 }

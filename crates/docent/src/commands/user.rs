@@ -9,13 +9,13 @@ use docent_mcp::sign_in::{
 };
 use serde_json::json;
 
-use super::Desk;
+use super::CommandContext;
 use crate::args::UserCommand;
 use crate::output;
 use crate::place;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
-pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Problem> {
+pub(super) fn run(desk: &CommandContext, command: &UserCommand) -> Result<ExitCode, CliError> {
     let dir = desk.sign_in_dir();
     let users = UserStore::in_dir(&dir);
     match command {
@@ -28,7 +28,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
         }
         UserCommand::Add(new) => {
             place::create_parent(&dir)?;
-            let password = Password::of(new.stdin)?;
+            let password = UserPassword::of(new.stdin)?;
             let user = UserAccount {
                 name: new.name.clone(),
                 email: new.email.clone(),
@@ -40,7 +40,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
             password.show()?;
         }
         UserCommand::Password(change) => {
-            let password = Password::of(change.stdin)?;
+            let password = UserPassword::of(change.stdin)?;
             let hash = password.hash()?;
             let changed = users.update(&change.name, |user| user.password = hash);
             changed.map_err(user_error)?;
@@ -54,7 +54,7 @@ pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Proble
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(users: &UserStore, as_json: bool) -> Result<(), Problem> {
+fn list(users: &UserStore, as_json: bool) -> Result<(), CliError> {
     let users = users.list().map_err(user_error)?;
     if as_json {
         let shown: Vec<_> = users
@@ -75,13 +75,13 @@ fn list(users: &UserStore, as_json: bool) -> Result<(), Problem> {
 }
 
 /// A password, and whether its owner has still to be told.
-struct Password {
+struct UserPassword {
     text: String,
     made: bool,
 }
 
-impl Password {
-    fn of(stdin: bool) -> Result<Self, Problem> {
+impl UserPassword {
+    fn of(stdin: bool) -> Result<Self, CliError> {
         if !stdin {
             let text = new_password().map_err(password_error)?;
             return Ok(Self { text, made: true });
@@ -92,16 +92,16 @@ impl Password {
             .lock()
             .take(most)
             .read_line(&mut line)
-            .map_err(|error| Problem::failed("cannot read stdin").because(error))?;
+            .map_err(|error| CliError::failed("cannot read stdin").because(error))?;
         let text = line.trim_end_matches(['\r', '\n']).to_owned();
         Ok(Self { text, made: false })
     }
 
-    fn hash(&self) -> Result<String, Problem> {
+    fn hash(&self) -> Result<String, CliError> {
         hash_password(&self.text).map_err(password_error)
     }
 
-    fn show(&self) -> Result<(), Problem> {
+    fn show(&self) -> Result<(), CliError> {
         if !self.made {
             return Ok(());
         }
@@ -110,21 +110,21 @@ impl Password {
     }
 }
 
-fn password_error(error: PasswordError) -> Problem {
-    Problem::usage(error.to_string()).hint("leave `--stdin` out to get one made")
+fn password_error(error: PasswordError) -> CliError {
+    CliError::usage(error.to_string()).hint("leave `--stdin` out to get one made")
 }
 
-fn user_error(error: UserError) -> Problem {
+fn user_error(error: UserError) -> CliError {
     match error {
-        UserError::Exists(_) => Problem::usage(error.to_string())
+        UserError::Exists(_) => CliError::usage(error.to_string())
             .hint("`docent user password` gives them a new password"),
         UserError::Unknown(_) => {
-            Problem::usage(error.to_string()).hint("`docent user list` shows who there is")
+            CliError::usage(error.to_string()).hint("`docent user list` shows who there is")
         }
-        UserError::Bad(_) => Problem::usage(error.to_string()),
-        UserError::Damaged(..) => Problem::failed("the list of users cannot be read")
+        UserError::Bad(_) => CliError::usage(error.to_string()),
+        UserError::Damaged(..) => CliError::failed("the list of users cannot be read")
             .hint("mend it, or move it away and add the users again")
             .because(error),
-        UserError::Io(..) => Problem::failed("the list of users cannot be used").because(error),
+        UserError::Io(..) => CliError::failed("the list of users cannot be used").because(error),
     }
 }

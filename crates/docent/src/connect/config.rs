@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
-use super::entry::Entry;
-use super::whereabouts::{Form, Whereabouts};
+use super::entry::ServerEntry;
+use super::whereabouts::{ConfigFileFormat, ConfigLocation};
 use super::{json_file, toml_file};
 
 /// What becomes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ConfigEdit {
     /// It says so already.
     None,
     /// It gets a server that it did not have.
@@ -22,7 +22,7 @@ pub(crate) enum Change {
 
 /// Why a file stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum EditRefusal {
     /// It cannot be read; the end of a sentence that begins with its name.
     Unfit(String),
     /// Another server has that name.
@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
 
 /// Whether somebody else's server of the same name may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum NameConflictPolicy {
     Keep,
     Replace,
 }
@@ -39,85 +39,85 @@ pub(crate) enum Others {
 /// Puts an entry into the text of a file.
 pub(crate) fn insert_server(
     text: &str,
-    place: &Whereabouts,
+    place: &ConfigLocation,
     name: &str,
-    entry: &Entry,
-    others: Others,
-) -> Result<Change, Refusal> {
+    entry: &ServerEntry,
+    others: NameConflictPolicy,
+) -> Result<ConfigEdit, EditRefusal> {
     let (mark, body) = split_bom(text, place.form);
     let before = value(body, place.form)?;
     let there = before.get(place.section).and_then(|all| all.get(name));
     if let Some(there) =
-        there.filter(|there| others == Others::Keep && !entry.is_same_server(there))
+        there.filter(|there| others == NameConflictPolicy::Keep && !entry.is_same_server(there))
     {
-        return Err(Refusal::Taken(describe_server(there)));
+        return Err(EditRefusal::Taken(describe_server(there)));
     }
     let merged = there.map_or_else(|| entry.to_value(), |there| entry.merged_with(there));
     if there == Some(&merged) {
-        return Ok(Change::None);
+        return Ok(ConfigEdit::None);
     }
     let at = (place.section, name);
     let after = match place.form {
-        Form::Toml => toml_file::put(body, at, entry),
+        ConfigFileFormat::Toml => toml_file::put(body, at, entry),
         form => json_file::put(body, form, at, entry),
     };
-    let after = ensure_trailing_newline(after.map_err(Refusal::Unfit)?);
+    let after = ensure_trailing_newline(after.map_err(EditRefusal::Unfit)?);
     verify_edit(&before, &after, place, name, Some(&merged))?;
     let after = format!("{mark}{after}");
     Ok(if there.is_some() {
-        Change::Changed(after)
+        ConfigEdit::Changed(after)
     } else {
-        Change::Added(after)
+        ConfigEdit::Added(after)
     })
 }
 
 /// Takes an entry out of the text of a file.
 pub(crate) fn remove_server(
     text: &str,
-    place: &Whereabouts,
+    place: &ConfigLocation,
     name: &str,
-    entry: &Entry,
-    others: Others,
-) -> Result<Change, Refusal> {
+    entry: &ServerEntry,
+    others: NameConflictPolicy,
+) -> Result<ConfigEdit, EditRefusal> {
     let (mark, body) = split_bom(text, place.form);
     let before = value(body, place.form)?;
     let Some(there) = before.get(place.section).and_then(|all| all.get(name)) else {
-        return Ok(Change::None);
+        return Ok(ConfigEdit::None);
     };
-    if others == Others::Keep && !entry.is_same_server(there) {
-        return Err(Refusal::Taken(describe_server(there)));
+    if others == NameConflictPolicy::Keep && !entry.is_same_server(there) {
+        return Err(EditRefusal::Taken(describe_server(there)));
     }
     let at = (place.section, name);
     let after = match place.form {
-        Form::Toml => toml_file::take(body, at),
+        ConfigFileFormat::Toml => toml_file::take(body, at),
         form => json_file::take(body, form, at),
     };
-    let after = after.map_err(Refusal::Unfit)?;
+    let after = after.map_err(EditRefusal::Unfit)?;
     verify_edit(&before, &after, place, name, None)?;
-    Ok(Change::Removed(format!("{mark}{after}")))
+    Ok(ConfigEdit::Removed(format!("{mark}{after}")))
 }
 
 /// A file that was empty or not there begins as an empty object; a mark of its encoding stays in front.
-fn split_bom(text: &str, form: Form) -> (&str, &str) {
+fn split_bom(text: &str, form: ConfigFileFormat) -> (&str, &str) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.get(..text.len() - body.len()).unwrap_or_default();
     match form {
-        Form::Toml => (mark, body),
+        ConfigFileFormat::Toml => (mark, body),
         _ if body.trim().is_empty() => (mark, "{}\n"),
         _ => (mark, body),
     }
 }
 
-fn value(text: &str, form: Form) -> Result<Value, Refusal> {
+fn value(text: &str, form: ConfigFileFormat) -> Result<Value, EditRefusal> {
     let value = match form {
-        Form::Toml => toml_file::value(text),
+        ConfigFileFormat::Toml => toml_file::value(text),
         form => json_file::value(text, form),
     };
-    let value = value.map_err(Refusal::Unfit)?;
+    let value = value.map_err(EditRefusal::Unfit)?;
     if value.is_object() {
         return Ok(value);
     }
-    Err(Refusal::Unfit("does not hold a JSON object".to_owned()))
+    Err(EditRefusal::Unfit("does not hold a JSON object".to_owned()))
 }
 
 /// Whether the new text says what the old one said, and of this server what was wanted. A file that names a
@@ -125,10 +125,10 @@ fn value(text: &str, form: Form) -> Result<Value, Refusal> {
 fn verify_edit(
     before: &Value,
     after: &str,
-    place: &Whereabouts,
+    place: &ConfigLocation,
     name: &str,
     wanted: Option<&Value>,
-) -> Result<(), Refusal> {
+) -> Result<(), EditRefusal> {
     let mut expected = before.clone();
     if let Some(top) = expected.as_object_mut() {
         let servers = top
@@ -148,7 +148,7 @@ fn verify_edit(
     {
         return Ok(());
     }
-    Err(Refusal::Unfit(
+    Err(EditRefusal::Unfit(
         "cannot be edited without changing something else in it".to_owned(),
     ))
 }
@@ -187,46 +187,52 @@ mod tests {
 
     use super::*;
 
-    fn place(form: Form) -> Whereabouts {
-        let section = if form == Form::Toml {
+    fn place(form: ConfigFileFormat) -> ConfigLocation {
+        let section = if form == ConfigFileFormat::Toml {
             "mcp_servers"
         } else {
             "mcpServers"
         };
-        Whereabouts {
+        ConfigLocation {
             file: "x".into(),
             form,
             section,
         }
     }
 
-    fn entry(value: Value) -> Entry {
+    fn entry(value: Value) -> ServerEntry {
         let Value::Object(set) = value else { panic!() };
-        Entry {
+        ServerEntry {
             set,
             drop: &["type", "url", "headers", "command", "args"],
         }
     }
 
-    fn stdio() -> Entry {
+    fn stdio() -> ServerEntry {
         entry(json!({"command": "/usr/bin/docent", "args": ["serve", "/d", "--stdio"]}))
     }
 
-    fn text(change: Change) -> String {
+    fn text(change: ConfigEdit) -> String {
         match change {
-            Change::Added(text) | Change::Changed(text) | Change::Removed(text) => text,
-            Change::None => panic!("nothing changed"),
+            ConfigEdit::Added(text) | ConfigEdit::Changed(text) | ConfigEdit::Removed(text) => text,
+            ConfigEdit::None => panic!("nothing changed"),
         }
     }
 
-    fn put_in(form: Form, before: &str) -> Result<Change, Refusal> {
-        insert_server(before, &place(form), "docs", &stdio(), Others::Keep)
+    fn put_in(form: ConfigFileFormat, before: &str) -> Result<ConfigEdit, EditRefusal> {
+        insert_server(
+            before,
+            &place(form),
+            "docs",
+            &stdio(),
+            NameConflictPolicy::Keep,
+        )
     }
 
     #[test]
     fn an_empty_file_begins_with_the_server() {
         for before in ["", " \n", "{}", "\u{feff}{}"] {
-            let after = text(put_in(Form::Json, before).unwrap());
+            let after = text(put_in(ConfigFileFormat::Json, before).unwrap());
             assert_eq!(
                 after.starts_with('\u{feff}'),
                 before.starts_with('\u{feff}')
@@ -237,7 +243,7 @@ mod tests {
             assert!(after.ends_with("}\n"), "{after}");
         }
         assert_eq!(
-            text(put_in(Form::Toml, "").unwrap()),
+            text(put_in(ConfigFileFormat::Toml, "").unwrap()),
             "[mcp_servers.docs]\ncommand = \"/usr/bin/docent\"\nargs = [\"serve\", \"/d\", \"--stdio\"]\n"
         );
     }
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     fn comments_order_and_spaces_stay() {
         let before = "// mine\r\n{\r\n    \"z\": 1.50, // last\r\n    \"mcpServers\": {\r\n        /* a */ \"other\": { \"url\": \"https://a.example\" },\r\n    },\r\n    \"a\": [1,2 , 3],\r\n}\r\n";
-        let after = text(put_in(Form::Jsonc, before).unwrap());
+        let after = text(put_in(ConfigFileFormat::Jsonc, before).unwrap());
         for kept in [
             "// mine\r\n",
             "\"z\": 1.50, // last\r\n",
@@ -255,34 +261,52 @@ mod tests {
             assert!(after.contains(kept), "{kept:?} is gone: {after}");
         }
         assert_eq!(
-            insert_server(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep),
-            Ok(Change::None)
+            insert_server(
+                &after,
+                &place(ConfigFileFormat::Jsonc),
+                "docs",
+                &stdio(),
+                NameConflictPolicy::Keep
+            ),
+            Ok(ConfigEdit::None)
         );
-        let back =
-            remove_server(&after, &place(Form::Jsonc), "docs", &stdio(), Others::Keep).unwrap();
+        let back = remove_server(
+            &after,
+            &place(ConfigFileFormat::Jsonc),
+            "docs",
+            &stdio(),
+            NameConflictPolicy::Keep,
+        )
+        .unwrap();
         assert_eq!(text(back), before);
     }
 
     #[test]
     fn toml_keeps_its_comments_and_comes_back_as_it_was() {
         let before = "# mine\nmodel = \"x\" # why\n\n[mcp_servers.other]\nurl = \"https://a.example\"\n\n[profiles.y]\nmodel = \"z\"\n";
-        let after = text(put_in(Form::Toml, before).unwrap());
+        let after = text(put_in(ConfigFileFormat::Toml, before).unwrap());
         assert!(after.contains("# mine\nmodel = \"x\" # why\n"), "{after}");
-        assert_eq!(put_in(Form::Toml, &after), Ok(Change::None));
-        let back =
-            remove_server(&after, &place(Form::Toml), "docs", &stdio(), Others::Keep).unwrap();
+        assert_eq!(put_in(ConfigFileFormat::Toml, &after), Ok(ConfigEdit::None));
+        let back = remove_server(
+            &after,
+            &place(ConfigFileFormat::Toml),
+            "docs",
+            &stdio(),
+            NameConflictPolicy::Keep,
+        )
+        .unwrap();
         assert_eq!(text(back), before);
     }
 
     #[test]
     fn what_the_user_added_to_the_server_stays() {
         let before = r#"{"mcpServers":{"docs":{"command":"/old/docent","args":["serve","/x"],"timeout":5,"env":{"A":"b"}}}}"#;
-        let after = text(put_in(Form::Json, before).unwrap());
+        let after = text(put_in(ConfigFileFormat::Json, before).unwrap());
         let value: Value = serde_json::from_str(&after).unwrap();
         let expected = json!({"command": "/usr/bin/docent", "args": ["serve", "/d", "--stdio"], "timeout": 5, "env": {"A": "b"}});
         assert_eq!(value["mcpServers"]["docs"], expected);
         let toml = "[mcp_servers.docs]\ncommand = \"/old/docent\" # here\nargs = [\"serve\"]\nstartup_timeout_sec = 9\n";
-        let after = text(put_in(Form::Toml, toml).unwrap());
+        let after = text(put_in(ConfigFileFormat::Toml, toml).unwrap());
         assert!(
             after.contains("command = \"/usr/bin/docent\" # here\n"),
             "{after}"
@@ -294,8 +318,14 @@ mod tests {
     fn another_way_drops_what_contradicts_it() {
         let before = r#"{"mcpServers":{"docs":{"type":"stdio","command":"docent","args":["serve"],"note":1}}}"#;
         let address = entry(json!({"url": "https://a.example/mcp"}));
-        let change =
-            insert_server(before, &place(Form::Json), "docs", &address, Others::Keep).unwrap();
+        let change = insert_server(
+            before,
+            &place(ConfigFileFormat::Json),
+            "docs",
+            &address,
+            NameConflictPolicy::Keep,
+        )
+        .unwrap();
         let value: Value = serde_json::from_str(&text(change)).unwrap();
         assert_eq!(
             value["mcpServers"]["docs"],
@@ -306,23 +336,35 @@ mod tests {
     #[test]
     fn somebody_elses_server_stays() {
         let before = r#"{"mcpServers":{"docs":{"url":"https://other.example/mcp"}}}"#;
-        let taken = Refusal::Taken("https://other.example/mcp".to_owned());
-        assert_eq!(put_in(Form::Json, before), Err(taken.clone()));
+        let taken = EditRefusal::Taken("https://other.example/mcp".to_owned());
+        assert_eq!(put_in(ConfigFileFormat::Json, before), Err(taken.clone()));
         assert_eq!(
-            remove_server(before, &place(Form::Json), "docs", &stdio(), Others::Keep),
+            remove_server(
+                before,
+                &place(ConfigFileFormat::Json),
+                "docs",
+                &stdio(),
+                NameConflictPolicy::Keep
+            ),
             Err(taken)
         );
         let forced = insert_server(
             before,
-            &place(Form::Json),
+            &place(ConfigFileFormat::Json),
             "docs",
             &stdio(),
-            Others::Replace,
+            NameConflictPolicy::Replace,
         );
-        assert!(matches!(forced, Ok(Change::Changed(_))), "{forced:?}");
+        assert!(matches!(forced, Ok(ConfigEdit::Changed(_))), "{forced:?}");
         assert_eq!(
-            remove_server("{}", &place(Form::Json), "docs", &stdio(), Others::Keep),
-            Ok(Change::None)
+            remove_server(
+                "{}",
+                &place(ConfigFileFormat::Json),
+                "docs",
+                &stdio(),
+                NameConflictPolicy::Keep
+            ),
+            Ok(ConfigEdit::None)
         );
     }
 
@@ -338,30 +380,30 @@ mod tests {
             "{\"mcpServers\":{},\"mcpServers\":{\"b\":{}}}",
         ];
         for before in json {
-            let refused = put_in(Form::Json, before);
+            let refused = put_in(ConfigFileFormat::Json, before);
             assert!(
-                matches!(refused, Err(Refusal::Unfit(_))),
+                matches!(refused, Err(EditRefusal::Unfit(_))),
                 "{before}: {refused:?}"
             );
         }
         for before in ["{", "{\"a\":1,}", "{'a':1}", "{\"a\" 1}", "{\"a\":0x1}"] {
-            let refused = put_in(Form::JsonWithComments, before);
+            let refused = put_in(ConfigFileFormat::JsonWithComments, before);
             assert!(
-                matches!(refused, Err(Refusal::Unfit(_))),
+                matches!(refused, Err(EditRefusal::Unfit(_))),
                 "{before}: {refused:?}"
             );
         }
         for before in ["a", "[a", "a=1\na=2", "mcp_servers = 3"] {
-            let refused = put_in(Form::Toml, before);
+            let refused = put_in(ConfigFileFormat::Toml, before);
             assert!(
-                matches!(refused, Err(Refusal::Unfit(_))),
+                matches!(refused, Err(EditRefusal::Unfit(_))),
                 "{before}: {refused:?}"
             );
         }
         let deep = "[".repeat(10_000) + &"]".repeat(10_000);
         let deep = format!("{{\"a\":{deep}}}");
-        for form in [Form::Json, Form::JsonWithComments] {
-            assert!(matches!(put_in(form, &deep), Err(Refusal::Unfit(_))));
+        for form in [ConfigFileFormat::Json, ConfigFileFormat::JsonWithComments] {
+            assert!(matches!(put_in(form, &deep), Err(EditRefusal::Unfit(_))));
         }
     }
 }

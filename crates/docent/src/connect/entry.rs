@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Client, Way, Wish};
+use super::{ClientTransport, ConnectionSpec, McpClient};
 
 /// What a server is in a configuration: keys to set, and keys that would contradict them. Whatever else
 /// somebody wrote there stays.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct ServerEntry {
     pub set: Map<String, Value>,
     pub drop: &'static [&'static str],
 }
@@ -17,13 +17,13 @@ const OF_ADDRESSES: &[&str] = &["type", "url", "httpUrl", "headers", "bearer_tok
 /// What belongs to a server that is started.
 const OF_PROGRAMS: &[&str] = &["type", "command", "args", "env", "cwd"];
 
-impl Entry {
-    pub(crate) fn of(wish: &Wish) -> Self {
+impl ServerEntry {
+    pub(crate) fn of(wish: &ConnectionSpec) -> Self {
         let (mut set, drop) = match &wish.transport {
-            Way::Http(url) => (address(wish.client, url.as_str()), OF_PROGRAMS),
-            Way::Stdio(command) => (program(wish.client, command), OF_ADDRESSES),
+            ClientTransport::Http(url) => (address(wish.client, url.as_str()), OF_PROGRAMS),
+            ClientTransport::Stdio(command) => (program(wish.client, command), OF_ADDRESSES),
         };
-        if let (Way::Http(_), Some(variable)) = (&wish.transport, &wish.token_env) {
+        if let (ClientTransport::Http(_), Some(variable)) = (&wish.transport, &wish.token_env) {
             let (key, value) = token(wish.client, variable);
             set.insert(key.to_owned(), value);
         }
@@ -72,8 +72,8 @@ impl Entry {
     }
 }
 
-fn address(client: Client, url: &str) -> Map<String, Value> {
-    let typed = !matches!(client, Client::Cursor | Client::Codex);
+fn address(client: McpClient, url: &str) -> Map<String, Value> {
+    let typed = !matches!(client, McpClient::Cursor | McpClient::Codex);
     let mut set = Map::new();
     if typed {
         set.insert("type".to_owned(), json!("http"));
@@ -82,8 +82,8 @@ fn address(client: Client, url: &str) -> Map<String, Value> {
     set
 }
 
-fn program(client: Client, command: &[String]) -> Map<String, Value> {
-    let typed = matches!(client, Client::ClaudeCode | Client::Vscode);
+fn program(client: McpClient, command: &[String]) -> Map<String, Value> {
+    let typed = matches!(client, McpClient::ClaudeCode | McpClient::Vscode);
     let mut set = Map::new();
     if typed {
         set.insert("type".to_owned(), json!("stdio"));
@@ -96,11 +96,11 @@ fn program(client: Client, command: &[String]) -> Map<String, Value> {
 }
 
 /// How each client reads a token from the environment, so that no file has to hold it.
-fn token(client: Client, variable: &str) -> (&'static str, Value) {
+fn token(client: McpClient, variable: &str) -> (&'static str, Value) {
     let header = |value: String| ("headers", json!({"Authorization": value}));
     match client {
-        Client::Codex => ("bearer_token_env_var", json!(variable)),
-        Client::Vscode | Client::Cursor => header(format!("Bearer ${{env:{variable}}}")),
+        McpClient::Codex => ("bearer_token_env_var", json!(variable)),
+        McpClient::Vscode | McpClient::Cursor => header(format!("Bearer ${{env:{variable}}}")),
         _ => header(format!("Bearer ${{{variable}}}")),
     }
 }

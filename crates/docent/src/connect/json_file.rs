@@ -4,15 +4,15 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::entry::Entry;
-use super::whereabouts::Form;
+use super::entry::ServerEntry;
+use super::whereabouts::ConfigFileFormat;
 
 /// Why a file cannot be edited, as the end of a sentence that begins with its name.
-pub(super) type Unfit = String;
+pub(super) type UneditableReason = String;
 
 /// The whole file as a value.
-pub(super) fn value(text: &str, form: Form) -> Result<Value, Unfit> {
-    if form == Form::Json {
+pub(super) fn value(text: &str, form: ConfigFileFormat) -> Result<Value, UneditableReason> {
+    if form == ConfigFileFormat::Json {
         // The client reads strictly, so what its parser refuses is not ours to repair.
         let parsed = serde_json::from_str(text);
         return parsed.map_err(|error| format!("is not valid JSON: {error}"));
@@ -24,10 +24,10 @@ pub(super) fn value(text: &str, form: Form) -> Result<Value, Unfit> {
 /// The text with an entry in a section, in place of one of the same name.
 pub(super) fn put(
     text: &str,
-    form: Form,
+    form: ConfigFileFormat,
     at: (&str, &str),
-    entry: &Entry,
-) -> Result<String, Unfit> {
+    entry: &ServerEntry,
+) -> Result<String, UneditableReason> {
     let root = parse(text, form)?;
     let (section, name) = at;
     let top = root.object_value().ok_or("does not hold a JSON object")?;
@@ -46,7 +46,11 @@ pub(super) fn put(
 }
 
 /// The text without the entry of this name.
-pub(super) fn take(text: &str, form: Form, at: (&str, &str)) -> Result<String, Unfit> {
+pub(super) fn take(
+    text: &str,
+    form: ConfigFileFormat,
+    at: (&str, &str),
+) -> Result<String, UneditableReason> {
     let root = parse(text, form)?;
     let servers = root.object_value().and_then(|top| top.object_value(at.0));
     if let Some(there) = servers.and_then(|servers| servers.get(at.1)) {
@@ -55,7 +59,7 @@ pub(super) fn take(text: &str, form: Form, at: (&str, &str)) -> Result<String, U
     Ok(root.to_string())
 }
 
-fn merge(there: &CstObject, entry: &Entry) {
+fn merge(there: &CstObject, entry: &ServerEntry) {
     for key in entry.dropped() {
         if let Some(old) = there.get(key) {
             old.remove();
@@ -72,10 +76,10 @@ fn merge(there: &CstObject, entry: &Entry) {
     }
 }
 
-fn parse(text: &str, form: Form) -> Result<CstRootNode, Unfit> {
+fn parse(text: &str, form: ConfigFileFormat) -> Result<CstRootNode, UneditableReason> {
     let options = ParseOptions {
-        allow_comments: form != Form::Json,
-        allow_trailing_commas: form == Form::Jsonc,
+        allow_comments: form != ConfigFileFormat::Json,
+        allow_trailing_commas: form == ConfigFileFormat::Jsonc,
         allow_loose_object_property_names: false,
         allow_missing_commas: false,
         allow_single_quoted_strings: false,

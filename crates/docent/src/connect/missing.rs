@@ -3,11 +3,11 @@
 use docent_check::{ProbeError, ProbeSummary};
 
 use super::steps::shell_quote;
-use super::{Reach, Way, Wish};
+use super::{ClientLocation, ClientTransport, ConnectionSpec};
 
 /// Something that is still missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct ConnectionIssue {
     pub what: String,
     /// The cure.
     pub hint: String,
@@ -15,31 +15,31 @@ pub(crate) struct Missing {
 
 /// How a connection stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ConnectionStatus {
     /// What works, or is as it should be.
     pub good: Vec<String>,
-    pub missing: Vec<Missing>,
+    pub missing: Vec<ConnectionIssue>,
 }
 
 /// What is to be said about a connection that was tried; `None` when it was not.
 pub(crate) fn connection_status(
-    wish: &Wish,
+    wish: &ConnectionSpec,
     tried: Option<&Result<ProbeSummary, ProbeError>>,
-) -> Standing {
-    let mut standing = Standing::default();
+) -> ConnectionStatus {
+    let mut standing = ConnectionStatus::default();
     match tried {
         Some(Ok(met)) => report_success(met, &mut standing),
         Some(Err(ProbeError::SignInRequired)) => report_sign_in(wish, &mut standing),
         Some(Err(unmet)) => standing.missing.push(probe_issue(wish, unmet)),
         None => {}
     }
-    if wish.client.reach() == Reach::Remote && !wish.transport.is_public() {
+    if wish.client.reach() == ClientLocation::Remote && !wish.transport.is_public() {
         standing.missing.push(private_address_issue(wish));
     }
     standing
 }
 
-fn report_success(met: &ProbeSummary, standing: &mut Standing) {
+fn report_success(met: &ProbeSummary, standing: &mut ConnectionStatus) {
     let tools = met.tools.join(", ");
     standing.good.push(format!(
         "{} {} answers, with the tools {tools}",
@@ -51,30 +51,32 @@ fn report_success(met: &ProbeSummary, standing: &mut Standing) {
             standing.good.push(format!("search found {} documents, the first is `{first}`", found.results));
         }
         Some(Ok(_)) => standing.good.push("search answers; nothing is found yet, perhaps because the folder is still being indexed".to_owned()),
-        Some(Err(why)) => standing.missing.push(Missing {
+        Some(Err(why)) => standing.missing.push(ConnectionIssue {
             what: format!("search fails: {why}"),
             hint: "look at it with `docent doctor` and `docent check`".to_owned(),
         }),
-        None => standing.missing.push(Missing {
+        None => standing.missing.push(ConnectionIssue {
             what: "the server has no tool called `search`".to_owned(),
             hint: "is the address the one of a docent server?".to_owned(),
         }),
     }
 }
 
-fn report_sign_in(wish: &Wish, standing: &mut Standing) {
-    use super::Client;
+fn report_sign_in(wish: &ConnectionSpec, standing: &mut ConnectionStatus) {
+    use super::McpClient;
     standing
         .good
         .push("the server answers and asks for sign-in".to_owned());
     match wish.client {
-        Client::OpenaiApi | Client::ClaudeApi | Client::Inspector if wish.token_env.is_none() => {
-            standing.missing.push(Missing {
+        McpClient::OpenaiApi | McpClient::ClaudeApi | McpClient::Inspector
+            if wish.token_env.is_none() =>
+        {
+            standing.missing.push(ConnectionIssue {
                 what: format!("{} cannot sign in by itself", wish.client.title()),
                 hint: "give the variable that holds a token with `--token-env`".to_owned(),
             });
         }
-        _ if wish.token_env.is_some() => standing.missing.push(Missing {
+        _ if wish.token_env.is_some() => standing.missing.push(ConnectionIssue {
             what: "the token is refused, or the variable is not set".to_owned(),
             hint: "look at its expiry and audience".to_owned(),
         }),
@@ -85,11 +87,11 @@ fn report_sign_in(wish: &Wish, standing: &mut Standing) {
     }
 }
 
-fn probe_issue(wish: &Wish, unmet: &ProbeError) -> Missing {
+fn probe_issue(wish: &ConnectionSpec, unmet: &ProbeError) -> ConnectionIssue {
     let serve = format!("docent serve {}", shell_quote(&wish.folder));
     let hint = match (&wish.transport, unmet) {
-        (Way::Stdio(_), _) => format!("see why with `{serve} --stdio`"),
-        (Way::Http(url), ProbeError::Unreachable(_)) => {
+        (ClientTransport::Stdio(_), _) => format!("see why with `{serve} --stdio`"),
+        (ClientTransport::Http(url), ProbeError::Unreachable(_)) => {
             let local = url
                 .host_str()
                 .is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host));
@@ -107,7 +109,7 @@ fn probe_issue(wish: &Wish, unmet: &ProbeError) -> Missing {
                 format!("start it with `{serve} --listen {listen}`")
             }
         }
-        (Way::Http(url), ProbeError::Refused(_)) => {
+        (ClientTransport::Http(url), ProbeError::Refused(_)) => {
             format!(
                 "let it be called by that name: `{serve} --public-url {}`",
                 origin(url)
@@ -119,16 +121,16 @@ fn probe_issue(wish: &Wish, unmet: &ProbeError) -> Missing {
         (_, ProbeError::NotMcp(_)) => "the address usually ends in `/mcp`".to_owned(),
         _ => "try again; look at it with `docent doctor`".to_owned(),
     };
-    Missing {
+    ConnectionIssue {
         what: unmet.to_string(),
         hint,
     }
 }
 
-fn private_address_issue(wish: &Wish) -> Missing {
+fn private_address_issue(wish: &ConnectionSpec) -> ConnectionIssue {
     let serve = format!("docent serve {}", shell_quote(&wish.folder));
     let port = wish.listen.rsplit(':').next().unwrap_or("8787");
-    Missing {
+    ConnectionIssue {
         what: format!(
             "{} calls from outside and needs a public https address",
             wish.client.title()
@@ -149,23 +151,23 @@ mod tests {
     use docent_check::ProbeSearch;
     use url::Url;
 
-    use super::super::{Client, Scope};
+    use super::super::{ConfigScope, McpClient};
     use super::*;
 
-    fn wish(client: Client, url: &str) -> Wish {
-        Wish {
+    fn wish(client: McpClient, url: &str) -> ConnectionSpec {
+        ConnectionSpec {
             client,
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
-            transport: Way::Http(Url::parse(url).unwrap()),
+            transport: ClientTransport::Http(Url::parse(url).unwrap()),
             token_env: None,
-            scope: Scope::User,
+            scope: ConfigScope::User,
             folder: "/srv/dam".to_owned(),
             listen: "127.0.0.1:8787".to_owned(),
         }
     }
 
-    fn hints(wish: &Wish, tried: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
+    fn hints(wish: &ConnectionSpec, tried: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
         let standing = connection_status(wish, Some(tried));
         standing
             .missing
@@ -192,12 +194,12 @@ mod tests {
     #[test]
     fn a_server_that_is_not_running_is_started_with_what_is_said() {
         let nobody = || Err(ProbeError::Unreachable("refused".to_owned()));
-        let local = wish(Client::ClaudeCode, "http://127.0.0.1:8787/mcp");
+        let local = wish(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp");
         assert_eq!(
             hints(&local, &nobody()),
             ["start it with `docent serve /srv/dam`"]
         );
-        let other = wish(Client::ClaudeCode, "http://127.0.0.1:9000/mcp");
+        let other = wish(McpClient::ClaudeCode, "http://127.0.0.1:9000/mcp");
         assert_eq!(
             hints(&other, &nobody()),
             ["start it with `docent serve /srv/dam --listen 127.0.0.1:9000`"]
@@ -208,7 +210,7 @@ mod tests {
     fn hosts_elsewhere_need_a_public_address() {
         assert_eq!(
             hints(
-                &wish(Client::Chatgpt, "http://127.0.0.1:8787/mcp"),
+                &wish(McpClient::Chatgpt, "http://127.0.0.1:8787/mcp"),
                 &Ok(met())
             )
             .len(),
@@ -216,7 +218,7 @@ mod tests {
         );
         assert_eq!(
             hints(
-                &wish(Client::Chatgpt, "https://dam.example/mcp"),
+                &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
                 &Ok(met())
             )
             .len(),
@@ -224,14 +226,17 @@ mod tests {
         );
         assert_eq!(
             hints(
-                &wish(Client::ClaudeCode, "http://127.0.0.1:8787/mcp"),
+                &wish(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp"),
                 &Ok(met())
             )
             .len(),
             0
         );
         let refused = Err(ProbeError::Refused("host".to_owned()));
-        let hint = hints(&wish(Client::Chatgpt, "https://dam.example/mcp"), &refused);
+        let hint = hints(
+            &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
+            &refused,
+        );
         assert_eq!(
             hint,
             [
@@ -244,20 +249,24 @@ mod tests {
     fn sign_in_is_missing_only_where_nobody_can_do_it() {
         let locked = || Err(ProbeError::SignInRequired);
         assert_eq!(
-            hints(&wish(Client::Chatgpt, "https://dam.example/mcp"), &locked()).len(),
+            hints(
+                &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
+                &locked()
+            )
+            .len(),
             0
         );
         assert_eq!(
             hints(
-                &wish(Client::ClaudeApi, "https://dam.example/mcp"),
+                &wish(McpClient::ClaudeApi, "https://dam.example/mcp"),
                 &locked()
             )
             .len(),
             1
         );
-        let with_token = Wish {
+        let with_token = ConnectionSpec {
             token_env: Some("T".to_owned()),
-            ..wish(Client::Codex, "https://dam.example/mcp")
+            ..wish(McpClient::Codex, "https://dam.example/mcp")
         };
         assert_eq!(hints(&with_token, &locked()).len(), 1);
     }

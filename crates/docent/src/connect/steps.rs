@@ -5,67 +5,67 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::entry::Entry;
-use super::{Client, Scope, Way, Wish};
+use super::entry::ServerEntry;
+use super::{ClientTransport, ConfigScope, ConnectionSpec, McpClient};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct SetupStep {
     /// In words.
     pub say: String,
     /// What to type or paste, exactly.
     pub paste: Option<String>,
 }
 
-fn say(text: impl Into<String>) -> Step {
-    Step {
+fn say(text: impl Into<String>) -> SetupStep {
+    SetupStep {
         say: text.into(),
         paste: None,
     }
 }
 
-fn paste(text: impl Into<String>, code: impl Into<String>) -> Step {
-    Step {
+fn paste(text: impl Into<String>, code: impl Into<String>) -> SetupStep {
+    SetupStep {
         say: text.into(),
         paste: Some(code.into()),
     }
 }
 
 /// What to do, in order. A client that cannot go that way has nothing to do.
-pub(crate) fn steps(wish: &Wish) -> Vec<Step> {
+pub(crate) fn steps(wish: &ConnectionSpec) -> Vec<SetupStep> {
     let url = match &wish.transport {
-        Way::Http(url) => url.as_str(),
-        Way::Stdio(_) => "",
+        ClientTransport::Http(url) => url.as_str(),
+        ClientTransport::Stdio(_) => "",
     };
     match wish.client {
-        Client::Chatgpt => chatgpt(wish, url),
-        Client::Claude => claude(wish, url),
-        Client::ClaudeDesktop => vec![
+        McpClient::Chatgpt => chatgpt(wish, url),
+        McpClient::Claude => claude(wish, url),
+        McpClient::ClaudeDesktop => vec![
             paste(
                 "Settings, Developer, Edit Config: put this into the file",
                 file_json(wish, "mcpServers"),
             ),
             say("quit Claude Desktop and start it again"),
         ],
-        Client::ClaudeCode => vec![
+        McpClient::ClaudeCode => vec![
             paste("type in a terminal", claude_code(wish)),
             say("`/mcp` in Claude Code shows it, and signs in where the server asks for it"),
         ],
-        Client::Vscode => vscode(wish),
-        Client::Cursor => cursor(wish),
-        Client::Codex => codex(wish),
-        Client::Gemini => vec![
+        McpClient::Vscode => vscode(wish),
+        McpClient::Cursor => cursor(wish),
+        McpClient::Codex => codex(wish),
+        McpClient::Gemini => vec![
             paste("type in a terminal", gemini(wish)),
             say(
                 "`/mcp` in Gemini CLI shows it; servers start only in folders that you told it to trust",
             ),
         ],
-        Client::Inspector => vec![paste("type in a terminal", inspector(wish))],
-        Client::OpenaiApi => vec![paste(
+        McpClient::Inspector => vec![paste("type in a terminal", inspector(wish))],
+        McpClient::OpenaiApi => vec![paste(
             "type in a terminal, with your model and your key",
             openai_api(wish, url),
         )],
-        Client::ClaudeApi => vec![paste(
+        McpClient::ClaudeApi => vec![paste(
             "type in a terminal, with your model and your key",
             claude_api(wish, url),
         )],
@@ -73,26 +73,26 @@ pub(crate) fn steps(wish: &Wish) -> Vec<Step> {
 }
 
 /// What is good to know once the file is written.
-pub(crate) fn after_writing(client: Client, scope: Scope) -> &'static str {
+pub(crate) fn after_writing(client: McpClient, scope: ConfigScope) -> &'static str {
     match (client, scope) {
-        (Client::ClaudeCode, Scope::Project) => {
+        (McpClient::ClaudeCode, ConfigScope::Project) => {
             "Claude Code asks once, when it starts in this folder, whether it may use the server"
         }
-        (Client::ClaudeCode, Scope::User) => "`claude mcp list` shows it",
-        (Client::Codex, Scope::Project) => {
+        (McpClient::ClaudeCode, ConfigScope::User) => "`claude mcp list` shows it",
+        (McpClient::Codex, ConfigScope::Project) => {
             "Codex reads it in projects that you trust; `codex mcp list` shows it"
         }
-        (Client::Codex, Scope::User) => "`codex mcp list` shows it",
-        (Client::Gemini, _) => {
+        (McpClient::Codex, ConfigScope::User) => "`codex mcp list` shows it",
+        (McpClient::Gemini, _) => {
             "`gemini mcp list` shows it, in folders that you told Gemini CLI to trust"
         }
-        (Client::ClaudeDesktop, _) => "quit Claude Desktop and start it again",
-        (Client::Vscode, _) => "`MCP: List Servers` in VS Code shows it and starts it",
+        (McpClient::ClaudeDesktop, _) => "quit Claude Desktop and start it again",
+        (McpClient::Vscode, _) => "`MCP: List Servers` in VS Code shows it and starts it",
         _ => "restart the client, or reload its tools",
     }
 }
 
-fn chatgpt(wish: &Wish, url: &str) -> Vec<Step> {
+fn chatgpt(wish: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
     vec![
         say("Settings, Apps & Connectors, Advanced settings: turn on developer mode"),
         paste("Create: as the name", wish.title.clone()),
@@ -102,7 +102,7 @@ fn chatgpt(wish: &Wish, url: &str) -> Vec<Step> {
     ]
 }
 
-fn claude(wish: &Wish, url: &str) -> Vec<Step> {
+fn claude(wish: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
     let mut link = String::from("https://claude.ai/customize/connectors");
     if let Ok(mut whole) = Url::parse(&link) {
         whole
@@ -122,15 +122,15 @@ fn claude(wish: &Wish, url: &str) -> Vec<Step> {
 }
 
 /// For whom a client keeps the server, as its command names it.
-fn scope(wish: &Wish) -> &'static str {
+fn scope(wish: &ConnectionSpec) -> &'static str {
     match wish.scope {
-        Scope::User => "user",
-        Scope::Project => "project",
+        ConfigScope::User => "user",
+        ConfigScope::Project => "project",
     }
 }
 
 /// The flag that sends a key out of the environment, where there is one; `value` names its variable.
-fn header(wish: &Wish, value: impl FnOnce(&str) -> String) -> String {
+fn header(wish: &ConnectionSpec, value: impl FnOnce(&str) -> String) -> String {
     let flag = |variable: &String| {
         let value = value(variable);
         format!(" --header \"Authorization: Bearer {value}\"")
@@ -138,16 +138,16 @@ fn header(wish: &Wish, value: impl FnOnce(&str) -> String) -> String {
     wish.token_env.as_ref().map(flag).unwrap_or_default()
 }
 
-fn claude_code(wish: &Wish) -> String {
+fn claude_code(wish: &ConnectionSpec) -> String {
     let scope = scope(wish);
     let name = &wish.name;
     match &wish.transport {
-        Way::Http(url) => {
+        ClientTransport::Http(url) => {
             let header = header(wish, |variable| format!("${variable}"));
             let url = shell_quote(url.as_str());
             format!("claude mcp add --transport http --scope {scope} {name} {url}{header}")
         }
-        Way::Stdio(command) => {
+        ClientTransport::Stdio(command) => {
             format!(
                 "claude mcp add --scope {scope} {name} -- {}",
                 shell_command_line(command)
@@ -156,9 +156,9 @@ fn claude_code(wish: &Wish) -> String {
     }
 }
 
-fn vscode(wish: &Wish) -> Vec<Step> {
+fn vscode(wish: &ConnectionSpec) -> Vec<SetupStep> {
     let mut described = Map::from_iter([("name".to_owned(), json!(wish.name))]);
-    described.extend(Entry::of(wish).set);
+    described.extend(ServerEntry::of(wish).set);
     let described = Value::Object(described).to_string();
     vec![
         paste(
@@ -172,8 +172,8 @@ fn vscode(wish: &Wish) -> Vec<Step> {
     ]
 }
 
-fn cursor(wish: &Wish) -> Vec<Step> {
-    let config = STANDARD.encode(Entry::of(wish).to_value().to_string());
+fn cursor(wish: &ConnectionSpec) -> Vec<SetupStep> {
+    let config = STANDARD.encode(ServerEntry::of(wish).to_value().to_string());
     let mut steps = Vec::new();
     if let Ok(mut link) = Url::parse("cursor://anysphere.cursor-deeplink/mcp/install") {
         link.query_pairs_mut()
@@ -188,10 +188,10 @@ fn cursor(wish: &Wish) -> Vec<Step> {
     steps
 }
 
-fn codex(wish: &Wish) -> Vec<Step> {
+fn codex(wish: &ConnectionSpec) -> Vec<SetupStep> {
     let name = &wish.name;
     let command = match &wish.transport {
-        Way::Http(url) => {
+        ClientTransport::Http(url) => {
             let token = wish
                 .token_env
                 .as_ref()
@@ -203,7 +203,9 @@ fn codex(wish: &Wish) -> Vec<Step> {
                 shell_quote(url.as_str())
             )
         }
-        Way::Stdio(command) => format!("codex mcp add {name} -- {}", shell_command_line(command)),
+        ClientTransport::Stdio(command) => {
+            format!("codex mcp add {name} -- {}", shell_command_line(command))
+        }
     };
     vec![
         paste("type in a terminal", command),
@@ -211,40 +213,40 @@ fn codex(wish: &Wish) -> Vec<Step> {
     ]
 }
 
-fn gemini(wish: &Wish) -> String {
+fn gemini(wish: &ConnectionSpec) -> String {
     let scope = scope(wish);
     let name = &wish.name;
     match &wish.transport {
-        Way::Http(url) => {
+        ClientTransport::Http(url) => {
             // The file gets the name of the variable, which the shell must not replace.
             let header = header(wish, |variable| format!("\\${{{variable}}}"));
             let url = shell_quote(url.as_str());
             format!("gemini mcp add --transport http --scope {scope}{header} {name} {url}")
         }
-        Way::Stdio(command) => format!(
+        ClientTransport::Stdio(command) => format!(
             "gemini mcp add --scope {scope} {name} {}",
             shell_command_line(command)
         ),
     }
 }
 
-fn inspector(wish: &Wish) -> String {
+fn inspector(wish: &ConnectionSpec) -> String {
     let program = "npx -y @modelcontextprotocol/inspector --cli --method tools/list";
     match &wish.transport {
-        Way::Http(url) => {
+        ClientTransport::Http(url) => {
             format!(
                 "{program} --transport http --server-url {}",
                 shell_quote(url.as_str())
             )
         }
-        Way::Stdio(command) => format!(
+        ClientTransport::Stdio(command) => format!(
             "{program} --transport stdio -- {}",
             shell_command_line(command)
         ),
     }
 }
 
-fn openai_api(wish: &Wish, url: &str) -> String {
+fn openai_api(wish: &ConnectionSpec, url: &str) -> String {
     let mut tool = json!({
         "type": "mcp", "server_label": wish.name, "server_url": url,
         "require_approval": "never", "allowed_tools": ["search", "fetch"],
@@ -262,7 +264,7 @@ fn openai_api(wish: &Wish, url: &str) -> String {
     )
 }
 
-fn claude_api(wish: &Wish, url: &str) -> String {
+fn claude_api(wish: &ConnectionSpec, url: &str) -> String {
     let mut server = json!({"type": "url", "url": url, "name": wish.name});
     if wish.token_env.is_some() {
         set(&mut server, "authorization_token", TOKEN);
@@ -309,9 +311,9 @@ fn curl(url: &str, headers: &[&str], body: &Value, token: Option<&String>) -> St
 }
 
 /// The server as a whole file would have it.
-fn file_json(wish: &Wish, section: &str) -> String {
+fn file_json(wish: &ConnectionSpec, section: &str) -> String {
     let name = wish.name.clone();
-    let servers = Map::from_iter([(name, Entry::of(wish).to_value())]);
+    let servers = Map::from_iter([(name, ServerEntry::of(wish).to_value())]);
     format!("{:#}", json!({section: servers}))
 }
 
@@ -334,29 +336,29 @@ pub(crate) fn shell_quote(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wish(client: Client, way: Way) -> Wish {
-        Wish {
+    fn wish(client: McpClient, way: ClientTransport) -> ConnectionSpec {
+        ConnectionSpec {
             client,
             name: "dam".to_owned(),
             title: "The dam's papers".to_owned(),
             transport: way,
             token_env: None,
-            scope: Scope::User,
+            scope: ConfigScope::User,
             folder: "/srv/dam papers".to_owned(),
             listen: "127.0.0.1:8787".to_owned(),
         }
     }
 
-    fn address() -> Way {
-        Way::Http(Url::parse("https://dam.example/mcp").unwrap())
+    fn address() -> ClientTransport {
+        ClientTransport::Http(Url::parse("https://dam.example/mcp").unwrap())
     }
 
-    fn program() -> Way {
+    fn program() -> ClientTransport {
         let words = ["/opt/docent", "serve", "/srv/dam papers", "--stdio"];
-        Way::Stdio(words.map(str::to_owned).to_vec())
+        ClientTransport::Stdio(words.map(str::to_owned).to_vec())
     }
 
-    fn first_paste(wish: &Wish) -> String {
+    fn first_paste(wish: &ConnectionSpec) -> String {
         steps(wish).into_iter().find_map(|step| step.paste).unwrap()
     }
 
@@ -364,42 +366,42 @@ mod tests {
     fn commands_are_what_their_clients_take() {
         for (client, way, expected) in [
             (
-                Client::ClaudeCode,
+                McpClient::ClaudeCode,
                 address(),
                 "claude mcp add --transport http --scope user dam https://dam.example/mcp",
             ),
             (
-                Client::ClaudeCode,
+                McpClient::ClaudeCode,
                 program(),
                 "claude mcp add --scope user dam -- /opt/docent serve '/srv/dam papers' --stdio",
             ),
             (
-                Client::Codex,
+                McpClient::Codex,
                 address(),
                 "codex mcp add dam --url https://dam.example/mcp",
             ),
             (
-                Client::Codex,
+                McpClient::Codex,
                 program(),
                 "codex mcp add dam -- /opt/docent serve '/srv/dam papers' --stdio",
             ),
             (
-                Client::Gemini,
+                McpClient::Gemini,
                 address(),
                 "gemini mcp add --transport http --scope user dam https://dam.example/mcp",
             ),
             (
-                Client::Gemini,
+                McpClient::Gemini,
                 program(),
                 "gemini mcp add --scope user dam /opt/docent serve '/srv/dam papers' --stdio",
             ),
             (
-                Client::Claude,
+                McpClient::Claude,
                 address(),
                 "https://claude.ai/customize/connectors?modal=add-custom-connector&connectorName=The+dam%27s+papers&connectorUrl=https%3A%2F%2Fdam.example%2Fmcp",
             ),
             (
-                Client::Vscode,
+                McpClient::Vscode,
                 address(),
                 r#"code --add-mcp '{"name":"dam","type":"http","url":"https://dam.example/mcp"}'"#,
             ),
@@ -412,8 +414,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_shell_reads_what_was_meant() {
-        for client in [Client::OpenaiApi, Client::ClaudeApi] {
-            let wish = Wish {
+        for client in [McpClient::OpenaiApi, McpClient::ClaudeApi] {
+            let wish = ConnectionSpec {
                 token_env: Some("DAM_TOKEN".to_owned()),
                 ..wish(client, address())
             };

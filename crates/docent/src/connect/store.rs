@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::config::{Change, Refusal};
-use crate::problem::Problem;
+use super::config::{ConfigEdit, EditRefusal};
+use crate::problem::CliError;
 
 /// The most bytes of a configuration file; Claude Code's grows to a few million.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -19,7 +19,7 @@ const BACKUP: &str = ".docent-backup";
 
 /// What was done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct EditOutcome {
     /// Such as `added`.
     pub what: &'static str,
     pub backup: Option<PathBuf>,
@@ -28,23 +28,23 @@ pub(crate) struct Done {
 /// Edits a file that may not be there yet.
 pub(crate) fn edit(
     file: &Path,
-    change: impl Fn(&str) -> Result<Change, Refusal>,
-) -> Result<Done, Problem> {
+    change: impl Fn(&str) -> Result<ConfigEdit, EditRefusal>,
+) -> Result<EditOutcome, CliError> {
     // A link, as people who keep their settings in a repository have, stays one.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     for _ in 0..TRIES {
         let before = read(&file)?;
         let text = before.as_deref().unwrap_or_default();
         let (what, after) = match change(text).map_err(|refusal| refusal_error(&file, refusal))? {
-            Change::None => {
-                return Ok(Done {
+            ConfigEdit::None => {
+                return Ok(EditOutcome {
                     what: "unchanged",
                     backup: None,
                 });
             }
-            Change::Added(after) => ("added", after),
-            Change::Changed(after) => ("changed", after),
-            Change::Removed(after) => ("removed", after),
+            ConfigEdit::Added(after) => ("added", after),
+            ConfigEdit::Changed(after) => ("changed", after),
+            ConfigEdit::Removed(after) => ("removed", after),
         };
         let part = write_temp_file(&file, &after)?;
         if read(&file)? != before {
@@ -58,25 +58,25 @@ pub(crate) fn edit(
         };
         let swapped = swapped.and_then(|()| std::fs::rename(&part, &file));
         return match swapped {
-            Ok(()) => Ok(Done { what, backup }),
+            Ok(()) => Ok(EditOutcome { what, backup }),
             Err(error) => {
                 let _ = std::fs::remove_file(&part);
-                Err(Problem::io("write", &file, error))
+                Err(CliError::io("write", &file, error))
             }
         };
     }
     Err(
-        Problem::failed(format!("`{}` changes all the time", file.display()))
+        CliError::failed(format!("`{}` changes all the time", file.display()))
             .hint("close the program that it belongs to and try again"),
     )
 }
 
-fn refusal_error(file: &Path, refusal: Refusal) -> Problem {
+fn refusal_error(file: &Path, refusal: EditRefusal) -> CliError {
     let shown = file.display();
     match refusal {
-        Refusal::Unfit(why) => Problem::failed(format!("`{shown}` {why}"))
+        EditRefusal::Unfit(why) => CliError::failed(format!("`{shown}` {why}"))
             .hint("it was not touched; mend it, or add by hand what is shown without `--write`"),
-        Refusal::Taken(there) => Problem::usage(format!(
+        EditRefusal::Taken(there) => CliError::usage(format!(
             "`{shown}` has another server of that name: `{there}`"
         ))
         .hint("choose another one with `--name`, or replace it with `--force`"),
@@ -84,28 +84,28 @@ fn refusal_error(file: &Path, refusal: Refusal) -> Problem {
 }
 
 /// The text of a file, if it is there.
-pub(crate) fn read(file: &Path) -> Result<Option<String>, Problem> {
+pub(crate) fn read(file: &Path) -> Result<Option<String>, CliError> {
     let opened = match File::open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Problem::io("read", file, error)),
+        Err(error) => return Err(CliError::io("read", file, error)),
     };
     let mut text = String::new();
     opened
         .take(MAX_BYTES + 1)
         .read_to_string(&mut text)
-        .map_err(|error| Problem::io("read", file, error).hint("it was not touched"))?;
+        .map_err(|error| CliError::io("read", file, error).hint("it was not touched"))?;
     if text.len() as u64 > MAX_BYTES {
         let message = format!("`{}` has more than {MAX_BYTES} bytes", file.display());
-        return Err(Problem::failed(message).hint("it was not touched"));
+        return Err(CliError::failed(message).hint("it was not touched"));
     }
     Ok(Some(text))
 }
 
 /// Writes the new text beside the file, for those who could read the old one and for nobody else.
-fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, Problem> {
+fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, CliError> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| Problem::io("make", folder, error))?;
+        std::fs::create_dir_all(folder).map_err(|error| CliError::io("make", folder, error))?;
     }
     let part = sibling_path(file, &format!(".{}.part", Uuid::new_v4().simple()));
     let written = OpenOptions::new()
@@ -121,7 +121,7 @@ fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, Problem> {
         });
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);
-        Problem::io("write", &part, error)
+        CliError::io("write", &part, error)
     })?;
     Ok(part)
 }
@@ -149,15 +149,15 @@ mod tests {
     fn a_file_is_made_and_then_kept_beside_the_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/er/mcp.json");
-        let done = edit(&file, |text| Ok(Change::Added(format!("{text}a")))).unwrap();
+        let done = edit(&file, |text| Ok(ConfigEdit::Added(format!("{text}a")))).unwrap();
         assert_eq!(
             done,
-            Done {
+            EditOutcome {
                 what: "added",
                 backup: None
             }
         );
-        let done = edit(&file, |text| Ok(Change::Changed(format!("{text}b")))).unwrap();
+        let done = edit(&file, |text| Ok(ConfigEdit::Changed(format!("{text}b")))).unwrap();
         let backup = file
             .canonicalize()
             .unwrap()
@@ -176,13 +176,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         std::fs::write(&file, "{").unwrap();
-        let problem = edit(&file, |_| Err(Refusal::Unfit("is odd".to_owned()))).unwrap_err();
+        let problem = edit(&file, |_| Err(EditRefusal::Unfit("is odd".to_owned()))).unwrap_err();
         assert!(problem.message.ends_with("mcp.json` is odd"), "{problem}");
         assert_eq!(problem.exit, 1);
         assert!(problem.hint.unwrap().starts_with("it was not touched"));
-        let problem = edit(&file, |_| Err(Refusal::Taken("x".to_owned()))).unwrap_err();
+        let problem = edit(&file, |_| Err(EditRefusal::Taken("x".to_owned()))).unwrap_err();
         assert_eq!(problem.exit, 2);
-        edit(&file, |_| Ok(Change::None)).unwrap();
+        edit(&file, |_| Ok(ConfigEdit::None)).unwrap();
         assert_eq!(
             (
                 std::fs::read_to_string(&file).unwrap().as_str(),
@@ -202,13 +202,13 @@ mod tests {
             if text == "1" {
                 std::fs::write(&file, "2").unwrap();
             }
-            Ok(Change::Changed(format!("{text}!")))
+            Ok(ConfigEdit::Changed(format!("{text}!")))
         });
         assert_eq!(done.unwrap().what, "changed");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "2!");
         let restless = edit(&file, |text| {
             std::fs::write(&file, format!("{text}x")).unwrap();
-            Ok(Change::Changed("gone".to_owned()))
+            Ok(ConfigEdit::Changed("gone".to_owned()))
         });
         assert!(
             restless
@@ -229,7 +229,7 @@ mod tests {
         std::fs::write(&file, "{}").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        edit(&link, |_| Ok(Change::Changed("new".to_owned()))).unwrap();
+        edit(&link, |_| Ok(ConfigEdit::Changed("new".to_owned()))).unwrap();
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use super::entry::Entry;
-use super::json_file::Unfit;
+use super::entry::ServerEntry;
+use super::json_file::UneditableReason;
 
 /// The whole file as a value, dates as texts.
-pub(super) fn value(text: &str) -> Result<Value, Unfit> {
+pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);
@@ -17,7 +17,11 @@ pub(super) fn value(text: &str) -> Result<Value, Unfit> {
 }
 
 /// The text with an entry in a section, in place of one of the same name.
-pub(super) fn put(text: &str, at: (&str, &str), entry: &Entry) -> Result<String, Unfit> {
+pub(super) fn put(
+    text: &str,
+    at: (&str, &str),
+    entry: &ServerEntry,
+) -> Result<String, UneditableReason> {
     let mut document = parse(text)?;
     let (section, name) = at;
     let servers = document.entry(section).or_insert_with(|| {
@@ -37,7 +41,7 @@ pub(super) fn put(text: &str, at: (&str, &str), entry: &Entry) -> Result<String,
 }
 
 /// The text without the entry of this name.
-pub(super) fn take(text: &str, at: (&str, &str)) -> Result<String, Unfit> {
+pub(super) fn take(text: &str, at: (&str, &str)) -> Result<String, UneditableReason> {
     let mut document = parse(text)?;
     let servers = document.get_mut(at.0).and_then(Item::as_table_like_mut);
     if let Some(servers) = servers {
@@ -46,12 +50,12 @@ pub(super) fn take(text: &str, at: (&str, &str)) -> Result<String, Unfit> {
     Ok(document.to_string())
 }
 
-fn parse(text: &str) -> Result<DocumentMut, Unfit> {
+fn parse(text: &str) -> Result<DocumentMut, UneditableReason> {
     text.parse()
         .map_err(|error: toml_edit::TomlError| format!("is not valid TOML: {}", error.message()))
 }
 
-fn merge(there: &mut dyn TableLike, entry: &Entry) {
+fn merge(there: &mut dyn TableLike, entry: &ServerEntry) {
     for key in entry.dropped() {
         there.remove(key);
     }

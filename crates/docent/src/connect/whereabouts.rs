@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-use super::{Client, Scope};
-use crate::problem::Problem;
+use super::{ConfigScope, McpClient};
+use crate::problem::CliError;
 
 /// How a configuration file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ConfigFileFormat {
     Json,
     /// JSON in which its client allows comments.
     JsonWithComments,
@@ -20,16 +20,16 @@ pub(crate) enum Form {
 
 /// A place for servers: a file, and the table in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whereabouts {
+pub(crate) struct ConfigLocation {
     pub file: PathBuf,
-    pub form: Form,
+    pub form: ConfigFileFormat,
     /// The key under which servers stand, by name.
     pub section: &'static str,
 }
 
 /// The folders that clients keep their files in.
 #[derive(Debug, Clone)]
-pub(crate) struct Homes {
+pub(crate) struct ConfigDirs {
     pub home: PathBuf,
     /// Where programs with windows keep their settings.
     pub programs: PathBuf,
@@ -40,11 +40,11 @@ pub(crate) struct Homes {
     pub gemini: Option<PathBuf>,
 }
 
-impl Homes {
+impl ConfigDirs {
     /// Those of this user, as the environment has them.
-    pub(crate) fn of_user() -> Result<Self, Problem> {
+    pub(crate) fn of_user() -> Result<Self, CliError> {
         let unknown = || {
-            Problem::failed("the home folder is not known")
+            CliError::failed("the home folder is not known")
                 .hint("set `HOME`, or copy what is shown")
         };
         let home = etcetera::home_dir().map_err(|error| unknown().because(error))?;
@@ -57,7 +57,7 @@ impl Homes {
             native.config_dir()
         };
         let project = std::env::current_dir()
-            .map_err(|error| Problem::failed("the current folder is gone").because(error))?;
+            .map_err(|error| CliError::failed("the current folder is gone").because(error))?;
         let moved = |name: &str| {
             std::env::var_os(name)
                 .filter(|path| !path.is_empty())
@@ -74,16 +74,16 @@ impl Homes {
     }
 
     /// Where a client keeps its servers; nothing for one without a file, or without one in this scope.
-    pub(crate) fn find(&self, client: Client, scope: Scope) -> Option<Whereabouts> {
-        use Form::{Json, JsonWithComments, Jsonc, Toml};
-        let user = scope == Scope::User;
+    pub(crate) fn find(&self, client: McpClient, scope: ConfigScope) -> Option<ConfigLocation> {
+        use ConfigFileFormat::{Json, JsonWithComments, Jsonc, Toml};
+        let user = scope == ConfigScope::User;
         let (file, form, section) = match client {
-            Client::ClaudeCode if user => {
+            McpClient::ClaudeCode if user => {
                 let folder = self.claude.as_ref().unwrap_or(&self.home);
                 (folder.join(".claude.json"), Json, "mcpServers")
             }
-            Client::ClaudeCode => (self.project.join(".mcp.json"), Json, "mcpServers"),
-            Client::ClaudeDesktop if user => {
+            McpClient::ClaudeCode => (self.project.join(".mcp.json"), Json, "mcpServers"),
+            McpClient::ClaudeDesktop if user => {
                 let folder = self.programs.join("Claude");
                 (
                     folder.join("claude_desktop_config.json"),
@@ -91,7 +91,7 @@ impl Homes {
                     "mcpServers",
                 )
             }
-            Client::Vscode => {
+            McpClient::Vscode => {
                 let user_folder = || self.programs.join("Code").join("User");
                 let folder = if user {
                     user_folder()
@@ -100,11 +100,11 @@ impl Homes {
                 };
                 (folder.join("mcp.json"), Jsonc, "servers")
             }
-            Client::Cursor => {
+            McpClient::Cursor => {
                 let folder = if user { &self.home } else { &self.project };
                 (folder.join(".cursor").join("mcp.json"), Json, "mcpServers")
             }
-            Client::Codex => {
+            McpClient::Codex => {
                 let folder = match (&self.codex, user) {
                     (Some(folder), true) => folder.clone(),
                     (None, true) => self.home.join(".codex"),
@@ -112,7 +112,7 @@ impl Homes {
                 };
                 (folder.join("config.toml"), Toml, "mcp_servers")
             }
-            Client::Gemini => {
+            McpClient::Gemini => {
                 let base = if user {
                     self.gemini.as_ref().unwrap_or(&self.home)
                 } else {
@@ -123,7 +123,7 @@ impl Homes {
             }
             _ => return None,
         };
-        Some(Whereabouts {
+        Some(ConfigLocation {
             file,
             form,
             section,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_client_has_its_files() {
-        let homes = Homes {
+        let homes = ConfigDirs {
             home: "/home/ilke".into(),
             programs: "/home/ilke/.config".into(),
             project: "/srv/dam".into(),
@@ -151,60 +151,66 @@ mod tests {
         };
         let table = [
             (
-                Client::ClaudeCode,
+                McpClient::ClaudeCode,
                 "/home/ilke/.claude.json",
                 Some("/srv/dam/.mcp.json"),
             ),
             (
-                Client::ClaudeDesktop,
+                McpClient::ClaudeDesktop,
                 "/home/ilke/.config/Claude/claude_desktop_config.json",
                 None,
             ),
             (
-                Client::Vscode,
+                McpClient::Vscode,
                 "/home/ilke/.config/Code/User/mcp.json",
                 Some("/srv/dam/.vscode/mcp.json"),
             ),
             (
-                Client::Cursor,
+                McpClient::Cursor,
                 "/home/ilke/.cursor/mcp.json",
                 Some("/srv/dam/.cursor/mcp.json"),
             ),
             (
-                Client::Codex,
+                McpClient::Codex,
                 "/home/ilke/.codex/config.toml",
                 Some("/srv/dam/.codex/config.toml"),
             ),
             (
-                Client::Gemini,
+                McpClient::Gemini,
                 "/home/ilke/.gemini/settings.json",
                 Some("/srv/dam/.gemini/settings.json"),
             ),
         ];
         for (client, user, project) in table {
-            assert_eq!(file(client, Scope::User).as_deref(), Some(user));
-            assert_eq!(file(client, Scope::Project).as_deref(), project);
+            assert_eq!(file(client, ConfigScope::User).as_deref(), Some(user));
+            assert_eq!(file(client, ConfigScope::Project).as_deref(), project);
         }
         for client in [
-            Client::Chatgpt,
-            Client::Claude,
-            Client::Inspector,
-            Client::OpenaiApi,
-            Client::ClaudeApi,
+            McpClient::Chatgpt,
+            McpClient::Claude,
+            McpClient::Inspector,
+            McpClient::OpenaiApi,
+            McpClient::ClaudeApi,
         ] {
-            assert_eq!(file(client, Scope::User), None);
+            assert_eq!(file(client, ConfigScope::User), None);
         }
-        let moved = Homes {
+        let moved = ConfigDirs {
             codex: Some("/c".into()),
             claude: Some("/d".into()),
             ..homes
         };
         assert_eq!(
-            moved.find(Client::Codex, Scope::User).unwrap().file,
+            moved
+                .find(McpClient::Codex, ConfigScope::User)
+                .unwrap()
+                .file,
             PathBuf::from("/c/config.toml")
         );
         assert_eq!(
-            moved.find(Client::ClaudeCode, Scope::User).unwrap().file,
+            moved
+                .find(McpClient::ClaudeCode, ConfigScope::User)
+                .unwrap()
+                .file,
             PathBuf::from("/d/.claude.json")
         );
     }

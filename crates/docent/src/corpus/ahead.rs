@@ -14,10 +14,10 @@ use docent_ingest::{
     ParserPool,
 };
 
-use super::budget::Budget;
-use super::register::Register;
-use crate::problem::Problem;
-use crate::shape::Shape;
+use super::budget::IndexMemoryBudget;
+use super::register::IndexInventory;
+use crate::problem::CliError;
+use crate::shape::DocumentTransform;
 
 /// The most files that are read before the one that is waited for is done.
 const MOST_FILES: usize = 256;
@@ -35,14 +35,14 @@ const TIMES: u64 = 3;
 const LEAST: u64 = 1024 * 1024;
 
 /// A file that should be read.
-pub(super) struct Job {
+pub(super) struct ReadJob {
     /// Its place in the listing.
     pub at: usize,
-    pub compare: Compare,
+    pub compare: ContentCheck,
 }
 
 /// What the content of a file is compared with. Where it is the same, the file is not parsed.
-pub(super) enum Compare {
+pub(super) enum ContentCheck {
     /// Nothing.
     No,
     /// The document that is held under the file's own id, where there is one.
@@ -52,7 +52,7 @@ pub(super) enum Compare {
 }
 
 /// What came of a file, piece by piece.
-pub(super) enum Piece {
+pub(super) enum ReadEvent {
     /// Which kind of file it is; said first.
     Kind(String),
     Documents(Vec<ParsedDocument>),
@@ -63,27 +63,27 @@ pub(super) enum Piece {
 }
 
 /// Files that are being read.
-pub(super) struct Ahead {
-    pool: Arc<Desk>,
+pub(super) struct FilePrefetcher {
+    pool: Arc<PrefetchPool>,
 }
 
 /// What the threads share.
-struct Desk {
+struct PrefetchPool {
     source: FolderSource,
     workers: Arc<ParserPool>,
     entries: Arc<[FileEntry]>,
-    register: Arc<Register>,
+    register: Arc<IndexInventory>,
     most_bytes: usize,
     most_reading: u64,
-    shape: Arc<Shape>,
-    state: Mutex<State>,
+    shape: Arc<DocumentTransform>,
+    state: Mutex<PrefetchState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    jobs: VecDeque<Job>,
-    ready: HashMap<usize, VecDeque<Piece>>,
+struct PrefetchState {
+    jobs: VecDeque<ReadJob>,
+    ready: HashMap<usize, VecDeque<ReadEvent>>,
     /// Bytes of documents that are ready.
     bytes: usize,
     /// What the files may take that are being read.
@@ -93,22 +93,22 @@ struct State {
     stopped: bool,
 }
 
-impl Ahead {
+impl FilePrefetcher {
     /// Starts to read `jobs`, which are in the order of the listing.
     pub(super) fn start(
         (source, workers): (FolderSource, Arc<ParserPool>),
         entries: Arc<[FileEntry]>,
-        register: Arc<Register>,
-        (budget, shape): (Budget, Arc<Shape>),
-        jobs: VecDeque<Job>,
-    ) -> Result<Self, Problem> {
+        register: Arc<IndexInventory>,
+        (budget, shape): (IndexMemoryBudget, Arc<DocumentTransform>),
+        jobs: VecDeque<ReadJob>,
+    ) -> Result<Self, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = cores.min(MOST_THREADS).min(jobs.len());
-        let state = State {
+        let state = PrefetchState {
             jobs,
-            ..State::default()
+            ..PrefetchState::default()
         };
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(PrefetchPool {
             source,
             workers,
             entries,
@@ -121,13 +121,13 @@ impl Ahead {
         });
         let ahead = Self { pool: desk };
         for _ in 0..threads {
-            ahead.spawn(Desk::work)?;
+            ahead.spawn(PrefetchPool::work)?;
         }
         Ok(ahead)
     }
 
     /// The next piece of a file that is among the jobs; nothing when `stop` says so before it comes.
-    pub(super) fn next(&self, at: usize, stop: &dyn Fn() -> bool) -> Option<Piece> {
+    pub(super) fn next(&self, at: usize, stop: &dyn Fn() -> bool) -> Option<ReadEvent> {
         let mut state = self.pool.state();
         if state.wanted != at {
             state.wanted = at;
@@ -137,9 +137,9 @@ impl Ahead {
             let pieces = state.ready.get_mut(&at);
             if let Some(piece) = pieces.and_then(VecDeque::pop_front) {
                 match &piece {
-                    Piece::Documents(documents) => state.bytes -= documents_bytes(documents),
-                    Piece::Kind(_) => {}
-                    Piece::Same(_) | Piece::End(_) => drop(state.ready.remove(&at)),
+                    ReadEvent::Documents(documents) => state.bytes -= documents_bytes(documents),
+                    ReadEvent::Kind(_) => {}
+                    ReadEvent::Same(_) | ReadEvent::End(_) => drop(state.ready.remove(&at)),
                 }
                 self.pool.changed.notify_all();
                 return Some(piece);
@@ -154,27 +154,27 @@ impl Ahead {
 
     /// Reads a file that is not among the jobs, or once more. It gets a thread of its own, since all others
     /// may wait until its documents are taken.
-    pub(super) fn read_now(&self, at: usize) -> Result<(), Problem> {
+    pub(super) fn read_now(&self, at: usize) -> Result<(), CliError> {
         self.pool.state().wanted = at;
         self.spawn(move |desk| {
-            desk.read(&Job {
+            desk.read(&ReadJob {
                 at,
-                compare: Compare::No,
+                compare: ContentCheck::No,
             });
         })
     }
 
-    fn spawn(&self, work: impl FnOnce(&Desk) + Send + 'static) -> Result<(), Problem> {
+    fn spawn(&self, work: impl FnOnce(&PrefetchPool) + Send + 'static) -> Result<(), CliError> {
         let desk = self.pool.clone();
         let started = std::thread::Builder::new()
             .name("docent-reader".to_owned())
             .spawn(move || work(&desk));
-        let failed = |error| Problem::failed(format!("no thread can be started: {error}"));
+        let failed = |error| CliError::failed(format!("no thread can be started: {error}"));
         started.map(drop).map_err(failed)
     }
 }
 
-impl Drop for Ahead {
+impl Drop for FilePrefetcher {
     /// Ends the children that are still at work; the threads end by themselves.
     fn drop(&mut self) {
         self.pool.state().stopped = true;
@@ -183,8 +183,8 @@ impl Drop for Ahead {
     }
 }
 
-impl Desk {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PrefetchPool {
+    fn state(&self) -> MutexGuard<'_, PrefetchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,7 +197,7 @@ impl Desk {
     }
 
     /// The next file, as soon as there is room for it; nothing when none is left.
-    fn take_job(&self) -> Option<(Job, u64)> {
+    fn take_job(&self) -> Option<(ReadJob, u64)> {
         let mut state = self.state();
         loop {
             if state.stopped {
@@ -229,47 +229,47 @@ impl Desk {
         LEAST + whole * TIMES
     }
 
-    fn read(&self, job: &Job) {
+    fn read(&self, job: &ReadJob) {
         let Some(entry) = self.entries.get(job.at) else {
             return;
         };
-        self.put(job.at, Piece::Kind(self.source.kind(entry)));
+        self.put(job.at, ReadEvent::Kind(self.source.kind(entry)));
         // Our own parsers do not panic. Were it not so, a file would be waited for that never ends.
         let read = AssertUnwindSafe(|| self.read_entry(entry, job));
-        let last = catch_unwind(read).unwrap_or(Piece::End(Err(IngestError::Crashed)));
+        let last = catch_unwind(read).unwrap_or(ReadEvent::End(Err(IngestError::Crashed)));
         self.put(job.at, last);
     }
 
-    fn read_entry(&self, entry: &FileEntry, job: &Job) -> Piece {
+    fn read_entry(&self, entry: &FileEntry, job: &ReadJob) -> ReadEvent {
         let is_same = |found: &FileFingerprint| match &job.compare {
-            Compare::No => false,
-            Compare::Held => {
+            ContentCheck::No => false,
+            ContentCheck::Held => {
                 let hash = self.shape.hash(entry.path(), &found.sha256);
                 self.register.is_file(entry, &hash)
             }
-            Compare::Sum(before) => *before == found.sha256,
+            ContentCheck::Sum(before) => *before == found.sha256,
         };
         let may_be_same = match &job.compare {
-            Compare::No => false,
-            Compare::Held => self.register.has_file(entry),
-            Compare::Sum(_) => true,
+            ContentCheck::No => false,
+            ContentCheck::Held => self.register.has_file(entry),
+            ContentCheck::Sum(_) => true,
         };
         if may_be_same
             && let Ok(found) = self.source.fingerprint(entry)
             && is_same(&found)
         {
-            return Piece::Same(found);
+            return ReadEvent::Same(found);
         }
         let mut sink =
-            |documents: Vec<ParsedDocument>| self.put(job.at, Piece::Documents(documents));
-        Piece::End(self.source.read_into(entry, &mut sink))
+            |documents: Vec<ParsedDocument>| self.put(job.at, ReadEvent::Documents(documents));
+        ReadEvent::End(self.source.read_into(entry, &mut sink))
     }
 
     /// Puts a piece where it is taken from, when there is room; false when nobody takes it any more.
-    fn put(&self, at: usize, piece: Piece) -> bool {
+    fn put(&self, at: usize, piece: ReadEvent) -> bool {
         let size = match &piece {
-            Piece::Documents(documents) => documents_bytes(documents),
-            Piece::Kind(_) | Piece::Same(_) | Piece::End(_) => 0,
+            ReadEvent::Documents(documents) => documents_bytes(documents),
+            ReadEvent::Kind(_) | ReadEvent::Same(_) | ReadEvent::End(_) => 0,
         };
         let mut state = self.state();
         while !state.stopped && size > 0 && state.bytes >= self.most_bytes {

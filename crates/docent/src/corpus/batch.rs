@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use docent_search::{Document, DocumentChange};
 
-use super::budget::Budget;
+use super::budget::IndexMemoryBudget;
 
 /// The most documents of the first batch, and of any.
 const FIRST_DOCUMENTS: usize = 1_000;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const TIMES: u32 = 8;
 
 /// A batch on its way.
-pub(super) struct Batch {
+pub(super) struct ChangeBatch {
     changes: Vec<DocumentChange>,
     bytes: usize,
     most_documents: usize,
@@ -32,8 +32,8 @@ pub(super) struct Batch {
     patience: Duration,
 }
 
-impl Batch {
-    pub(super) fn new(budget: Budget) -> Self {
+impl ChangeBatch {
+    pub(super) fn new(budget: IndexMemoryBudget) -> Self {
         Self {
             changes: Vec::new(),
             bytes: 0,
@@ -91,8 +91,8 @@ mod tests {
     }
 
     /// A batch that waits for ever.
-    fn batch() -> Batch {
-        let mut batch = Batch::new(Budget::default());
+    fn batch() -> ChangeBatch {
+        let mut batch = ChangeBatch::new(IndexMemoryBudget::default());
         batch.patience = Duration::MAX;
         batch
     }
@@ -109,7 +109,7 @@ mod tests {
             assert_eq!(many.take().len(), most);
         }
         let mut large = batch();
-        let most = Budget::default().batch_bytes();
+        let most = IndexMemoryBudget::default().batch_bytes();
         large.put(document(most - small));
         assert!(!large.is_due());
         large.put(document(small));

@@ -2,19 +2,19 @@
 
 /// How much memory indexing may take over what the idle server has, and how it is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct IndexMemoryBudget {
     bytes: usize,
 }
 
 const MIB: usize = 1024 * 1024;
 
-impl Default for Budget {
+impl Default for IndexMemoryBudget {
     fn default() -> Self {
         Self::of_mib(Self::DEFAULT_MIB)
     }
 }
 
-impl Budget {
+impl IndexMemoryBudget {
     /// What is taken when nothing is set.
     pub const DEFAULT_MIB: usize = 512;
 
@@ -58,11 +58,14 @@ mod tests {
     #[test]
     fn the_shares_fit_into_the_whole() {
         for mib in [1, 256, 512, 4_096] {
-            let budget = Budget::of_mib(mib);
+            let budget = IndexMemoryBudget::of_mib(mib);
             let reading = usize::try_from(budget.reading_bytes()).unwrap();
             let writing = 2 * budget.writer_bytes() + 3 * budget.batch_bytes();
             assert!(writing + budget.prefetch_bytes() + reading <= budget.bytes);
         }
-        assert_eq!(Budget::of_mib(1), Budget::of_mib(Budget::LEAST_MIB));
+        assert_eq!(
+            IndexMemoryBudget::of_mib(1),
+            IndexMemoryBudget::of_mib(IndexMemoryBudget::LEAST_MIB)
+        );
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use docent_ingest::{IngestError, Limits};
 
-use super::register::{After, Change, NO_FILE, Register};
+use super::register::{IndexInventory, NO_FILE, RowUpdate, RowVersion};
 
 /// Who has which id in this sync.
-pub(super) struct Claims {
-    register: Arc<Register>,
+pub(super) struct IdClaims {
+    register: Arc<IndexInventory>,
     /// For each row of the register, who claimed it.
     by: Vec<u32>,
     /// Ids that nobody held before.
-    fresh: HashMap<u128, Now>,
+    fresh: HashMap<u128, ClaimedVersion>,
     /// Rows whose documents changed.
-    changed: HashMap<usize, Now>,
+    changed: HashMap<usize, ClaimedVersion>,
     /// Sources that claimed something, in the order of the listing; the documents of one come together.
     sources: Vec<String>,
     /// Files all of whose documents stay as they are.
@@ -30,21 +30,21 @@ pub(super) struct Claims {
 
 /// What a document is now: the sum of its content, and its source.
 #[derive(Clone, Copy)]
-struct Now {
+struct ClaimedVersion {
     hash: u64,
     source: u32,
 }
 
 /// What came of a claim.
-pub(super) enum Claimed {
+pub(super) enum ClaimOutcome {
     /// The document is held as it is.
     Unchanged,
     /// It is not, and the id is free.
     New,
 }
 
-impl Claims {
-    pub(super) fn new(register: Arc<Register>, files: usize, limits: &Limits) -> Self {
+impl IdClaims {
+    pub(super) fn new(register: Arc<IndexInventory>, files: usize, limits: &Limits) -> Self {
         Self {
             by: vec![NO_FILE; register.len()],
             register,
@@ -65,7 +65,7 @@ impl Claims {
         id: &str,
         source: &str,
         hash: &str,
-    ) -> Result<Claimed, IngestError> {
+    ) -> Result<ClaimOutcome, IngestError> {
         let key = self.register.hasher().id(id);
         let row = self.register.find(key);
         if let Some(first) = self.holder(key, row) {
@@ -79,20 +79,20 @@ impl Claims {
         }
         self.count += 1;
         let claimant = self.claimant(source);
-        let now = Now {
+        let now = ClaimedVersion {
             hash: self.register.hasher().hash(hash),
             source: claimant,
         };
         let Some(row) = row else {
             self.fresh.insert(key, now);
-            return Ok(Claimed::New);
+            return Ok(ClaimOutcome::New);
         };
         self.rows += 1;
         if let Some(by) = self.by.get_mut(row) {
             *by = claimant;
         }
         if self.register.is_document(row, source, hash) {
-            return Ok(Claimed::Unchanged);
+            return Ok(ClaimOutcome::Unchanged);
         }
         self.changed.insert(row, now);
         let file = self.register.file(row) as usize;
@@ -101,7 +101,7 @@ impl Claims {
         {
             *robbed = true;
         }
-        Ok(Claimed::New)
+        Ok(ClaimOutcome::New)
     }
 
     /// Claims all documents of a file that did not change; false when it cannot keep them all.
@@ -134,17 +134,17 @@ impl Claims {
     }
 
     /// What is held when everything claimed is, and nothing else but what `is_kept` says of its source.
-    pub(super) fn to_inventory(&self, is_kept: impl Fn(&str) -> bool) -> Register {
-        let change = |now: &Now| Change {
+    pub(super) fn to_inventory(&self, is_kept: impl Fn(&str) -> bool) -> IndexInventory {
+        let change = |now: &ClaimedVersion| RowVersion {
             hash: now.hash,
             source: self.source(now.source),
         };
         let of_row = |row: usize| {
             if self.is_row_unclaimed(row) {
-                return is_kept(self.register.source_of(row)).then_some(After::Same);
+                return is_kept(self.register.source_of(row)).then_some(RowUpdate::Same);
             }
             let changed = self.changed.get(&row);
-            Some(changed.map_or(After::Same, |now| After::Changed(change(now))))
+            Some(changed.map_or(RowUpdate::Same, |now| RowUpdate::Changed(change(now))))
         };
         let fresh = self.fresh.iter().map(|(id, now)| (*id, change(now)));
         self.register.updated(of_row, fresh)

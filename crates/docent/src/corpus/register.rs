@@ -14,35 +14,35 @@ pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The documents that the index held when a sync began.
 #[derive(Default)]
-pub(super) struct Register {
-    sums: Sums,
+pub(super) struct IndexInventory {
+    sums: IdHasher,
     /// By the sum of the id, ascending.
-    rows: Vec<Row>,
-    sources: Vec<Source>,
+    rows: Vec<InventoryRow>,
+    sources: Vec<InventorySource>,
     /// How many documents each file of the listing has.
     counts: Vec<u32>,
 }
 
 /// One document.
-struct Row {
+struct InventoryRow {
     id: u128,
     hash: u64,
     source: u32,
 }
 
 /// What became of a row.
-pub(super) enum After<'n> {
+pub(super) enum RowUpdate<'n> {
     Same,
-    Changed(Change<'n>),
+    Changed(RowVersion<'n>),
 }
 
 /// What a document is now.
-pub(super) struct Change<'n> {
+pub(super) struct RowVersion<'n> {
     pub hash: u64,
     pub source: &'n str,
 }
 
-struct Source {
+struct InventorySource {
     name: String,
     /// The file of the listing that it is, or that it lies in.
     file: u32,
@@ -50,9 +50,9 @@ struct Source {
 
 /// Turns ids into numbers that are as good.
 #[derive(Clone, Default)]
-pub(super) struct Sums(RandomState, RandomState);
+pub(super) struct IdHasher(RandomState, RandomState);
 
-impl Sums {
+impl IdHasher {
     pub(super) fn id(&self, id: &str) -> u128 {
         u128::from(self.0.hash_one(id)) << 64 | u128::from(self.1.hash_one(id))
     }
@@ -62,14 +62,14 @@ impl Sums {
     }
 }
 
-impl Register {
+impl IndexInventory {
     /// Everything that an engine holds.
     pub(super) async fn of(engine: &dyn Engine) -> Result<Self, SearchError> {
         let mut register = Self::default();
         let mut known: HashMap<String, u32> = HashMap::new();
         let mut last = NO_FILE;
         let mut each = |held: InventoryEntryRef<'_>| {
-            let is_last = |source: &&Source| source.name == held.source;
+            let is_last = |source: &&InventorySource| source.name == held.source;
             if register
                 .sources
                 .get(last as usize)
@@ -81,7 +81,7 @@ impl Register {
                     None => register.add_source(held.source, &mut known),
                 };
             }
-            register.rows.push(Row {
+            register.rows.push(InventoryRow {
                 id: register.sums.id(held.id),
                 hash: register.sums.hash(held.hash),
                 source: last,
@@ -95,7 +95,7 @@ impl Register {
 
     fn add_source(&mut self, name: &str, known: &mut HashMap<String, u32>) -> u32 {
         let number = u32::try_from(self.sources.len()).unwrap_or(NO_FILE);
-        self.sources.push(Source {
+        self.sources.push(InventorySource {
             name: name.to_owned(),
             file: NO_FILE,
         });
@@ -130,8 +130,8 @@ impl Register {
     /// new. It is as one made anew, for less.
     pub(super) fn updated<'n>(
         &self,
-        of_row: impl Fn(usize) -> Option<After<'n>>,
-        fresh: impl Iterator<Item = (u128, Change<'n>)>,
+        of_row: impl Fn(usize) -> Option<RowUpdate<'n>>,
+        fresh: impl Iterator<Item = (u128, RowVersion<'n>)>,
     ) -> Self {
         let mut next = Self {
             sums: self.sums.clone(),
@@ -145,25 +145,25 @@ impl Register {
         for (at, row) in self.rows.iter().enumerate() {
             let (hash, source) = match of_row(at) {
                 None => continue,
-                Some(After::Same) => (row.hash, self.source_of(at)),
-                Some(After::Changed(change)) => (change.hash, change.source),
+                Some(RowUpdate::Same) => (row.hash, self.source_of(at)),
+                Some(RowUpdate::Changed(change)) => (change.hash, change.source),
             };
             let source = number(&mut next, source);
-            next.rows.push(Row {
+            next.rows.push(InventoryRow {
                 id: row.id,
                 hash,
                 source,
             });
         }
-        for (id, Change { hash, source }) in fresh {
+        for (id, RowVersion { hash, source }) in fresh {
             let source = number(&mut next, source);
-            next.rows.push(Row { id, hash, source });
+            next.rows.push(InventoryRow { id, hash, source });
         }
         next.rows.sort_unstable_by_key(|row| row.id);
         next
     }
 
-    pub(super) fn hasher(&self) -> &Sums {
+    pub(super) fn hasher(&self) -> &IdHasher {
         &self.sums
     }
 
@@ -213,7 +213,7 @@ impl Register {
             .filter(|row| self.source_of(*row) == entry.path())
     }
 
-    fn source(&self, row: usize) -> Option<&Source> {
+    fn source(&self, row: usize) -> Option<&InventorySource> {
         let row = self.rows.get(row)?;
         self.sources.get(row.source as usize)
     }
@@ -250,7 +250,7 @@ mod tests {
         ];
         let changes = held.map(|(id, source)| Put::Put(document(id, source)));
         engine.apply(changes.into()).await.unwrap();
-        let mut register = Register::of(&engine).await.unwrap();
+        let mut register = IndexInventory::of(&engine).await.unwrap();
         register.assign_files(["a.csv", "b.zip"].into_iter());
         assert_eq!((register.count(0), register.count(1)), (1, 2));
         let row = |id: &str| register.find(register.hasher().id(id)).unwrap();

@@ -12,35 +12,35 @@ use docent_search::{
     DocId, Document, DocumentChange, Engine, InventoryEntryRef, MAX_DOCUMENT_BYTES,
 };
 
-use super::ahead::{Ahead, Piece};
-use super::batch::{Batch, MOST_DOCUMENTS};
-use super::budget::Budget;
-use super::claims::{Claimed, Claims};
-use super::register::Register;
-use super::seen::{Look, Problems, Seen};
-use super::{Report, Watch};
-use crate::problem::Problem;
-use crate::shape::Shape;
+use super::ahead::{FilePrefetcher, ReadEvent};
+use super::batch::{ChangeBatch, MOST_DOCUMENTS};
+use super::budget::IndexMemoryBudget;
+use super::claims::{ClaimOutcome, IdClaims};
+use super::register::IndexInventory;
+use super::seen::{FileProblems, FileState, FileStateCache};
+use super::{SyncObserver, SyncReport};
+use crate::problem::CliError;
+use crate::shape::DocumentTransform;
 
 /// One sync on its way.
-pub(super) struct Run<'a> {
+pub(super) struct SyncRun<'a> {
     engine: &'a dyn Engine,
-    shape: Arc<Shape>,
+    shape: Arc<DocumentTransform>,
     entries: Arc<[FileEntry]>,
-    claims: Claims,
-    batch: Batch,
+    claims: IdClaims,
+    batch: ChangeBatch,
     /// What the sync before saw, and what this one sees.
-    pub(super) seen: Seen,
+    pub(super) seen: FileStateCache,
     /// Files and folders that could not be read this time.
     unreadable: HashSet<String>,
     /// Whether a file that is gone or changed came before.
     disturbed: bool,
-    pub(super) report: Report,
+    pub(super) report: SyncReport,
 }
 
 /// What has come of the file that is being taken in.
 #[derive(Default)]
-struct Taken {
+struct FileSyncState {
     documents: usize,
     /// Whether its kind has been counted.
     counted: bool,
@@ -48,7 +48,7 @@ struct Taken {
     renamed: u64,
     first: String,
     contested: bool,
-    problems: Problems,
+    problems: FileProblems,
     /// Documents that got a number because their own file has their id twice, and one of those ids.
     repeated: u64,
     repeated_id: String,
@@ -57,25 +57,25 @@ struct Taken {
     lost: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SyncRun<'a> {
     pub(super) fn new(
         engine: &'a dyn Engine,
-        shape: Arc<Shape>,
-        budget: Budget,
-        (entries, register): (Arc<[FileEntry]>, Arc<Register>),
-        seen: Seen,
+        shape: Arc<DocumentTransform>,
+        budget: IndexMemoryBudget,
+        (entries, register): (Arc<[FileEntry]>, Arc<IndexInventory>),
+        seen: FileStateCache,
     ) -> Self {
         Self {
             engine,
-            claims: Claims::new(register, entries.len(), &shape.limits),
+            claims: IdClaims::new(register, entries.len(), &shape.limits),
             shape,
-            batch: Batch::new(budget),
+            batch: ChangeBatch::new(budget),
             unreadable: HashSet::new(),
             disturbed: seen.has_removed_files(&entries),
             seen,
-            report: Report {
+            report: SyncReport {
                 files: entries.len(),
-                ..Report::default()
+                ..SyncReport::default()
             },
             entries,
         }
@@ -85,9 +85,9 @@ impl<'a> Run<'a> {
     pub(super) async fn sync_file(
         &mut self,
         at: usize,
-        ahead: &Ahead,
-        watch: &mut (dyn Watch + Send),
-    ) -> Result<bool, Problem> {
+        ahead: &FilePrefetcher,
+        watch: &mut (dyn SyncObserver + Send),
+    ) -> Result<bool, CliError> {
         let entries = self.entries.clone();
         let Some(entry) = entries.get(at) else {
             return Ok(true);
@@ -99,29 +99,29 @@ impl<'a> Run<'a> {
             }
             ahead.read_now(at)?;
         }
-        let mut taken = Taken::default();
+        let mut taken = FileSyncState::default();
         loop {
             let Some(piece) = ahead.next(at, &|| watch.stop()) else {
                 return Ok(false);
             };
             match piece {
-                Piece::Kind(kind) => {
+                ReadEvent::Kind(kind) => {
                     if !std::mem::replace(&mut taken.counted, true) {
                         self.report.formats.begin_file(kind);
                     }
                 }
-                Piece::Documents(documents) => {
+                ReadEvent::Documents(documents) => {
                     for document in documents {
                         self.add_document(document, &mut taken);
                     }
                 }
-                Piece::Same(found) => {
+                ReadEvent::Same(found) => {
                     if self.keep_same_content(at, entry, look.as_ref(), &found) {
                         return Ok(true);
                     }
                     ahead.read_now(at)?;
                 }
-                Piece::End(read) => {
+                ReadEvent::End(read) => {
                     self.finish_file(entry, read, taken);
                     return Ok(true);
                 }
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the documents of a file that did not change; false when it must be read after all.
-    fn keep_unchanged(&mut self, at: usize, entry: &FileEntry, look: &Arc<Look>) -> bool {
+    fn keep_unchanged(&mut self, at: usize, entry: &FileEntry, look: &Arc<FileState>) -> bool {
         let may_differ = look.contested && self.disturbed;
         if may_differ || !self.claims.claim_file(at, look.documents) {
             return false;
@@ -149,10 +149,10 @@ impl<'a> Run<'a> {
         &mut self,
         at: usize,
         entry: &FileEntry,
-        look: Option<&Arc<Look>>,
+        look: Option<&Arc<FileState>>,
         found: &FileFingerprint,
     ) -> bool {
-        let mut fresh = Look::from(found);
+        let mut fresh = FileState::from(found);
         fresh.documents = 1;
         if let Some(look) = look {
             fresh.documents = look.documents;
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes in one document.
-    fn add_document(&mut self, parsed: ParsedDocument, taken: &mut Taken) {
+    fn add_document(&mut self, parsed: ParsedDocument, taken: &mut FileSyncState) {
         let (mut document, reasons) = self.shape.apply(parsed);
         for reason in reasons {
             taken.warn(
@@ -193,11 +193,11 @@ impl<'a> Run<'a> {
             self.claim(&mut document, taken)
         };
         match claimed {
-            Ok(Claimed::Unchanged) => {
+            Ok(ClaimOutcome::Unchanged) => {
                 self.report.unchanged += 1;
                 self.report.formats.unchanged(1);
             }
-            Ok(Claimed::New) => {
+            Ok(ClaimOutcome::New) => {
                 self.report.indexed += 1;
                 self.report.formats.indexed();
                 self.batch.put(document);
@@ -223,8 +223,8 @@ impl<'a> Run<'a> {
     fn claim(
         &mut self,
         document: &mut Document,
-        taken: &mut Taken,
-    ) -> Result<Claimed, IngestError> {
+        taken: &mut FileSyncState,
+    ) -> Result<ClaimOutcome, IngestError> {
         let id = document.id.to_string();
         let claimed = self.claims.claim(&id, &document.source, &document.hash);
         let Err(IngestError::DuplicateId { first, .. }) = &claimed else {
@@ -252,8 +252,8 @@ impl<'a> Run<'a> {
         &mut self,
         document: &mut Document,
         id: &str,
-        taken: &mut Taken,
-    ) -> Option<Result<Claimed, IngestError>> {
+        taken: &mut FileSyncState,
+    ) -> Option<Result<ClaimOutcome, IngestError>> {
         /// Ids that end like ours and belong to somebody else.
         const MOST_TRIES: u64 = 100;
         for _ in 0..MOST_TRIES {
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
         &mut self,
         entry: &FileEntry,
         read: Result<FileReadOutcome, IngestError>,
-        mut taken: Taken,
+        mut taken: FileSyncState,
     ) {
         self.disturbed = true;
         let mut look = match read {
@@ -284,7 +284,7 @@ impl<'a> Run<'a> {
                 // First what its parser found, then what came of its documents.
                 taken.problems.skipped.splice(0..0, reading.skipped);
                 taken.problems.warnings.splice(0..0, reading.warnings);
-                Look::from(&reading.fingerprint)
+                FileState::from(&reading.fingerprint)
             }
             Err(reason) => {
                 taken.problems.skipped.push(SkippedItem {
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
                     line: None,
                     reason,
                 });
-                Look::from(entry)
+                FileState::from(entry)
             }
         };
         if taken.unlisted > 0 {
@@ -330,7 +330,10 @@ impl<'a> Run<'a> {
         self.seen.record(entry, look, SystemTime::now());
     }
 
-    pub(super) async fn flush(&mut self, watch: &mut (dyn Watch + Send)) -> Result<(), Problem> {
+    pub(super) async fn flush(
+        &mut self,
+        watch: &mut (dyn SyncObserver + Send),
+    ) -> Result<(), CliError> {
         let changes = self.batch.take();
         if !changes.is_empty() {
             self.apply(changes, watch).await?;
@@ -341,8 +344,8 @@ impl<'a> Run<'a> {
     async fn apply(
         &mut self,
         changes: Vec<DocumentChange>,
-        watch: &mut (dyn Watch + Send),
-    ) -> Result<(), Problem> {
+        watch: &mut (dyn SyncObserver + Send),
+    ) -> Result<(), CliError> {
         let start = Instant::now();
         self.engine.apply(changes).await?;
         self.batch.written(start.elapsed());
@@ -354,8 +357,8 @@ impl<'a> Run<'a> {
     /// for a moment must not empty the index.
     pub(super) async fn remove_unclaimed(
         &mut self,
-        watch: &mut (dyn Watch + Send),
-    ) -> Result<(), Problem> {
+        watch: &mut (dyn SyncObserver + Send),
+    ) -> Result<(), CliError> {
         if !self.claims.has_unclaimed() {
             return Ok(());
         }
@@ -387,7 +390,7 @@ impl<'a> Run<'a> {
     }
 
     /// Notes what the index holds now, so that the next sync need not ask for all of it.
-    pub(super) async fn remember_inventory(&mut self) -> Result<(), Problem> {
+    pub(super) async fn remember_inventory(&mut self) -> Result<(), CliError> {
         let unreadable = &self.unreadable;
         let held = self
             .claims
@@ -398,7 +401,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reports what was wrong with the file that is being taken in.
-    fn report_all(&mut self, problems: Problems) {
+    fn report_all(&mut self, problems: FileProblems) {
         for skipped in &problems.skipped {
             self.report.formats.skip(&skipped.reason);
         }
@@ -408,7 +411,7 @@ impl<'a> Run<'a> {
         self.list_all(problems);
     }
 
-    fn list_all(&mut self, problems: Problems) {
+    fn list_all(&mut self, problems: FileProblems) {
         for skipped in problems.skipped {
             self.list(skipped);
         }
@@ -454,7 +457,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Taken {
+impl FileSyncState {
     fn skip(&mut self, skipped: SkippedItem, most: usize) {
         if self.problems.skipped.len() < most {
             self.problems.skipped.push(skipped);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use docent_ingest::{FileEntry, FileFingerprint, IngestError, IngestWarning, SkippedItem};
 use docent_search::Generation;
 
-use super::register::Register;
+use super::register::IndexInventory;
 
 /// A file that was written within this time before it was read may have been written again since without
 /// looking any different: some disks count time in steps of two seconds.
@@ -18,17 +18,17 @@ const MOST_PROBLEMS: usize = 10_000;
 
 /// The files of one sync, by their paths.
 #[derive(Default)]
-pub struct Seen {
+pub struct FileStateCache {
     /// What the index held after it, and of which generation.
-    pub(super) held: Option<(Generation, Register)>,
-    before: HashMap<String, Arc<Look>>,
-    now: HashMap<String, Arc<Look>>,
+    pub(super) held: Option<(Generation, IndexInventory)>,
+    before: HashMap<String, Arc<FileState>>,
+    now: HashMap<String, Arc<FileState>>,
     problems: usize,
 }
 
 /// How a file looked, and what came of it.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct FileState {
     pub size: u64,
     /// Nothing when the file may change without looking different.
     pub modified: Option<SystemTime>,
@@ -38,17 +38,17 @@ pub(super) struct Look {
     pub documents: usize,
     /// Whether another file had an id of one of them, so that what it gives depends on that file.
     pub contested: bool,
-    pub problems: Problems,
+    pub problems: FileProblems,
 }
 
 /// What was wrong with a file.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Problems {
+pub(super) struct FileProblems {
     pub skipped: Vec<SkippedItem>,
     pub warnings: Vec<IngestWarning>,
 }
 
-impl Problems {
+impl FileProblems {
     fn len(&self) -> usize {
         self.skipped.len() + self.warnings.len()
     }
@@ -65,14 +65,14 @@ impl Problems {
     }
 }
 
-impl Look {
+impl FileState {
     /// Whether a file looks just like this.
     pub(super) fn matches(&self, entry: &FileEntry) -> bool {
         self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
     }
 }
 
-impl Seen {
+impl FileStateCache {
     /// What was seen becomes what was seen before.
     pub(super) fn start_sync(&mut self) -> Self {
         let mut before = std::mem::take(&mut self.now);
@@ -93,7 +93,7 @@ impl Seen {
     pub(super) fn unchanged_since_last(
         &self,
         entries: &[FileEntry],
-    ) -> Option<(usize, Vec<&Problems>)> {
+    ) -> Option<(usize, Vec<&FileProblems>)> {
         // Only a sync that came to its end knows what the index holds.
         if self.held.is_none() || self.now.len() != entries.len() {
             return None;
@@ -112,7 +112,7 @@ impl Seen {
     }
 
     /// How a file looked before.
-    pub(super) fn previous(&self, entry: &FileEntry) -> Option<&Arc<Look>> {
+    pub(super) fn previous(&self, entry: &FileEntry) -> Option<&Arc<FileState>> {
         self.before.get(entry.path())
     }
 
@@ -125,14 +125,14 @@ impl Seen {
     }
 
     /// Notes that a file is as it was before.
-    pub(super) fn keep(&mut self, entry: &FileEntry, look: &Arc<Look>) {
+    pub(super) fn keep(&mut self, entry: &FileEntry, look: &Arc<FileState>) {
         self.problems += look.problems.len();
         self.before.remove(entry.path());
         self.now.insert(entry.path().to_owned(), look.clone());
     }
 
     /// Notes how a file looked when it was read.
-    pub(super) fn record(&mut self, entry: &FileEntry, mut look: Look, at: SystemTime) {
+    pub(super) fn record(&mut self, entry: &FileEntry, mut look: FileState, at: SystemTime) {
         let all = self.problems + look.problems.len();
         if all > MOST_PROBLEMS || look.problems.is_transient() {
             return;
@@ -149,7 +149,7 @@ impl Seen {
     }
 }
 
-impl From<&FileFingerprint> for Look {
+impl From<&FileFingerprint> for FileState {
     fn from(found: &FileFingerprint) -> Self {
         Self {
             size: found.size,
@@ -157,12 +157,12 @@ impl From<&FileFingerprint> for Look {
             sha256: Some(found.sha256.clone()),
             documents: 0,
             contested: false,
-            problems: Problems::default(),
+            problems: FileProblems::default(),
         }
     }
 }
 
-impl From<&FileEntry> for Look {
+impl From<&FileEntry> for FileState {
     /// For a file that could not be read to its end.
     fn from(entry: &FileEntry) -> Self {
         Self {
@@ -171,7 +171,7 @@ impl From<&FileEntry> for Look {
             sha256: None,
             documents: 0,
             contested: false,
-            problems: Problems::default(),
+            problems: FileProblems::default(),
         }
     }
 }

@@ -13,14 +13,14 @@ const OTHER: &str = "other";
 /// How many of what, by kind. Files come one after the other, so that what is counted belongs to the last
 /// one that was begun.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    kinds: BTreeMap<String, Counts>,
+pub struct FormatBreakdown {
+    kinds: BTreeMap<String, FormatCounts>,
     current: Option<String>,
 }
 
 /// What became of the files of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct FormatCounts {
     /// Files.
     pub files: usize,
     /// Documents that were added or changed.
@@ -33,7 +33,7 @@ pub struct Counts {
     pub warnings: BTreeMap<&'static str, usize>,
 }
 
-impl Tally {
+impl FormatBreakdown {
     /// Begins the next file, which is of this kind.
     pub(super) fn begin_file(&mut self, kind: String) {
         self.current = Some(kind);
@@ -61,12 +61,12 @@ impl Tally {
     }
 
     /// The kinds with their counts, in the order of their names.
-    pub fn kinds(&self) -> impl Iterator<Item = (&str, &Counts)> {
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, &FormatCounts)> {
         let kinds = self.kinds.iter();
         kinds.map(|(kind, counts)| (kind.as_str(), counts))
     }
 
-    fn counts(&mut self) -> &mut Counts {
+    fn counts(&mut self) -> &mut FormatCounts {
         let kind = self.current.as_deref().unwrap_or(OTHER);
         let is_full = self.kinds.len() >= MAX_KINDS && !self.kinds.contains_key(kind);
         let kind = if is_full { OTHER } else { kind };
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn kinds_end_at_their_bound() {
-        let mut tally = Tally::default();
+        let mut tally = FormatBreakdown::default();
         tally.skip(&IngestError::Link);
         for n in 1..MAX_KINDS {
             tally.begin_file(format!("k{n}"));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_by_their_codes() {
-        let mut tally = Tally::default();
+        let mut tally = FormatBreakdown::default();
         tally.begin_file("csv".to_owned());
         tally.skip(&IngestError::Empty);
         tally.skip(&IngestError::Empty);

@@ -9,30 +9,35 @@ use proptest::prelude::*;
 use super::run::is_below;
 use super::*;
 
-struct Unwatched;
+struct NoopObserver;
 
-impl Watch for Unwatched {
+impl SyncObserver for NoopObserver {
     fn at(&mut self, _: usize, _: usize) {}
 }
 
-fn way(limits: &Limits) -> Way {
-    Way {
-        shape: Arc::new(Shape::new(limits, &IngestOptions::NONE, &[])),
+fn way(limits: &Limits) -> SyncOptions {
+    SyncOptions {
+        shape: Arc::new(DocumentTransform::new(limits, &IngestOptions::NONE, &[])),
         choice: FileFilter::default(),
-        budget: Budget::default(),
+        budget: IndexMemoryBudget::default(),
     }
 }
 
-fn run(folder: &Path, engine: &MemoryEngine, limits: &Limits) -> Report {
-    run_with(folder, engine, limits, &mut Seen::default())
+fn run(folder: &Path, engine: &MemoryEngine, limits: &Limits) -> SyncReport {
+    run_with(folder, engine, limits, &mut FileStateCache::default())
 }
 
-fn run_with(folder: &Path, engine: &MemoryEngine, limits: &Limits, seen: &mut Seen) -> Report {
+fn run_with(
+    folder: &Path,
+    engine: &MemoryEngine,
+    limits: &Limits,
+    seen: &mut FileStateCache,
+) -> SyncReport {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     runtime
-        .block_on(sync(folder, engine, way(limits), seen, &mut Unwatched))
+        .block_on(sync(folder, engine, way(limits), seen, &mut NoopObserver))
         .unwrap()
 }
 
@@ -99,7 +104,7 @@ fn held(engine: &MemoryEngine) -> Vec<String> {
 fn the_first_file_keeps_an_id_and_others_follow_their_file() {
     let dir = tempfile::tempdir().unwrap();
     let engine = MemoryEngine::new();
-    let mut seen = Seen::default();
+    let mut seen = FileStateCache::default();
     let mut sync = |rows: &[(&str, &str)]| {
         write(dir.path(), &files(rows));
         let report = run_with(dir.path(), &engine, &Limits::default(), &mut seen);
@@ -152,7 +157,7 @@ fn an_id_twice_in_one_file_costs_no_record() {
 fn what_was_refused_is_not_read_again_until_it_changes() {
     let dir = tempfile::tempdir().unwrap();
     let engine = MemoryEngine::new();
-    let mut seen = Seen::default();
+    let mut seen = FileStateCache::default();
     let rows = [
         ("a.md", "fine"),
         ("b.bin", "\0"),
@@ -223,14 +228,14 @@ fn files_that_are_read_side_by_side_come_in_order() {
         .collect();
     write(dir.path(), &rows.into_iter().collect());
     let limits = Limits::default();
-    let small = Way {
-        budget: Budget::of_mib(Budget::LEAST_MIB),
+    let small = SyncOptions {
+        budget: IndexMemoryBudget::of_mib(IndexMemoryBudget::LEAST_MIB),
         ..way(&limits)
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let (mut seen, mut watch) = (Seen::default(), Unwatched);
+    let (mut seen, mut watch) = (FileStateCache::default(), NoopObserver);
     let sync = sync(dir.path(), &engine, small, &mut seen, &mut watch);
     let report = runtime.block_on(sync).unwrap();
     assert_eq!(report.indexed, 12 * 500);
@@ -275,9 +280,9 @@ fn documents_of_what_cannot_be_read_stay() {
     assert!(!is_below("anything", &HashSet::new()));
 }
 
-struct Stopped(usize);
+struct StoppingObserver(usize);
 
-impl Watch for Stopped {
+impl SyncObserver for StoppingObserver {
     fn at(&mut self, done: usize, _: usize) {
         self.0 = done;
     }
@@ -308,8 +313,8 @@ fn a_stopped_sync_removes_nothing() {
             dir.path(),
             &engine,
             way(&limits),
-            &mut Seen::default(),
-            &mut Stopped(0),
+            &mut FileStateCache::default(),
+            &mut StoppingObserver(0),
         ))
         .unwrap();
     assert!(report.stopped);
@@ -334,7 +339,7 @@ proptest! {
     fn an_index_in_step_equals_one_built_anew(worlds in prop::collection::vec(folders(), 1..4)) {
         let dir = tempfile::tempdir().unwrap();
         let (engine, limits) = (MemoryEngine::new(), Limits::default());
-        let mut seen = Seen::default();
+        let mut seen = FileStateCache::default();
         for world in worlds {
             write(dir.path(), &world);
             run_with(dir.path(), &engine, &limits, &mut seen);
@@ -359,12 +364,12 @@ fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let way = Way {
+        let way = SyncOptions {
             choice,
             ..way(&Limits::default())
         };
-        let mut seen = Seen::default();
-        let mut watch = Unwatched;
+        let mut seen = FileStateCache::default();
+        let mut watch = NoopObserver;
         let report = sync(dir.path(), &engine, way, &mut seen, &mut watch);
         let report = runtime.block_on(report).unwrap();
         let held = inventory(&engine).into_iter();

@@ -5,37 +5,37 @@ use docent_ingest::ReaderFault;
 use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
 
 use super::batch::MOST_DOCUMENTS;
-use crate::problem::Problem;
-use crate::shape::{Shape, reader_fault_of};
+use crate::problem::CliError;
+use crate::shape::{DocumentTransform, reader_fault_of};
 
 /// Documents whose own field names nobody.
 #[derive(Debug, Default)]
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadableDocuments {
     /// How many there are.
     pub count: usize,
     /// The first of them, in the order of their ids.
-    pub first: Vec<Fault>,
+    pub first: Vec<UnreadableDocument>,
 }
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Fault {
+pub(crate) struct UnreadableDocument {
     pub id: String,
     pub source: String,
     /// The code of what is wrong with its field.
     code: &'static str,
 }
 
-impl Fault {
+impl UnreadableDocument {
     pub(crate) fn fault(&self) -> ReaderFault {
         // The code is one of those that there are.
         ReaderFault::from_code(self.code).unwrap_or(ReaderFault::Null)
     }
 }
 
-impl Unreadable {
+impl UnreadableDocuments {
     /// All that an engine holds, of which at most so many are named.
-    pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, Problem> {
+    pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, CliError> {
         let mut found = Self::default();
         let mut named = std::collections::BTreeSet::new();
         let mut each = |held: InventoryEntryRef<'_>| {
@@ -43,7 +43,7 @@ impl Unreadable {
                 return;
             };
             found.count += 1;
-            named.insert(Fault {
+            named.insert(UnreadableDocument {
                 id: held.id.to_owned(),
                 source: held.source.to_owned(),
                 code: fault.code(),
@@ -59,13 +59,19 @@ impl Unreadable {
 }
 
 /// How many documents were made under other rules than these, where these let not everyone read everything.
-pub(crate) async fn count_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
+pub(crate) async fn count_stale(
+    engine: &dyn Engine,
+    shape: &DocumentTransform,
+) -> Result<usize, CliError> {
     stale_ids(engine, shape).await.map(|ids| ids.len())
 }
 
 /// Takes documents out of the index that were made under other rules, so that nobody finds one that the rules
 /// of today may close. They come back when their files are read again. Says how many there were.
-pub(crate) async fn remove_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
+pub(crate) async fn remove_stale(
+    engine: &dyn Engine,
+    shape: &DocumentTransform,
+) -> Result<usize, CliError> {
     let mut ids = stale_ids(engine, shape).await?;
     let count = ids.len();
     while !ids.is_empty() {
@@ -77,7 +83,7 @@ pub(crate) async fn remove_stale(engine: &dyn Engine, shape: &Shape) -> Result<u
     Ok(count)
 }
 
-async fn stale_ids(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem> {
+async fn stale_ids(engine: &dyn Engine, shape: &DocumentTransform) -> Result<Vec<DocId>, CliError> {
     let mut ids = Vec::new();
     if !shape.has_restrictions() {
         return Ok(ids);

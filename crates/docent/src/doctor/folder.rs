@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::knowledge::pluralize;
 
 /// The most entries that are looked at: enough to see what is wrong, few enough for a large folder.
@@ -16,7 +16,7 @@ const TOLERANCE: Duration = Duration::from_secs(300);
 
 /// What a walk through the folder saw.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub(crate) struct FolderScan {
     pub files: usize,
     pub folders: usize,
     /// Entries that cannot be read, and the first of them.
@@ -30,12 +30,12 @@ pub(crate) struct Walked {
 }
 
 /// Walks through a folder without opening a file; what is hidden is left out, as the index does.
-pub(crate) fn scan(folder: &Path, now: SystemTime) -> Walked {
+pub(crate) fn scan(folder: &Path, now: SystemTime) -> FolderScan {
     scan_within(folder, now, MAX_ENTRIES)
 }
 
-fn scan_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
-    let mut walked = Walked::default();
+fn scan_within(folder: &Path, now: SystemTime, most: usize) -> FolderScan {
+    let mut walked = FolderScan::default();
     let mut waiting = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = waiting.pop() {
         walked.folders += 1;
@@ -86,26 +86,26 @@ fn is_readable(_path: &Path) -> bool {
 }
 
 /// What the walk says about the folder.
-pub(crate) fn findings(folder: &Path, walked: &Walked) -> Vec<Finding> {
+pub(crate) fn findings(folder: &Path, walked: &FolderScan) -> Vec<DoctorFinding> {
     let more = if walked.more { "at least " } else { "" };
     let shown = folder.display();
     let mut found = Vec::new();
     let files = pluralize(walked.files as u64, "file");
     if walked.files == 0 {
-        found.push(Finding::warning(
+        found.push(DoctorFinding::warning(
             "folder",
             format!("`{shown}` holds no file that could be read"),
             "put documents into it, or name another folder",
         ));
     } else {
-        found.push(Finding::good(
+        found.push(DoctorFinding::good(
             "folder",
             format!("{more}{files} in `{shown}`"),
         ));
     }
     if let Some(first) = &walked.first_shut {
         let says = format!("{} of it cannot be read, such as `{first}`", walked.shut);
-        found.push(Finding::warning(
+        found.push(DoctorFinding::warning(
             "folder",
             says,
             format!(
@@ -115,12 +115,12 @@ pub(crate) fn findings(folder: &Path, walked: &Walked) -> Vec<Finding> {
         ));
     }
     found.push(match &walked.first_ahead {
-        Some(first) => Finding::warning(
+        Some(first) => DoctorFinding::warning(
             "clock",
             format!("{} changed in the future, such as `{first}`", pluralize(walked.ahead as u64, "file")),
             "set the clock of this machine, or of the one that wrote them: `timedatectl set-ntp true`",
         ),
-        None => Finding::good("clock", "no file is from the future"),
+        None => DoctorFinding::good("clock", "no file is from the future"),
     });
     found
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use docent_search::{EmbeddedEngine, Engine as _, SearchError, is_index_locked};
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::connect::steps::shell_quote;
-use crate::corpus::{self, Unreadable};
+use crate::corpus::{self, UnreadableDocuments};
 use crate::knowledge::pluralize;
-use crate::losses::Losses;
+use crate::losses::LossReport;
 use crate::settings::Settings;
 
 /// The most losses that are named one by one.
@@ -18,12 +18,12 @@ const MOST_LOSSES: usize = 10;
 const MAX_NAMED: usize = 3;
 
 /// What can be said about the index in a folder.
-pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding> {
+pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFinding> {
     let mut found = vec![state(dir, folder).await];
     found.extend(losses(dir, folder));
     found.extend(readers(dir, folder, settings).await);
     if is_index_locked(dir) {
-        found.push(Finding::good(
+        found.push(DoctorFinding::good(
             "index",
             "a running docent keeps it up to date",
         ));
@@ -35,7 +35,7 @@ pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> 
 }
 
 /// Whether documents stand as the rules about readers want them, where not everyone may read everything.
-async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding> {
+async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFinding> {
     let shape = settings.document_transform();
     let mut found = Vec::new();
     if !shape.has_restrictions() {
@@ -46,7 +46,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
         return found;
     };
     let shown = shell_quote(&folder.display().to_string());
-    if let Ok(closed) = Unreadable::of(&engine, MAX_NAMED).await
+    if let Ok(closed) = UnreadableDocuments::of(&engine, MAX_NAMED).await
         && closed.count > 0
     {
         let field = settings.permissions.field.clone().unwrap_or_default();
@@ -60,17 +60,17 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
         let cure = cures.unwrap_or_default();
         let hint =
             format!("{cure}; `docent permissions list --unreadable --path {shown}` names all");
-        found.push(Finding::warning("readers", says, hint));
+        found.push(DoctorFinding::warning("readers", says, hint));
     }
     match corpus::count_stale(&engine, &shape).await {
         Ok(0) if found.is_empty() => {
             let says = "every document stands as the rules want it";
-            found.push(Finding::good("readers", says));
+            found.push(DoctorFinding::good("readers", says));
         }
         Ok(0) | Err(_) => {}
         Ok(count) => {
             let documents = pluralize(count as u64, "document");
-            found.push(Finding::warning(
+            found.push(DoctorFinding::warning(
                 "readers",
                 format!("{documents} in the index were made under other rules"),
                 format!("`docent index {shown}` reads them again"),
@@ -80,7 +80,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
     found
 }
 
-async fn state(dir: &Path, folder: &Path) -> Finding {
+async fn state(dir: &Path, folder: &Path) -> DoctorFinding {
     let again = format!(
         "`docent index {}` mends it",
         shell_quote(&folder.display().to_string())
@@ -90,7 +90,7 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
     let engine = match EmbeddedEngine::open_read_only(dir, None) {
         Ok(engine) => engine,
         Err(SearchError::Missing { .. }) => {
-            return Finding::warning(
+            return DoctorFinding::warning(
                 "index",
                 format!("there is none yet in `{shown}`"),
                 format!(
@@ -100,41 +100,41 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
             );
         }
         Err(error @ SearchError::Format { .. }) => {
-            return Finding::warning(
+            return DoctorFinding::warning(
                 "index",
                 error.to_string(),
                 format!("it is made again beside it: {again}"),
             );
         }
-        Err(error) => return Finding::wrong("index", error.to_string(), again),
+        Err(error) => return DoctorFinding::wrong("index", error.to_string(), again),
     };
     if let Some(what) = engine.quarantined().first() {
-        return Finding::wrong("index", format!("a part is damaged: {what}"), again);
+        return DoctorFinding::wrong("index", format!("a part is damaged: {what}"), again);
     }
     match engine.status().await {
-        Ok(status) => Finding::good(
+        Ok(status) => DoctorFinding::good(
             "index",
             format!(
                 "whole, with {} in `{shown}`",
                 pluralize(status.documents, "document")
             ),
         ),
-        Err(error) => Finding::wrong("index", error.to_string(), again),
+        Err(error) => DoctorFinding::wrong("index", error.to_string(), again),
     }
 }
 
 /// What the last sync could not index, each of the first few by its name.
-fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
+fn losses(dir: &Path, folder: &Path) -> Vec<DoctorFinding> {
     let again = format!(
         "`docent index {}`",
         shell_quote(&folder.display().to_string())
     );
-    let losses = match Losses::load(dir) {
+    let losses = match LossReport::load(dir) {
         Ok(None) => return Vec::new(),
         Ok(Some(losses)) => losses,
         Err(error) => {
             let says = format!("what was lost is noted in a file that cannot be read: {error}");
-            return vec![Finding::warning(
+            return vec![DoctorFinding::warning(
                 "losses",
                 says,
                 format!("write it anew: {again}"),
@@ -148,7 +148,7 @@ fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
                 Some(line) => format!("{}:{line}", loss.path),
                 None => loss.path.clone(),
             };
-            Finding::wrong(
+            DoctorFinding::wrong(
                 "losses",
                 format!("`{at}` is not indexed: {}", loss.message),
                 loss.hint.clone(),
@@ -157,7 +157,7 @@ fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
         .collect();
     let more = losses.lost.saturating_sub(found.len() as u64);
     if more > 0 {
-        found.push(Finding::wrong(
+        found.push(DoctorFinding::wrong(
             "losses",
             format!("{more} more of its rows or files are not indexed"),
             format!("{again} lists them"),
@@ -167,12 +167,12 @@ fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
 }
 
 /// Whether the place of the index, or where it would be made, can be written to.
-fn unwritable(dir: &Path) -> Option<Finding> {
+fn unwritable(dir: &Path) -> Option<DoctorFinding> {
     let place = dir.ancestors().find(|place| place.exists())?;
     if is_writable(place) {
         return None;
     }
-    Some(Finding::warning(
+    Some(DoctorFinding::warning(
         "index",
         format!(
             "`{}` cannot be written to, so the index cannot be kept up to date there",

@@ -6,7 +6,7 @@ use docent_ingest::{
     Confinement, LANDLOCK_VERSION, Limits, ParserPool, SandboxConfig, SandboxLayerStatus,
 };
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::corpus::PARSER;
 
 /// With less room than this, an index that grows may fill the disk.
@@ -16,7 +16,7 @@ const NONE: u64 = 64 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
 /// The room on the disk of the index.
-pub(crate) fn disk(dir: &Path) -> Option<Finding> {
+pub(crate) fn disk(dir: &Path) -> Option<DoctorFinding> {
     let place = dir.ancestors().find(|place| place.exists())?;
     room(place).map(|free| disk_finding(free, place))
 }
@@ -32,30 +32,30 @@ fn room(_place: &Path) -> Option<u64> {
     None
 }
 
-fn disk_finding(free: u64, place: &Path) -> Finding {
+fn disk_finding(free: u64, place: &Path) -> DoctorFinding {
     let says = format!("{} MiB are free at `{}`", free / MIB, place.display());
     let hint = "make room, or move the index to another disk with `--index`";
     match free {
-        free if free < NONE => Finding::wrong("disk", says, hint),
-        free if free < LITTLE => Finding::warning("disk", says, hint),
-        _ => Finding::good("disk", says),
+        free if free < NONE => DoctorFinding::wrong("disk", says, hint),
+        free if free < LITTLE => DoctorFinding::warning("disk", says, hint),
+        _ => DoctorFinding::good("disk", says),
     }
 }
 
 /// Whether every folder can be watched.
-pub(crate) fn watches(folders: usize) -> Option<Finding> {
+pub(crate) fn watches(folders: usize) -> Option<DoctorFinding> {
     let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
     Some(watches_finding(folders as u64, most.trim().parse().ok()?))
 }
 
 /// The limit counts for all programs of the user, and an editor takes its share.
-fn watches_finding(folders: u64, most: u64) -> Finding {
+fn watches_finding(folders: u64, most: u64) -> DoctorFinding {
     let says = format!("{folders} folders to watch, of {most} that this user may");
     if folders.saturating_mul(2) <= most {
-        return Finding::good("watching", says);
+        return DoctorFinding::good("watching", says);
     }
     let wanted = folders.saturating_mul(4).next_power_of_two();
-    Finding::warning(
+    DoctorFinding::warning(
         "watching",
         says,
         format!(
@@ -65,13 +65,13 @@ fn watches_finding(folders: u64, most: u64) -> Finding {
 }
 
 /// The walls that parsers of foreign formats stand behind, as a child found them that was started to see.
-pub(crate) fn sandbox(limits: &Limits) -> Finding {
+pub(crate) fn sandbox(limits: &Limits) -> DoctorFinding {
     let walls = SandboxConfig::of_this_program(PARSER)
         .and_then(ParserPool::new)
         .and_then(|workers| workers.probe_confinement(limits));
     match walls {
         Ok(walls) => sandbox_finding(walls, limits.require_sandbox),
-        Err(error) => Finding::wrong(
+        Err(error) => DoctorFinding::wrong(
             "sandbox",
             format!("no process for parsing can be started: {error}"),
             "PDF, Office and other foreign formats are not read; may docent start itself again?",
@@ -79,7 +79,7 @@ pub(crate) fn sandbox(limits: &Limits) -> Finding {
     }
 }
 
-fn sandbox_finding(walls: Confinement, is_required: bool) -> Finding {
+fn sandbox_finding(walls: Confinement, is_required: bool) -> DoctorFinding {
     if walls.is_complete() {
         let note = match walls.landlock {
             SandboxLayerStatus::Partial(version) => format!(
@@ -87,7 +87,7 @@ fn sandbox_finding(walls: Confinement, is_required: bool) -> Finding {
             ),
             SandboxLayerStatus::Enforced | SandboxLayerStatus::Missing(_) => String::new(),
         };
-        return Finding::good(
+        return DoctorFinding::good(
             "sandbox",
             format!("parsers stand behind resource limits, Landlock and seccomp{note}"),
         );
@@ -99,13 +99,13 @@ fn sandbox_finding(walls: Confinement, is_required: bool) -> Finding {
     };
     let says = walls.layers().map(stands).join("; ");
     if is_required {
-        return Finding::wrong(
+        return DoctorFinding::wrong(
             "sandbox",
             format!("{says}; `ingest.require_sandbox` leaves foreign formats out"),
             "mend it, or set `ingest.require_sandbox = false` where you trust every file",
         );
     }
-    Finding::warning(
+    DoctorFinding::warning(
         "sandbox",
         says,
         "mend it, or set `ingest.require_sandbox = true`: do not serve files of strangers without every wall",
@@ -142,7 +142,7 @@ fn cause(name: &str, wall: SandboxLayerStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
+    use super::super::FindingStatus;
     use super::*;
 
     #[test]
@@ -155,11 +155,16 @@ mod tests {
                 state(LITTLE - 1),
                 state(LITTLE)
             ],
-            [State::Wrong, State::Warning, State::Warning, State::Good]
+            [
+                FindingStatus::Wrong,
+                FindingStatus::Warning,
+                FindingStatus::Warning,
+                FindingStatus::Good
+            ]
         );
-        assert_eq!(watches_finding(4_096, 8_192).state, State::Good);
+        assert_eq!(watches_finding(4_096, 8_192).state, FindingStatus::Good);
         let few = watches_finding(4_097, 8_192);
-        assert_eq!(few.state, State::Warning);
+        assert_eq!(few.state, FindingStatus::Warning);
         assert!(few.hint.unwrap().contains("max_user_watches=32768"));
         assert!(disk(Path::new("/nonexistent/index")).is_some() || cfg!(not(unix)));
     }
@@ -173,14 +178,14 @@ mod tests {
             seccomp: SandboxLayerStatus::Enforced,
         };
         for is_required in [false, true] {
-            assert_eq!(sandbox_finding(all, is_required).state, State::Good);
+            assert_eq!(sandbox_finding(all, is_required).state, FindingStatus::Good);
         }
         let check = |walls: Confinement, words: &str| {
             let finding = sandbox_finding(walls, false);
-            assert_eq!(finding.state, State::Warning);
+            assert_eq!(finding.state, FindingStatus::Warning);
             assert!(finding.says.contains(words), "{finding:?}");
             let finding = sandbox_finding(walls, true);
-            assert_eq!(finding.state, State::Wrong);
+            assert_eq!(finding.state, FindingStatus::Wrong);
             assert!(finding.says.contains(words), "{finding:?}");
         };
         let landlock = |landlock| Confinement { landlock, ..all };
@@ -201,7 +206,7 @@ mod tests {
         let old = landlock(SandboxLayerStatus::Partial(4));
         for is_required in [false, true] {
             let finding = sandbox_finding(old, is_required);
-            assert_eq!(finding.state, State::Good);
+            assert_eq!(finding.state, FindingStatus::Good);
             assert!(finding.says.contains("version 4"), "{finding:?}");
         }
         check(

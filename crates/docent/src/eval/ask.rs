@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use docent_search::{DocId, MAX_LIMIT, Query, ReaderIdentity, SearchError, SearchHit, grammar};
 
-use super::judged::Judged;
+use super::judged::JudgedQuery;
 use super::metrics;
-use crate::knowledge::Knowledge;
+use crate::knowledge::KnowledgeBase;
 
 /// How many results a host shows a model, and so how many count most.
 pub(crate) const TOP: usize = 10;
@@ -20,13 +20,13 @@ const MAX_EXPECTED: usize = 20;
 
 /// What became of one query.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct QueryOutcome {
     /// The query and its judgements.
-    pub(crate) judged: Judged,
+    pub(crate) judged: JudgedQuery,
     /// The first results, best first.
     pub(crate) found: Vec<DocId>,
     /// The most relevant documents and where they came.
-    pub(crate) expected: Vec<Expected>,
+    pub(crate) expected: Vec<ExpectedDocument>,
     /// The rank of the first relevant document, down to [`DEEP`].
     pub(crate) first: Option<usize>,
     /// Normalized discounted cumulative gain of the top.
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
 
 /// A relevant document and where it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedDocument {
     pub(crate) id: String,
     pub(crate) grade: u32,
     /// Its rank, down to [`DEEP`].
@@ -53,7 +53,7 @@ pub(crate) struct Expected {
 }
 
 /// Whoever knows the time and wants to know how far the run is.
-pub(crate) trait Watch {
+pub(crate) trait EvalObserver {
     /// The time since some moment in the past.
     fn now(&self) -> Duration;
 
@@ -63,10 +63,10 @@ pub(crate) trait Watch {
 
 /// Asks every query.
 pub(crate) async fn run_queries(
-    knowledge: &Knowledge,
-    queries: Vec<Judged>,
-    watch: &mut dyn Watch,
-) -> Result<Vec<Outcome>, SearchError> {
+    knowledge: &KnowledgeBase,
+    queries: Vec<JudgedQuery>,
+    watch: &mut dyn EvalObserver,
+) -> Result<Vec<QueryOutcome>, SearchError> {
     // Opening files and filling caches for the first time is not what later searches cost.
     if let Some(first) = queries.first() {
         search_hits(knowledge, &first.query, TOP).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn run_queries(
 
 /// What the `search` tool would find for these words.
 pub(crate) async fn search_hits(
-    knowledge: &Knowledge,
+    knowledge: &KnowledgeBase,
     text: &str,
     limit: usize,
 ) -> Result<Vec<SearchHit>, SearchError> {
@@ -99,12 +99,17 @@ pub(crate) async fn search_hits(
     Ok(knowledge.engine.search(query).await?.hits)
 }
 
-fn outcome(judged: Judged, top: &[SearchHit], deep: &[SearchHit], time: Duration) -> Outcome {
+fn outcome(
+    judged: JudgedQuery,
+    top: &[SearchHit],
+    deep: &[SearchHit],
+    time: Duration,
+) -> QueryOutcome {
     let gain = |hit: &SearchHit| judged.relevant.get(hit.id.as_str()).copied().unwrap_or(0);
     let gains = |hits: &[SearchHit]| hits.iter().map(gain).collect::<Vec<u32>>();
     let (top_gains, deep_gains) = (gains(top), gains(deep));
     let grades: Vec<u32> = judged.relevant.values().copied().collect();
-    Outcome {
+    QueryOutcome {
         found: top.iter().map(|hit| hit.id.clone()).collect(),
         expected: expected(&judged.relevant, deep),
         first: metrics::first_relevant(&top_gains).or_else(|| metrics::first_relevant(&deep_gains)),
@@ -128,11 +133,11 @@ fn words(hit: &SearchHit) -> HashSet<String> {
 }
 
 /// The most relevant documents first; of equal ones those that came first, then by their ids.
-fn expected(relevant: &BTreeMap<String, u32>, deep: &[SearchHit]) -> Vec<Expected> {
+fn expected(relevant: &BTreeMap<String, u32>, deep: &[SearchHit]) -> Vec<ExpectedDocument> {
     let ranks: BTreeMap<&str, usize> = deep.iter().map(|hit| hit.id.as_str()).zip(1..).collect();
     let mut all: Vec<_> = relevant
         .iter()
-        .map(|(id, grade)| Expected {
+        .map(|(id, grade)| ExpectedDocument {
             id: id.clone(),
             grade: *grade,
             rank: ranks.get(id.as_str()).copied(),
@@ -155,12 +160,12 @@ mod tests {
 
     /// A clock that moves a millisecond further each time it is looked at.
     #[derive(Default)]
-    struct Ticking {
+    struct TickingObserver {
         now: Cell<u64>,
         seen: Vec<(usize, usize)>,
     }
 
-    impl Watch for Ticking {
+    impl EvalObserver for TickingObserver {
         fn now(&self) -> Duration {
             self.now.set(self.now.get() + 1);
             Duration::from_millis(self.now.get())
@@ -171,8 +176,8 @@ mod tests {
         }
     }
 
-    fn judged(query: &str, relevant: &[(&str, u32)]) -> Judged {
-        Judged {
+    fn judged(query: &str, relevant: &[(&str, u32)]) -> JudgedQuery {
+        JudgedQuery {
             id: query.to_owned(),
             query: query.to_owned(),
             kind: None,
@@ -199,9 +204,9 @@ mod tests {
 
     fn asked(
         documents: Vec<DocumentChange>,
-        queries: Vec<Judged>,
-        watch: &mut Ticking,
-    ) -> Vec<Outcome> {
+        queries: Vec<JudgedQuery>,
+        watch: &mut TickingObserver,
+    ) -> Vec<QueryOutcome> {
         let engine = MemoryEngine::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -209,7 +214,7 @@ mod tests {
         runtime
             .block_on(async {
                 engine.apply(documents).await?;
-                let knowledge = Knowledge::new(Arc::new(engine), &Settings::default(), "test");
+                let knowledge = KnowledgeBase::new(Arc::new(engine), &Settings::default(), "test");
                 run_queries(&knowledge, queries, watch).await
             })
             .unwrap()
@@ -226,7 +231,7 @@ mod tests {
             judged("levee river", &[("b", 1)]),
             judged("zeppelin", &[("a", 1)]),
         ];
-        let mut watch = Ticking::default();
+        let mut watch = TickingObserver::default();
         let outcomes = asked(documents, queries, &mut watch);
         assert_eq!(watch.seen, [(0, 3), (1, 3), (2, 3), (3, 3)]);
         let [ferry, levee, zeppelin] = outcomes.as_slice() else {

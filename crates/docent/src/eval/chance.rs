@@ -1,9 +1,9 @@
 //! A seed into numbers that look random and are the same every time: SplitMix64.
 
 /// A row of numbers that its seed decides.
-pub(crate) struct Chance(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Chance {
+impl SplitMix64 {
     /// The row of this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
@@ -39,7 +39,7 @@ mod tests {
     /// The first numbers of seed 0 as the authors of SplitMix64 publish them.
     #[test]
     fn the_row_of_a_seed_is_known() {
-        let mut chance = Chance::new(0);
+        let mut chance = SplitMix64::new(0);
         assert_eq!(chance.next(), 0xE220_A839_7B1D_CDAF);
         assert_eq!(chance.next(), 0x6E78_9E6A_A1B9_65F4);
     }
@@ -48,7 +48,7 @@ mod tests {
     fn shuffling_keeps_everything_and_repeats_itself() {
         let shuffled = |seed| {
             let mut things: Vec<usize> = (0..100).collect();
-            Chance::new(seed).shuffle(&mut things);
+            SplitMix64::new(seed).shuffle(&mut things);
             things
         };
         let mut sorted = shuffled(1);
@@ -56,6 +56,6 @@ mod tests {
         assert_ne!(shuffled(2), sorted);
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..100));
-        assert_eq!(Chance::new(1).below(0), 0);
+        assert_eq!(SplitMix64::new(1).below(0), 0);
     }
 }

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::ask::Outcome;
-use super::chance::Chance;
+use super::ask::QueryOutcome;
+use super::chance::SplitMix64;
 use super::judged::MAX_QUERIES;
 use super::metrics;
-use super::score::{MEASURES, Measure};
+use super::score::{EvalMetric, MEASURES};
 use super::wire::FORMAT;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// The most bytes of an earlier run: a hundred thousand queries with the longest of ids fit.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
@@ -29,42 +29,42 @@ const SAME: f64 = 1e-6;
 
 /// An earlier run, read from what `--json` printed.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Earlier {
+pub(crate) struct BaselineRun {
     format: u32,
-    latency_ms: Latency,
-    queries: Vec<Before>,
+    latency_ms: BaselineLatency,
+    queries: Vec<BaselineQuery>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Latency {
+struct BaselineLatency {
     p50: f64,
     p99: f64,
 }
 
 #[derive(Debug, Deserialize)]
-struct Before {
+struct BaselineQuery {
     id: String,
     scores: HashMap<String, Option<f64>>,
 }
 
-impl Earlier {
+impl BaselineRun {
     /// Reads an earlier run.
-    pub(crate) fn read(path: &Path) -> Result<Self, Problem> {
+    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         Self::within(path, MAX_BYTES)
     }
 
     /// Reads so many bytes; a longer file ends in the middle, and is no run then.
-    fn within(path: &Path, most: u64) -> Result<Self, Problem> {
+    fn within(path: &Path, most: u64) -> Result<Self, CliError> {
         let shown = path.display();
         let hint = "keep a run to compare with by `docent eval queries.jsonl --json > before.json`";
         let file = File::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Problem::usage(format!("there is no file `{shown}`")).hint(hint)
+                CliError::usage(format!("there is no file `{shown}`")).hint(hint)
             }
-            _ => Problem::io("open", path, error),
+            _ => CliError::io("open", path, error),
         })?;
         let read = serde_json::from_reader(BufReader::new(file.take(most)));
-        let wrong = || Problem::usage(format!("`{shown}` is not an earlier run")).hint(hint);
+        let wrong = || CliError::usage(format!("`{shown}` is not an earlier run")).hint(hint);
         let earlier: Self = read.map_err(|error| wrong().because(error))?;
         if earlier.format != FORMAT || earlier.queries.len() > MAX_QUERIES {
             return Err(wrong());
@@ -75,7 +75,7 @@ impl Earlier {
 
 /// What changed between two runs, in the queries that both of them asked.
 #[derive(Debug)]
-pub(crate) struct Comparison {
+pub(crate) struct RunComparison {
     /// How many queries both runs asked.
     pub(crate) both: usize,
     /// How many only this run asked.
@@ -83,7 +83,7 @@ pub(crate) struct Comparison {
     /// How many only the earlier run asked.
     pub(crate) only_before: usize,
     /// The means of each measure, before and now.
-    pub(crate) scores: Vec<(&'static Measure, f64, f64)>,
+    pub(crate) scores: Vec<(&'static EvalMetric, f64, f64)>,
     /// The latencies at 50 and 99 percent, before and now.
     pub(crate) p50: (f64, f64),
     pub(crate) p99: (f64, f64),
@@ -94,42 +94,46 @@ pub(crate) struct Comparison {
     /// How likely a difference of nDCG as large as this one is when there is none.
     pub(crate) p_value: f64,
     /// The queries that gained most and lost most.
-    pub(crate) gains: Vec<Move>,
-    pub(crate) losses: Vec<Move>,
+    pub(crate) gains: Vec<QueryDelta>,
+    pub(crate) losses: Vec<QueryDelta>,
 }
 
 /// One query whose nDCG changed.
 #[derive(Clone, Debug)]
-pub(crate) struct Move {
+pub(crate) struct QueryDelta {
     pub(crate) id: String,
     pub(crate) query: String,
     pub(crate) before: f64,
     pub(crate) now: f64,
 }
 
-impl Move {
+impl QueryDelta {
     /// How much it gained.
     pub(crate) fn gain(&self) -> f64 {
         self.now - self.before
     }
 }
 
-impl Comparison {
+impl RunComparison {
     /// Compares; `latency` is this run's p50 and p99.
-    pub(crate) fn new(earlier: &Earlier, outcomes: &[Outcome], latency: (f64, f64)) -> Self {
-        let before: HashMap<&str, &Before> =
+    pub(crate) fn new(
+        earlier: &BaselineRun,
+        outcomes: &[QueryOutcome],
+        latency: (f64, f64),
+    ) -> Self {
+        let before: HashMap<&str, &BaselineQuery> =
             earlier.queries.iter().map(|b| (b.id.as_str(), b)).collect();
-        let pairs: Vec<(&Before, &Outcome)> = outcomes
+        let pairs: Vec<(&BaselineQuery, &QueryOutcome)> = outcomes
             .iter()
             .filter_map(|now| Some((*before.get(now.judged.id.as_str())?, now)))
             .collect();
         let ids: HashSet<&str> = outcomes.iter().map(|o| o.judged.id.as_str()).collect();
-        let mut moves: Vec<Move> = pairs
+        let mut moves: Vec<QueryDelta> = pairs
             .iter()
             .filter_map(|(b, now)| query_delta(b, now))
             .collect();
         moves.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
-        let differences: Vec<f64> = moves.iter().map(Move::gain).collect();
+        let differences: Vec<f64> = moves.iter().map(QueryDelta::gain).collect();
         let better = moves.iter().filter(|m| m.gain() > SAME).count();
         let worse = moves.iter().filter(|m| m.gain() < -SAME).count();
         let losses = moves.iter().rev().take(worse.min(MAX_MOVES));
@@ -156,9 +160,9 @@ impl Comparison {
     }
 }
 
-fn query_delta(before: &Before, now: &Outcome) -> Option<Move> {
+fn query_delta(before: &BaselineQuery, now: &QueryOutcome) -> Option<QueryDelta> {
     let (measure, now_is) = (MEASURES.first()?, now.ndcg);
-    Some(Move {
+    Some(QueryDelta {
         id: now.judged.id.clone(),
         query: now.judged.query.clone(),
         before: (*before.scores.get(measure.key)?)?,
@@ -168,10 +172,10 @@ fn query_delta(before: &Before, now: &Outcome) -> Option<Move> {
 
 /// The means of a measure over the queries that have it in both runs; nothing when none has.
 fn means(
-    measure: &'static Measure,
-    pairs: &[(&Before, &Outcome)],
-) -> Option<(&'static Measure, f64, f64)> {
-    let of_both = |(before, now): &(&Before, &Outcome)| {
+    measure: &'static EvalMetric,
+    pairs: &[(&BaselineQuery, &QueryOutcome)],
+) -> Option<(&'static EvalMetric, f64, f64)> {
+    let of_both = |(before, now): &(&BaselineQuery, &QueryOutcome)| {
         Some(((*before.scores.get(measure.key)?)?, (measure.of)(now)?))
     };
     let (before, now): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(of_both).unzip();
@@ -192,7 +196,7 @@ fn permutation_p_value(differences: &[f64]) -> f64 {
         return 1.0;
     }
     let rounds = (MAX_DRAWS / moved.len()).clamp(200, 10_000);
-    let mut row = Chance::new(1);
+    let mut row = SplitMix64::new(1);
     let mut draw = || {
         let signed = |d: &f64| if row.next() >> 63 == 0 { *d } else { -*d };
         moved.iter().map(signed).sum::<f64>().abs()
@@ -209,7 +213,7 @@ mod tests {
     use super::super::score::tests::outcome;
     use super::*;
 
-    fn earlier(rows: &[(&str, f64)]) -> Earlier {
+    fn earlier(rows: &[(&str, f64)]) -> BaselineRun {
         let queries: Vec<_> = rows
             .iter()
             .map(|(id, ndcg)| json!({"id": id, "scores": {"ndcg_at_10": ndcg, "diversity_at_10": null}}))
@@ -233,7 +237,7 @@ mod tests {
             ("worse", 0.25),
             ("old", 1.0),
         ]);
-        let found = Comparison::new(&earlier, &outcomes, (3.0, 4.0));
+        let found = RunComparison::new(&earlier, &outcomes, (3.0, 4.0));
         assert_eq!((found.both, found.only_now, found.only_before), (3, 1, 1));
         assert_eq!((found.better, found.worse), (1, 1));
         assert_eq!((found.p50, found.p99), ((1.0, 3.0), (2.0, 4.0)));
@@ -264,7 +268,7 @@ mod tests {
                 .take(count)
                 .map(|n| outcome(n, Some(1), None))
                 .collect();
-            Comparison::new(&earlier(&rows), &outcomes, (0.0, 0.0))
+            RunComparison::new(&earlier(&rows), &outcomes, (0.0, 0.0))
         };
         assert_eq!(compared(MAX_MOVES).gains.len(), MAX_MOVES);
         let more = compared(MAX_MOVES + 1);
@@ -293,7 +297,7 @@ mod tests {
                 .to_string()
         };
         std::fs::write(&path, file(FORMAT, &queries)).unwrap();
-        assert_eq!(Earlier::read(&path).unwrap().queries.len(), MAX_QUERIES);
+        assert_eq!(BaselineRun::read(&path).unwrap().queries.len(), MAX_QUERIES);
         queries.extend(queries.first().cloned());
         let texts = [
             "{}".to_owned(),
@@ -303,7 +307,7 @@ mod tests {
         ];
         for text in texts {
             std::fs::write(&path, &text).unwrap();
-            let problem = Earlier::read(&path).unwrap_err();
+            let problem = BaselineRun::read(&path).unwrap_err();
             assert!(
                 problem.message.ends_with("is not an earlier run"),
                 "{problem}"
@@ -312,8 +316,13 @@ mod tests {
         }
         let small = file(FORMAT, &[]);
         std::fs::write(&path, &small).unwrap();
-        assert!(Earlier::within(&path, small.len() as u64).is_ok());
-        assert!(Earlier::within(&path, small.len() as u64 - 1).is_err());
-        assert_eq!(Earlier::read(&dir.path().join("none")).unwrap_err().exit, 2);
+        assert!(BaselineRun::within(&path, small.len() as u64).is_ok());
+        assert!(BaselineRun::within(&path, small.len() as u64 - 1).is_err());
+        assert_eq!(
+            BaselineRun::read(&dir.path().join("none"))
+                .unwrap_err()
+                .exit,
+            2
+        );
     }
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use docent_search::{DocId, Document, Engine, ReaderIdentity, SearchError};
 use serde_json::{Value, json};
 
-use super::chance::Chance;
-use kind::{Draftable, Kind};
-use words::Frequencies;
+use super::chance::SplitMix64;
+use kind::{DraftKind, DraftSource};
+use words::SampleFrequencies;
 
 /// The most queries that are drafted at once.
 pub(crate) const MAX_MADE: usize = 10_000;
@@ -25,13 +25,13 @@ const TRIES: usize = 20;
 
 /// A drafted query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draft {
+pub(crate) struct QueryDraft {
     query: String,
     document: DocId,
-    kind: Kind,
+    kind: DraftKind,
 }
 
-impl Draft {
+impl QueryDraft {
     /// The draft as a line of a file of queries.
     pub(crate) fn json(&self) -> Value {
         json!({
@@ -43,20 +43,20 @@ impl Draft {
 }
 
 /// Whoever wants to know how far the drafting is.
-pub(crate) type Told<'a> = &'a mut dyn FnMut(usize, usize);
+pub(crate) type DraftProgress<'a> = &'a mut dyn FnMut(usize, usize);
 
 /// Drafts up to `count` queries, the same ones for the same seed and documents.
 pub(crate) async fn make(
     engine: &dyn Engine,
     count: usize,
     seed: u64,
-    told: Told<'_>,
-) -> Result<Vec<Draft>, SearchError> {
+    told: DraftProgress<'_>,
+) -> Result<Vec<QueryDraft>, SearchError> {
     let held = engine.inventory().await?;
     let ids: Vec<DocId> = held.into_iter().map(|held| held.id).collect();
     let frequencies = frequencies(engine, &ids).await?;
-    let mut desk = Desk {
-        chance: Chance::new(seed),
+    let mut desk = QueryDrafter {
+        chance: SplitMix64::new(seed),
         frequencies,
         asked: HashSet::new(),
         taken: HashSet::new(),
@@ -64,7 +64,7 @@ pub(crate) async fn make(
     };
     let mut waiting = sampling_order(&ids, count, &mut desk.chance);
     // Each document is asked for once, before one is asked for again in another way.
-    for round in 0..Kind::ALL.len() {
+    for round in 0..DraftKind::ALL.len() {
         let mut usable = Vec::new();
         for (place, id) in waiting.into_iter().enumerate() {
             if desk.drafts.len() >= count || place >= count.saturating_mul(TRIES) {
@@ -83,30 +83,34 @@ pub(crate) async fn make(
     Ok(desk.drafts)
 }
 
-struct Desk {
-    chance: Chance,
-    frequencies: Frequencies,
+struct QueryDrafter {
+    chance: SplitMix64,
+    frequencies: SampleFrequencies,
     asked: HashSet<String>,
     taken: HashSet<(DocId, &'static str)>,
-    drafts: Vec<Draft>,
+    drafts: Vec<QueryDraft>,
 }
 
-impl Desk {
+impl QueryDrafter {
     /// Drafts one query for a document; false when it gives none. The kinds take turns, and one
     /// that this document does not give leaves its turn to the next.
     fn draft(&mut self, document: &Arc<Document>, turn: usize) -> bool {
-        let Some(parts) = Draftable::new(&document.title, &document.text, &self.frequencies) else {
+        let Some(parts) = DraftSource::new(&document.title, &document.text, &self.frequencies)
+        else {
             return false;
         };
-        let kinds = Kind::ALL.iter().cycle().skip(turn % Kind::ALL.len());
-        for kind in kinds.take(Kind::ALL.len()) {
+        let kinds = DraftKind::ALL
+            .iter()
+            .cycle()
+            .skip(turn % DraftKind::ALL.len());
+        for kind in kinds.take(DraftKind::ALL.len()) {
             if self.taken.contains(&(document.id.clone(), kind.name())) {
                 continue;
             }
             let query = parts.query(*kind, &mut self.chance);
             if let Some(query) = query.filter(|query| self.asked.insert(query.clone())) {
                 self.taken.insert((document.id.clone(), kind.name()));
-                self.drafts.push(Draft {
+                self.drafts.push(QueryDraft {
                     query,
                     document: document.id.clone(),
                     kind: *kind,
@@ -118,8 +122,8 @@ impl Desk {
     }
 }
 
-async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, SearchError> {
-    let mut frequencies = Frequencies::default();
+async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<SampleFrequencies, SearchError> {
+    let mut frequencies = SampleFrequencies::default();
     let step = ids.len().div_ceil(SAMPLE).max(1);
     for id in ids.iter().step_by(step) {
         if let Some(document) = engine.fetch(id.clone(), ReaderIdentity::owner()).await? {
@@ -131,7 +135,7 @@ async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, 
 
 /// The ids in the order in which they are tried: first one of each stretch of the inventory, as
 /// many stretches as queries are wanted, then all the others in any order.
-fn sampling_order(ids: &[DocId], count: usize, chance: &mut Chance) -> Vec<DocId> {
+fn sampling_order(ids: &[DocId], count: usize, chance: &mut SplitMix64) -> Vec<DocId> {
     let stretch = ids.len().div_ceil(count.max(1)).max(1);
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for ids in ids.chunks(stretch) {
@@ -192,7 +196,7 @@ mod tests {
         engine
     }
 
-    fn made(engine: &MemoryEngine, count: usize, seed: u64) -> Vec<Draft> {
+    fn made(engine: &MemoryEngine, count: usize, seed: u64) -> Vec<QueryDraft> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -237,7 +241,7 @@ mod tests {
         let ids: Vec<_> = (0..10)
             .map(|n| DocId::parse(&n.to_string()).unwrap())
             .collect();
-        let order = sampling_order(&ids, 5, &mut Chance::new(3));
+        let order = sampling_order(&ids, 5, &mut SplitMix64::new(3));
         let first: Vec<usize> = order
             .iter()
             .take(5)

@@ -1,8 +1,8 @@
 //! Scores and the floors that were asked for into a verdict that ends a build.
 
-use super::compare::Comparison;
-use super::score::{MEASURES, Scores};
-use crate::problem::Problem;
+use super::compare::RunComparison;
+use super::score::{MEASURES, MeanScores};
+use crate::problem::CliError;
 
 /// What rounding may take from a score that stands exactly on its floor: files of earlier runs
 /// keep six places.
@@ -10,7 +10,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// One demand on a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Gate {
+pub(crate) struct QualityGate {
     /// The flag that asked for it.
     pub(crate) flag: &'static str,
     /// What is measured.
@@ -23,7 +23,7 @@ pub(crate) struct Gate {
 
 /// The floors, as they were typed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Floors {
+pub(crate) struct QualityThresholds {
     pub(crate) ndcg: Option<f64>,
     pub(crate) recall: Option<f64>,
     pub(crate) mrr: Option<f64>,
@@ -31,7 +31,7 @@ pub(crate) struct Floors {
     pub(crate) drop: Option<f64>,
 }
 
-impl Gate {
+impl QualityGate {
     /// True when the run is good enough.
     pub(crate) fn passed(&self) -> bool {
         self.found >= self.least - ROUNDING
@@ -49,7 +49,11 @@ impl Gate {
 }
 
 /// The gates of a run.
-pub(crate) fn gates(floors: Floors, scores: &Scores, change: Option<&Comparison>) -> Vec<Gate> {
+pub(crate) fn gates(
+    floors: QualityThresholds,
+    scores: &MeanScores,
+    change: Option<&RunComparison>,
+) -> Vec<QualityGate> {
     let of_scores = [
         ("--min-ndcg", "ndcg_at_10", floors.ndcg),
         ("--min-recall", "recall_at_10", floors.recall),
@@ -59,10 +63,10 @@ pub(crate) fn gates(floors: Floors, scores: &Scores, change: Option<&Comparison>
         let found = MEASURES.iter().find(|measure| measure.key == key);
         found.map_or(key, |measure| measure.label).to_owned()
     };
-    let mut gates: Vec<Gate> = of_scores
+    let mut gates: Vec<QualityGate> = of_scores
         .into_iter()
         .filter_map(|(flag, key, least)| {
-            Some(Gate {
+            Some(QualityGate {
                 flag,
                 label: label(key),
                 least: least?,
@@ -70,7 +74,7 @@ pub(crate) fn gates(floors: Floors, scores: &Scores, change: Option<&Comparison>
             })
         })
         .collect();
-    gates.extend(floors.drop.zip(change).map(|(drop, change)| Gate {
+    gates.extend(floors.drop.zip(change).map(|(drop, change)| QualityGate {
         flag: "--max-drop",
         label: "the change of nDCG@10".to_owned(),
         least: 0.0 - drop,
@@ -80,13 +84,13 @@ pub(crate) fn gates(floors: Floors, scores: &Scores, change: Option<&Comparison>
 }
 
 /// Ends the command when a gate stays shut.
-pub(crate) fn enforce(gates: &[Gate]) -> Result<(), Problem> {
+pub(crate) fn enforce(gates: &[QualityGate]) -> Result<(), CliError> {
     let shut = gates.iter().filter(|gate| !gate.passed());
-    let complaints: Vec<_> = shut.map(Gate::failure_message).collect();
+    let complaints: Vec<_> = shut.map(QualityGate::failure_message).collect();
     if complaints.is_empty() {
         return Ok(());
     }
-    Err(Problem::failed(complaints.join("; "))
+    Err(CliError::failed(complaints.join("; "))
         .hint("look at the worst queries; `--report report.html` shows what each of them found"))
 }
 
@@ -94,15 +98,15 @@ pub(crate) fn enforce(gates: &[Gate]) -> Result<(), Problem> {
 mod tests {
     use super::*;
 
-    fn verdict(floors: Floors) -> Result<(), Problem> {
-        let scores = Scores([0.6, 0.5, 1.0, 0.7, 1.0, 1.0]);
+    fn verdict(floors: QualityThresholds) -> Result<(), CliError> {
+        let scores = MeanScores([0.6, 0.5, 1.0, 0.7, 1.0, 1.0]);
         enforce(&gates(floors, &scores, None))
     }
 
     #[test]
     fn a_score_below_its_floor_ends_the_command() {
         let of = |ndcg: Option<f64>, recall: Option<f64>, mrr: Option<f64>| {
-            verdict(Floors {
+            verdict(QualityThresholds {
                 ndcg,
                 recall,
                 mrr,
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_run_may_lose_only_so_much() {
-        let lost = |gain: f64, drop: f64| Gate {
+        let lost = |gain: f64, drop: f64| QualityGate {
             flag: "--max-drop",
             label: "the change of nDCG@10".to_owned(),
             least: 0.0 - drop,

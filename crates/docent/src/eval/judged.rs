@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::lines::{self, Fault, Faults};
+use super::lines::{self, LineError, LineErrorLog};
 use super::qrels::Qrels;
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// The most queries of a run.
@@ -25,7 +25,7 @@ const SHAPE: &str =
 
 /// A query with its judgements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedQuery {
     /// The name of the query; its own words when it has none. Two runs are compared by it.
     pub(crate) id: String,
     /// What is asked.
@@ -37,23 +37,31 @@ pub(crate) struct Judged {
 }
 
 /// What a file of queries held.
-pub(crate) struct Reading {
+pub(crate) struct JudgedQueries {
     /// The queries with at least one relevant document, in their order.
-    pub(crate) queries: Vec<Judged>,
+    pub(crate) queries: Vec<JudgedQuery>,
     /// How many queries have no relevant document.
     pub(crate) unjudged: usize,
     /// What was skipped.
-    pub(crate) faults: Faults,
+    pub(crate) faults: LineErrorLog,
 }
 
 /// Reads the queries of a file; their judgements stand in the same lines or in `qrels`.
-pub(crate) fn read(path: &Path, qrels: Option<&Qrels>, skip: bool) -> Result<Reading, Problem> {
+pub(crate) fn read(
+    path: &Path,
+    qrels: Option<&Qrels>,
+    skip: bool,
+) -> Result<JudgedQueries, CliError> {
     let bytes = lines::bytes(path, lines::MAX_FILE_BYTES)?;
-    parse(&bytes, qrels, Faults::new(path, skip))
+    parse(&bytes, qrels, LineErrorLog::new(path, skip))
 }
 
-fn parse(bytes: &[u8], qrels: Option<&Qrels>, faults: Faults) -> Result<Reading, Problem> {
-    let mut reading = Reading {
+fn parse(
+    bytes: &[u8],
+    qrels: Option<&Qrels>,
+    faults: LineErrorLog,
+) -> Result<JudgedQueries, CliError> {
+    let mut reading = JudgedQueries {
         queries: Vec::new(),
         unjudged: 0,
         faults,
@@ -70,7 +78,7 @@ fn parse(bytes: &[u8], qrels: Option<&Qrels>, faults: Faults) -> Result<Reading,
         };
         if seen.len() > MAX_QUERIES {
             return Err(
-                Problem::usage(format!("there are more than {MAX_QUERIES} queries"))
+                CliError::usage(format!("there are more than {MAX_QUERIES} queries"))
                     .hint("split the file, or take a sample of its lines"),
             );
         }
@@ -83,22 +91,22 @@ fn parse(bytes: &[u8], qrels: Option<&Qrels>, faults: Faults) -> Result<Reading,
     Ok(reading)
 }
 
-fn duplicate_query(judged: &Judged, earlier: usize) -> Fault {
+fn duplicate_query(judged: &JudgedQuery, earlier: usize) -> LineError {
     let id = shorten(&judged.id, 60);
-    Fault::new(
+    LineError::new(
         format!("query `{id}` stands in line {earlier} already"),
         "give each query an `id` of its own, or remove one of them",
     )
 }
 
-fn judged(line: &[u8], qrels: Option<&Qrels>) -> Result<Judged, Fault> {
+fn judged(line: &[u8], qrels: Option<&Qrels>) -> Result<JudgedQuery, LineError> {
     let text = lines::text(line)?;
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let column = error.column();
-        Fault::new(format!("the line is not JSON (column {column})"), SHAPE)
+        LineError::new(format!("the line is not JSON (column {column})"), SHAPE)
     })?;
     let Value::Object(line) = value else {
-        return Err(Fault::new("the line is not a JSON object", SHAPE));
+        return Err(LineError::new("the line is not a JSON object", SHAPE));
     };
     let query = query(&line)?;
     let named = ["id", "_id"].iter().find_map(|key| line.get(*key));
@@ -110,19 +118,19 @@ fn judged(line: &[u8], qrels: Option<&Qrels>) -> Result<Judged, Fault> {
         (None, Some(relevant)) => grades(relevant)?,
         (None, None) => {
             let hint = "list the ids of the relevant documents, or name a file with `--qrels`";
-            return Err(Fault::new("`relevant` is missing", hint));
+            return Err(LineError::new("`relevant` is missing", hint));
         }
         (Some(_), Some(_)) => {
             let hint = "keep the judgements in one place: in the lines or in the file of `--qrels`";
-            return Err(Fault::new("`relevant` stands beside `--qrels`", hint));
+            return Err(LineError::new("`relevant` stands beside `--qrels`", hint));
         }
         (Some(qrels), None) => {
             let hint = "`--qrels` finds the judgements of a query by its `_id` or `id`";
             let id = named.as_deref();
-            qrels.of(id.ok_or_else(|| Fault::new("`_id` is missing", hint))?)
+            qrels.of(id.ok_or_else(|| LineError::new("`_id` is missing", hint))?)
         }
     };
-    Ok(Judged {
+    Ok(JudgedQuery {
         id: named.unwrap_or_else(|| query.clone()),
         query,
         kind: kind(&line)?,
@@ -130,22 +138,22 @@ fn judged(line: &[u8], qrels: Option<&Qrels>) -> Result<Judged, Fault> {
     })
 }
 
-fn query(line: &Map<String, Value>) -> Result<String, Fault> {
+fn query(line: &Map<String, Value>) -> Result<String, LineError> {
     match ["query", "text"].iter().find_map(|key| line.get(*key)) {
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
-        Some(Value::String(_)) => Err(Fault::new("`query` is empty", SHAPE)),
-        Some(_) => Err(Fault::new("`query` is not a text", SHAPE)),
-        None => Err(Fault::new("`query` is missing", SHAPE)),
+        Some(Value::String(_)) => Err(LineError::new("`query` is empty", SHAPE)),
+        Some(_) => Err(LineError::new("`query` is not a text", SHAPE)),
+        None => Err(LineError::new("`query` is missing", SHAPE)),
     }
 }
 
-fn kind(line: &Map<String, Value>) -> Result<Option<String>, Fault> {
+fn kind(line: &Map<String, Value>) -> Result<Option<String>, LineError> {
     match line.get("kind") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(kind)) if kind.chars().count() <= MAX_KIND_CHARS => {
             Ok(Some(kind.trim().to_owned()).filter(|kind| !kind.is_empty()))
         }
-        Some(_) => Err(Fault::new(
+        Some(_) => Err(LineError::new(
             format!("`kind` is not a text of at most {MAX_KIND_CHARS} characters"),
             "one or two words will do, such as \"keywords\"",
         )),
@@ -153,21 +161,21 @@ fn kind(line: &Map<String, Value>) -> Result<Option<String>, Fault> {
 }
 
 /// An id, which collections sometimes write as a number.
-fn name(value: &Value) -> Result<String, Fault> {
+fn name(value: &Value) -> Result<String, LineError> {
     match value {
         Value::String(text) => lines::id(text),
         Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
-        _ => Err(Fault::new(
+        _ => Err(LineError::new(
             format!("`{}` is not an id", shorten(&value.to_string(), 60)),
             "an id is a text or a whole number",
         )),
     }
 }
 
-fn grades(value: &Value) -> Result<BTreeMap<String, u32>, Fault> {
+fn grades(value: &Value) -> Result<BTreeMap<String, u32>, LineError> {
     let most = |count: usize| {
         (count <= MAX_RELEVANT).then_some(()).ok_or_else(|| {
-            Fault::new(
+            LineError::new(
                 format!("`relevant` has more than {MAX_RELEVANT} entries"),
                 "keep the most relevant ones",
             )
@@ -187,7 +195,7 @@ fn grades(value: &Value) -> Result<BTreeMap<String, u32>, Fault> {
             let graded: Result<BTreeMap<_, _>, _> = graded.iter().map(entry).collect();
             graded.map(|all| all.into_iter().filter(|(_, grade)| *grade > 0).collect())
         }
-        _ => Err(Fault::new(
+        _ => Err(LineError::new(
             "`relevant` is neither a list nor an object",
             "write [\"id\", …], or {\"id\": 2, …} with grades",
         )),
@@ -198,11 +206,11 @@ fn grades(value: &Value) -> Result<BTreeMap<String, u32>, Fault> {
 mod tests {
     use super::*;
 
-    fn reading(text: &str, skip: bool) -> Result<Reading, Problem> {
+    fn reading(text: &str, skip: bool) -> Result<JudgedQueries, CliError> {
         parse(
             text.as_bytes(),
             None,
-            Faults::new(Path::new("q.jsonl"), skip),
+            LineErrorLog::new(Path::new("q.jsonl"), skip),
         )
     }
 
@@ -305,13 +313,13 @@ mod tests {
 
     #[test]
     fn judgements_may_stand_in_a_file_of_their_own() {
-        let mut faults = Faults::new(Path::new("qrels.tsv"), false);
+        let mut faults = LineErrorLog::new(Path::new("qrels.tsv"), false);
         let qrels = Qrels::parse(b"1\tx\t2\n1\ty\t0\n", &mut faults).unwrap();
         let parse = |text: &str| {
             parse(
                 text.as_bytes(),
                 Some(&qrels),
-                Faults::new(Path::new("q.jsonl"), false),
+                LineErrorLog::new(Path::new("q.jsonl"), false),
             )
         };
         let reading =

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// The most bytes of a file of queries or judgements. A hundred thousand queries with hundreds of
@@ -25,22 +25,23 @@ pub(crate) const MAX_GRADE: u32 = 1_000;
 const MAX_NAMED: usize = 5;
 
 /// The bytes of a file, if it is not too large.
-pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Problem> {
+pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Problem::usage(format!("there is no file `{shown}`")).hint(
-            "name a file that is there; `docent eval --make 50 --out queries.jsonl` drafts one",
-        ),
-        _ => Problem::io("open", path, error),
+        std::io::ErrorKind::NotFound => CliError::usage(format!("there is no file `{shown}`"))
+            .hint(
+                "name a file that is there; `docent eval --make 50 --out queries.jsonl` drafts one",
+            ),
+        _ => CliError::io("open", path, error),
     })?;
     let mut bytes = Vec::new();
     // One byte more than allowed tells a file at the limit from one above it.
     let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|error| Problem::io("read", path, error))?;
+    read.map_err(|error| CliError::io("read", path, error))?;
     if bytes.len() as u64 > most {
         let megabytes = most / (1024 * 1024);
         return Err(
-            Problem::usage(format!("`{shown}` has more than {megabytes} MB"))
+            CliError::usage(format!("`{shown}` has more than {megabytes} MB"))
                 .hint("split it, and evaluate the parts one by one"),
         );
     }
@@ -59,14 +60,14 @@ pub(crate) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// What is wrong with a line.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct LineError {
     /// What was found, lower case.
     pub(crate) message: String,
     /// What should stand there instead.
     pub(crate) hint: &'static str,
 }
 
-impl Fault {
+impl LineError {
     pub(crate) fn new(message: impl Into<String>, hint: &'static str) -> Self {
         Self {
             message: message.into(),
@@ -76,25 +77,25 @@ impl Fault {
 }
 
 /// The line as text, if it is short enough.
-pub(crate) fn text(line: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn text(line: &[u8]) -> Result<&str, LineError> {
     if line.len() > MAX_LINE_BYTES {
-        return Err(Fault::new(
+        return Err(LineError::new(
             format!("the line has more than {MAX_LINE_BYTES} bytes"),
             "one query a line; shorten its list of relevant documents",
         ));
     }
     std::str::from_utf8(line)
-        .map_err(|_| Fault::new("the line is not UTF-8", "save the file as UTF-8"))
+        .map_err(|_| LineError::new("the line is not UTF-8", "save the file as UTF-8"))
 }
 
 /// An id of a query or a document.
-pub(crate) fn id(text: &str) -> Result<String, Fault> {
+pub(crate) fn id(text: &str) -> Result<String, LineError> {
     let hint = "an id has 1 to 512 bytes and no control characters";
     if text.is_empty() {
-        return Err(Fault::new("an id is empty", hint));
+        return Err(LineError::new("an id is empty", hint));
     }
     if text.len() > MAX_ID_BYTES || text.chars().any(char::is_control) {
-        return Err(Fault::new(
+        return Err(LineError::new(
             format!("`{}` is not an id", shorten(text, 60)),
             hint,
         ));
@@ -103,10 +104,10 @@ pub(crate) fn id(text: &str) -> Result<String, Fault> {
 }
 
 /// A grade; below 0 means not relevant, as some collections of TREC write it.
-pub(crate) fn grade(number: Option<i64>, shown: &str) -> Result<u32, Fault> {
+pub(crate) fn grade(number: Option<i64>, shown: &str) -> Result<u32, LineError> {
     let grade = number.map(|number| u32::try_from(number.max(0)).unwrap_or(u32::MAX));
     grade.filter(|grade| *grade <= MAX_GRADE).ok_or_else(|| {
-        Fault::new(
+        LineError::new(
             format!("`{}` is not a grade", shorten(shown, 60)),
             "a grade is a whole number up to 1000; 0 means not relevant",
         )
@@ -114,7 +115,7 @@ pub(crate) fn grade(number: Option<i64>, shown: &str) -> Result<u32, Fault> {
 }
 
 /// The bad lines of one file: the first one ends the reading, unless they are to be skipped.
-pub(crate) struct Faults {
+pub(crate) struct LineErrorLog {
     path: String,
     skip: bool,
     /// The first of those that were skipped, as people read them.
@@ -123,7 +124,7 @@ pub(crate) struct Faults {
     pub(crate) count: usize,
 }
 
-impl Faults {
+impl LineErrorLog {
     pub(crate) fn new(path: &Path, skip: bool) -> Self {
         Self {
             path: path.display().to_string(),
@@ -137,15 +138,15 @@ impl Faults {
     pub(crate) fn accept<T>(
         &mut self,
         line: usize,
-        given: Result<T, Fault>,
-    ) -> Result<Option<T>, Problem> {
-        let Fault { message, hint } = match given {
+        given: Result<T, LineError>,
+    ) -> Result<Option<T>, CliError> {
+        let LineError { message, hint } = match given {
             Ok(given) => return Ok(Some(given)),
             Err(fault) => fault,
         };
         let place = format!("{}:{line}", self.path);
         if !self.skip {
-            return Err(Problem::usage(message).origin(place).hint(hint));
+            return Err(CliError::usage(message).origin(place).hint(hint));
         }
         self.count += 1;
         if self.named.len() < MAX_NAMED {
@@ -199,12 +200,12 @@ mod tests {
 
     #[test]
     fn bad_lines_end_the_reading_or_are_counted() {
-        let bad = || Err::<(), _>(Fault::new("no", "do"));
-        let problem = Faults::new(Path::new("q"), false)
+        let bad = || Err::<(), _>(LineError::new("no", "do"));
+        let problem = LineErrorLog::new(Path::new("q"), false)
             .accept(3, bad())
             .unwrap_err();
         assert_eq!((problem.origin.as_deref(), problem.exit), (Some("q:3"), 2));
-        let mut faults = Faults::new(Path::new("q"), true);
+        let mut faults = LineErrorLog::new(Path::new("q"), true);
         for line in 0..=MAX_NAMED {
             assert!(faults.accept(line, bad()).unwrap().is_none());
         }

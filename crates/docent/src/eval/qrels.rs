@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::judged::{MAX_QUERIES, MAX_RELEVANT};
-use super::lines::{self, Fault, Faults};
-use crate::problem::Problem;
+use super::lines::{self, LineError, LineErrorLog};
+use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// What the first column of a header is called.
@@ -22,13 +22,13 @@ pub(crate) struct Qrels(HashMap<String, BTreeMap<String, u32>>);
 
 impl Qrels {
     /// Reads a file, and gives what was skipped of it.
-    pub(crate) fn read(path: &Path, skip: bool) -> Result<(Self, Faults), Problem> {
+    pub(crate) fn read(path: &Path, skip: bool) -> Result<(Self, LineErrorLog), CliError> {
         let bytes = lines::bytes(path, lines::MAX_FILE_BYTES)?;
-        let mut faults = Faults::new(path, skip);
+        let mut faults = LineErrorLog::new(path, skip);
         Ok((Self::parse(&bytes, &mut faults)?, faults))
     }
 
-    pub(crate) fn parse(bytes: &[u8], faults: &mut Faults) -> Result<Self, Problem> {
+    pub(crate) fn parse(bytes: &[u8], faults: &mut LineErrorLog) -> Result<Self, CliError> {
         let mut qrels = Self::default();
         for (number, line) in lines::numbered(bytes) {
             let row = lines::text(line).and_then(|text| {
@@ -41,7 +41,7 @@ impl Qrels {
             faults.accept(number, row)?;
             if qrels.0.len() > MAX_QUERIES {
                 return Err(
-                    Problem::usage(format!("more than {MAX_QUERIES} queries are judged"))
+                    CliError::usage(format!("more than {MAX_QUERIES} queries are judged"))
                         .hint("keep the lines of the queries you evaluate"),
                 );
             }
@@ -58,10 +58,10 @@ impl Qrels {
             .collect()
     }
 
-    fn add(&mut self, (query, document, grade): (String, String, u32)) -> Result<(), Fault> {
+    fn add(&mut self, (query, document, grade): (String, String, u32)) -> Result<(), LineError> {
         let of_query = self.0.entry(query).or_default();
         if let Some(earlier) = of_query.get(&document).filter(|earlier| **earlier != grade) {
-            return Err(Fault::new(
+            return Err(LineError::new(
                 format!(
                     "`{}` has grade {earlier} and grade {grade}",
                     shorten(&document, 60)
@@ -70,7 +70,7 @@ impl Qrels {
             ));
         }
         if of_query.len() >= MAX_RELEVANT && !of_query.contains_key(&document) {
-            return Err(Fault::new(
+            return Err(LineError::new(
                 format!("a query has more than {MAX_RELEVANT} judgements"),
                 "keep the most relevant ones",
             ));
@@ -97,7 +97,7 @@ fn is_header(text: &str) -> bool {
     known && !is_number
 }
 
-fn row(text: &str) -> Result<(String, String, u32), Fault> {
+fn row(text: &str) -> Result<(String, String, u32), LineError> {
     let (query, document, grade) = match columns(text).as_slice() {
         [query, document, grade] | [query, _, document, grade] => (*query, *document, *grade),
         other => {
@@ -106,7 +106,10 @@ fn row(text: &str) -> Result<(String, String, u32), Fault> {
             } else {
                 other.len().to_string()
             };
-            return Err(Fault::new(format!("the line has {count} columns"), SHAPE));
+            return Err(LineError::new(
+                format!("the line has {count} columns"),
+                SHAPE,
+            ));
         }
     };
     let grade = lines::grade(grade.parse().ok(), grade)?;
@@ -117,8 +120,11 @@ fn row(text: &str) -> Result<(String, String, u32), Fault> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Qrels, Problem> {
-        Qrels::parse(text.as_bytes(), &mut Faults::new(Path::new("q.tsv"), false))
+    fn parse(text: &str) -> Result<Qrels, CliError> {
+        Qrels::parse(
+            text.as_bytes(),
+            &mut LineErrorLog::new(Path::new("q.tsv"), false),
+        )
     }
 
     #[test]

@@ -6,14 +6,14 @@ mod table;
 
 use docent_search::{DocId, Engine, ReaderIdentity, SearchError};
 
-use super::ask::{self, DEEP, Outcome, TOP};
-use super::compare::Comparison;
-use super::score::{MEASURES, Summary, millis, worst};
+use super::ask::{self, DEEP, QueryOutcome, TOP};
+use super::compare::RunComparison;
+use super::score::{MEASURES, RunSummary, millis, worst};
 use super::text::{queries, significance};
-use super::wire::Run;
-use crate::knowledge::{Knowledge, pluralize};
-use chart::Bar;
-use escape::Html;
+use super::wire::EvalRun;
+use crate::knowledge::{KnowledgeBase, pluralize};
+use chart::ChartBar;
+use escape::SafeHtml;
 
 /// How many of the worst queries are shown.
 const MAX_WORST: usize = 20;
@@ -23,7 +23,7 @@ const STYLE: &str = include_str!("report/page.css");
 
 /// A document as a reader of the page sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ReportDocument {
     id: String,
     title: String,
     rank: Option<usize>,
@@ -33,22 +33,22 @@ pub(crate) struct Shown {
 
 /// One of the worst queries, with the titles of what was expected and what was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Case<'a> {
-    outcome: &'a Outcome,
-    expected: Vec<Shown>,
-    found: Vec<Shown>,
+pub(crate) struct WorstQuery<'a> {
+    outcome: &'a QueryOutcome,
+    expected: Vec<ReportDocument>,
+    found: Vec<ReportDocument>,
 }
 
 /// Looks up the titles for the worst queries; everything else about them is known already.
 pub(crate) async fn cases<'a>(
-    knowledge: &Knowledge,
-    outcomes: &'a [Outcome],
-) -> Result<Vec<Case<'a>>, SearchError> {
+    knowledge: &KnowledgeBase,
+    outcomes: &'a [QueryOutcome],
+) -> Result<Vec<WorstQuery<'a>>, SearchError> {
     let mut cases = Vec::new();
     for outcome in worst(outcomes, MAX_WORST) {
         let relevant = &outcome.judged.relevant;
         let hits = ask::search_hits(knowledge, &outcome.judged.query, TOP).await?;
-        let found = hits.into_iter().zip(1..).map(|(hit, rank)| Shown {
+        let found = hits.into_iter().zip(1..).map(|(hit, rank)| ReportDocument {
             good: relevant.contains_key(hit.id.as_str()),
             id: hit.id.as_str().to_owned(),
             title: hit.title,
@@ -57,14 +57,14 @@ pub(crate) async fn cases<'a>(
         let found = found.take(table::MAX_LISTED).collect();
         let mut expected = Vec::new();
         for one in outcome.expected.iter().take(table::MAX_LISTED) {
-            expected.push(Shown {
+            expected.push(ReportDocument {
                 title: title(&*knowledge.engine, &one.id).await?,
                 id: one.id.clone(),
                 rank: one.rank,
                 good: one.rank.is_some_and(|rank| rank <= TOP),
             });
         }
-        cases.push(Case {
+        cases.push(WorstQuery {
             outcome,
             expected,
             found,
@@ -85,13 +85,14 @@ async fn title(engine: &dyn Engine, id: &str) -> Result<String, SearchError> {
 }
 
 /// The whole page.
-pub(crate) fn page(run: &Run<'_>, cases: &[Case<'_>]) -> String {
-    let title = Html::text(run.title);
-    let mut body = Html::default();
+pub(crate) fn page(run: &EvalRun<'_>, cases: &[WorstQuery<'_>]) -> String {
+    let title = SafeHtml::text(run.title);
+    let mut body = SafeHtml::default();
     body.raw("<header><p class=\"over\">Search quality</p><h1>")
         .add(&title)
         .raw("</h1><p class=\"lead\">");
-    body.add(&Html::text(&lead(run))).raw("</p></header><main>");
+    body.add(&SafeHtml::text(&lead(run)))
+        .raw("</p></header><main>");
     body.add(&cards(run.summary)).add(&gates(run));
     body.raw("<div class=\"grid\">")
         .add(&measures(run.summary))
@@ -116,7 +117,7 @@ pub(crate) fn page(run: &Run<'_>, cases: &[Case<'_>]) -> String {
     )
 }
 
-fn lead(run: &Run<'_>) -> String {
+fn lead(run: &EvalRun<'_>) -> String {
     let asked = queries(run.summary.queries, "judged ");
     let mut parts = vec![format!(
         "{asked} on {}",
@@ -132,8 +133,8 @@ fn lead(run: &Run<'_>) -> String {
     parts.join(" · ")
 }
 
-fn cards(summary: &Summary) -> Html {
-    let mut html = Html::default();
+fn cards(summary: &RunSummary) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<section class=\"cards\" aria-label=\"Scores\">");
     for (measure, mean) in summary.scores.each() {
         let margin = summary.margin.filter(|_| measure.key == "ndcg_at_10");
@@ -146,20 +147,20 @@ fn cards(summary: &Summary) -> Html {
     html
 }
 
-fn card(label: &str, value: &str, note: &str) -> Html {
-    let mut html = Html::default();
+fn card(label: &str, value: &str, note: &str) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<div class=\"card\"><span class=\"label\">")
-        .add(&Html::text(label))
+        .add(&SafeHtml::text(label))
         .raw("</span><span class=\"value\">")
-        .add(&Html::text(value))
+        .add(&SafeHtml::text(value))
         .raw("</span><span class=\"note\">")
-        .add(&Html::text(note))
+        .add(&SafeHtml::text(note))
         .raw("</span></div>");
     html
 }
 
-fn gates(run: &Run<'_>) -> Html {
-    let mut html = Html::default();
+fn gates(run: &EvalRun<'_>) -> SafeHtml {
+    let mut html = SafeHtml::default();
     for gate in run.gates {
         let (class, word) = if gate.passed() {
             ("gate good", "passed")
@@ -173,14 +174,14 @@ fn gates(run: &Run<'_>) -> Html {
         html.raw("<p class=\"")
             .raw(class)
             .raw("\">")
-            .add(&Html::text(&text))
+            .add(&SafeHtml::text(&text))
             .raw("</p>");
     }
     html
 }
 
-fn measures(summary: &Summary) -> Html {
-    let bar = |(measure, mean): (&super::score::Measure, f64)| Bar {
+fn measures(summary: &RunSummary) -> SafeHtml {
+    let bar = |(measure, mean): (&super::score::EvalMetric, f64)| ChartBar {
         label: measure.label.to_owned(),
         size: mean,
         shown: format!("{mean:.3}"),
@@ -193,12 +194,12 @@ fn measures(summary: &Summary) -> Html {
     )
 }
 
-fn first_rank(outcomes: &[Outcome]) -> Html {
+fn first_rank(outcomes: &[QueryOutcome]) -> SafeHtml {
     let steps = [(1, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, DEEP)];
     let mut counts: Vec<(String, usize)> = steps
         .iter()
         .map(|(from, to)| {
-            let inside = |outcome: &&Outcome| {
+            let inside = |outcome: &&QueryOutcome| {
                 outcome
                     .first
                     .is_some_and(|rank| (*from..=*to).contains(&rank))
@@ -226,7 +227,7 @@ fn first_rank(outcomes: &[Outcome]) -> Html {
     )
 }
 
-fn ndcg_histogram(outcomes: &[Outcome]) -> Html {
+fn ndcg_histogram(outcomes: &[QueryOutcome]) -> SafeHtml {
     let mut counts = vec![("0".to_owned(), 0)];
     counts.extend((0..10).map(|tenth| (format!(".{tenth}"), 0)));
     counts.push(("1".to_owned(), 0));
@@ -251,7 +252,7 @@ fn ndcg_histogram(outcomes: &[Outcome]) -> Html {
     )
 }
 
-fn latency(run: &Run<'_>) -> Html {
+fn latency(run: &EvalRun<'_>) -> SafeHtml {
     let times: Vec<f64> = run
         .outcomes
         .iter()
@@ -268,19 +269,19 @@ fn latency(run: &Run<'_>) -> Html {
     )
 }
 
-fn panel(title: &str, note: &str, chart: &Html) -> Html {
-    let mut html = Html::default();
+fn panel(title: &str, note: &str, chart: &SafeHtml) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>")
-        .add(&Html::text(title))
+        .add(&SafeHtml::text(title))
         .raw("</h2><p class=\"note\">")
-        .add(&Html::text(note))
+        .add(&SafeHtml::text(note))
         .raw("</p>")
         .add(chart)
         .raw("</section>");
     html
 }
 
-fn compared(change: &Comparison) -> Html {
+fn compared(change: &RunComparison) -> SafeHtml {
     let same = change.both - change.better - change.worse;
     let text = format!(
         "In {} that both runs asked: {} better, {} worse, {same} the same. \
@@ -293,9 +294,9 @@ fn compared(change: &Comparison) -> Html {
         change.only_now,
         change.only_before
     );
-    let mut html = Html::default();
+    let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>Compared with the earlier run</h2><p class=\"note\">")
-        .add(&Html::text(&text))
+        .add(&SafeHtml::text(&text))
         .raw("</p>")
         .add(&table::change(change))
         .raw("</section>");
@@ -314,8 +315,8 @@ mod tests {
 
     const HOSTILE: &str = "</td><script src=\"https://a.example/x.js\">alert(1)</script>&\u{202E}'";
 
-    fn shown(title: &str) -> Shown {
-        Shown {
+    fn shown(title: &str) -> ReportDocument {
+        ReportDocument {
             id: title.to_owned(),
             title: title.to_owned(),
             rank: Some(2),
@@ -329,16 +330,16 @@ mod tests {
             outcome("fine", Some(1), None),
             outcome("lost", None, None),
         ];
-        let summary = Summary::new(&outcomes);
+        let summary = RunSummary::new(&outcomes);
         let cases: Vec<_> = worst(&outcomes, MAX_WORST)
             .into_iter()
-            .map(|outcome| Case {
+            .map(|outcome| WorstQuery {
                 outcome,
                 expected: vec![shown(HOSTILE)],
                 found: vec![shown(HOSTILE)],
             })
             .collect();
-        let run = Run {
+        let run = EvalRun {
             title: HOSTILE,
             documents: 1,
             unjudged: 2,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::ask::{DEEP, Outcome};
+use super::ask::{DEEP, QueryOutcome};
 use super::metrics;
 
 /// The most kinds of queries that are told apart; the rest are `other`.
@@ -11,7 +11,7 @@ const MAX_KINDS: usize = 20;
 
 /// One of the numbers that every query has, and whose mean is a score.
 #[derive(Debug)]
-pub(crate) struct Measure {
+pub(crate) struct EvalMetric {
     /// Its name for programs.
     pub(crate) key: &'static str,
     /// Its name for people.
@@ -19,27 +19,27 @@ pub(crate) struct Measure {
     /// What it says, in one line.
     pub(crate) meaning: &'static str,
     /// Its value for one query, if it has one.
-    pub(crate) of: fn(&Outcome) -> Option<f64>,
+    pub(crate) of: fn(&QueryOutcome) -> Option<f64>,
 }
 
 /// How many there are.
 const COUNT: usize = 6;
 
 /// All of them, the most telling one first.
-pub(crate) static MEASURES: [Measure; COUNT] = [
-    Measure {
+pub(crate) static MEASURES: [EvalMetric; COUNT] = [
+    EvalMetric {
         key: "ndcg_at_10",
         label: "nDCG@10",
         meaning: "how near the first ten come to the best possible order",
         of: |outcome| Some(outcome.ndcg),
     },
-    Measure {
+    EvalMetric {
         key: "recall_at_10",
         label: "recall@10",
         meaning: "how many of the relevant documents are in the first ten",
         of: |outcome| Some(outcome.recall),
     },
-    Measure {
+    EvalMetric {
         key: if DEEP == 100 {
             "recall_at_100"
         } else {
@@ -53,19 +53,19 @@ pub(crate) static MEASURES: [Measure; COUNT] = [
         meaning: "how many of them are found at all, further down",
         of: |outcome| Some(outcome.deep_recall),
     },
-    Measure {
+    EvalMetric {
         key: "mrr_at_10",
         label: "MRR@10",
         meaning: "one divided by the rank of the first relevant document",
         of: |outcome| Some(outcome.reciprocal_rank),
     },
-    Measure {
+    EvalMetric {
         key: "diversity_at_10",
         label: "diversity@10",
         meaning: "how many of the first ten do not repeat an earlier one",
         of: |outcome| outcome.diversity,
     },
-    Measure {
+    EvalMetric {
         key: "coverage",
         label: "coverage",
         meaning: "how many queries find anything",
@@ -75,11 +75,11 @@ pub(crate) static MEASURES: [Measure; COUNT] = [
 
 /// The means of all measures, in the order of [`MEASURES`].
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Scores(pub(crate) [f64; COUNT]);
+pub(crate) struct MeanScores(pub(crate) [f64; COUNT]);
 
-impl Scores {
-    fn of(outcomes: &[&Outcome]) -> Self {
-        let mean = |measure: &Measure| {
+impl MeanScores {
+    fn of(outcomes: &[&QueryOutcome]) -> Self {
+        let mean = |measure: &EvalMetric| {
             let values: Vec<f64> = outcomes
                 .iter()
                 .filter_map(|outcome| (measure.of)(outcome))
@@ -90,7 +90,7 @@ impl Scores {
     }
 
     /// Each measure with its mean.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&'static Measure, f64)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&'static EvalMetric, f64)> {
         MEASURES.iter().zip(self.0)
     }
 
@@ -103,24 +103,24 @@ impl Scores {
 
 /// How a whole run went.
 #[derive(Clone, Debug)]
-pub(crate) struct Summary {
+pub(crate) struct RunSummary {
     /// How many queries were asked.
     pub(crate) queries: usize,
     /// The scores of all.
-    pub(crate) scores: Scores,
+    pub(crate) scores: MeanScores,
     /// Half the width of the interval around the mean nDCG, if there are two queries or more.
     pub(crate) margin: Option<f64>,
     /// The scores of each kind with its number of queries; none when nobody named kinds.
-    pub(crate) kinds: Vec<(String, usize, Scores)>,
+    pub(crate) kinds: Vec<(String, usize, MeanScores)>,
     /// The time that half of the searches kept within, in milliseconds.
     pub(crate) p50: f64,
     /// The time that 99 of 100 searches kept within, in milliseconds.
     pub(crate) p99: f64,
 }
 
-impl Summary {
+impl RunSummary {
     /// Sums up a run.
-    pub(crate) fn new(outcomes: &[Outcome]) -> Self {
+    pub(crate) fn new(outcomes: &[QueryOutcome]) -> Self {
         let mut times: Vec<f64> = outcomes
             .iter()
             .map(|outcome| millis(outcome.time))
@@ -130,7 +130,7 @@ impl Summary {
         let ndcg: Vec<f64> = outcomes.iter().map(|outcome| outcome.ndcg).collect();
         Self {
             queries: outcomes.len(),
-            scores: Scores::of(&outcomes.iter().collect::<Vec<_>>()),
+            scores: MeanScores::of(&outcomes.iter().collect::<Vec<_>>()),
             margin: metrics::confidence_margin(&ndcg),
             kinds: kinds(outcomes),
             p50: at(50),
@@ -144,8 +144,8 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-fn kinds(outcomes: &[Outcome]) -> Vec<(String, usize, Scores)> {
-    let mut by_kind: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
+fn kinds(outcomes: &[QueryOutcome]) -> Vec<(String, usize, MeanScores)> {
+    let mut by_kind: BTreeMap<&str, Vec<&QueryOutcome>> = BTreeMap::new();
     for outcome in outcomes {
         let kind = outcome.judged.kind.as_deref().unwrap_or("other");
         let known = by_kind.contains_key(kind) || by_kind.len() < MAX_KINDS - 1;
@@ -154,7 +154,7 @@ fn kinds(outcomes: &[Outcome]) -> Vec<(String, usize, Scores)> {
     }
     let named = outcomes.iter().any(|outcome| outcome.judged.kind.is_some());
     let scored = by_kind.into_iter().map(|(kind, of_kind)| {
-        let scores = Scores::of(&of_kind);
+        let scores = MeanScores::of(&of_kind);
         (kind.to_owned(), of_kind.len(), scores)
     });
     scored.filter(|_| named).collect()
@@ -162,13 +162,13 @@ fn kinds(outcomes: &[Outcome]) -> Vec<(String, usize, Scores)> {
 
 /// The places of the worst outcomes, worst first: those that could be better at all, by nDCG,
 /// then by how far down the first relevant document is.
-pub(crate) fn worst(outcomes: &[Outcome], most: usize) -> Vec<&Outcome> {
+pub(crate) fn worst(outcomes: &[QueryOutcome], most: usize) -> Vec<&QueryOutcome> {
     let mut could_be_better: Vec<_> = outcomes
         .iter()
         .filter(|outcome| outcome.ndcg < 1.0 - f64::EPSILON)
         .collect();
     could_be_better.sort_by(|a, b| {
-        let depth = |outcome: &Outcome| outcome.first.unwrap_or(usize::MAX);
+        let depth = |outcome: &QueryOutcome| outcome.first.unwrap_or(usize::MAX);
         a.ndcg.total_cmp(&b.ndcg).then(depth(b).cmp(&depth(a)))
     });
     could_be_better.truncate(most);
@@ -179,12 +179,12 @@ pub(crate) fn worst(outcomes: &[Outcome], most: usize) -> Vec<&Outcome> {
 pub(crate) mod tests {
     use docent_search::DocId;
 
-    use super::super::ask::Expected;
-    use super::super::judged::Judged;
+    use super::super::ask::ExpectedDocument;
+    use super::super::judged::JudgedQuery;
     use super::*;
 
     /// An outcome with the relevant document at this rank, as other tests need them too.
-    pub(crate) fn outcome(query: &str, rank: Option<usize>, kind: Option<&str>) -> Outcome {
+    pub(crate) fn outcome(query: &str, rank: Option<usize>, kind: Option<&str>) -> QueryOutcome {
         let top = rank.filter(|rank| *rank <= 10);
         let ids = |rank: Option<usize>| match rank {
             Some(rank) => (1..=10)
@@ -198,8 +198,8 @@ pub(crate) mod tests {
                 .collect(),
             None => Vec::<String>::new(),
         };
-        Outcome {
-            judged: Judged {
+        QueryOutcome {
+            judged: JudgedQuery {
                 id: query.to_owned(),
                 query: query.to_owned(),
                 kind: kind.map(str::to_owned),
@@ -209,7 +209,7 @@ pub(crate) mod tests {
                 .iter()
                 .map(|id| DocId::parse(id).unwrap())
                 .collect(),
-            expected: vec![Expected {
+            expected: vec![ExpectedDocument {
                 id: "r".to_owned(),
                 grade: 1,
                 rank,
@@ -232,7 +232,7 @@ pub(crate) mod tests {
             outcome("c", Some(20), None),
             outcome("d", None, None),
         ];
-        let summary = Summary::new(&outcomes);
+        let summary = RunSummary::new(&outcomes);
         let near = |key: &str, expected: f64| {
             let found = summary.scores.get(key);
             assert!((found - expected).abs() < 1e-9, "{key}: {found}");
@@ -252,7 +252,7 @@ pub(crate) mod tests {
     #[test]
     fn kinds_are_scored_one_by_one_up_to_a_bound() {
         let few = [outcome("a", Some(1), Some("x")), outcome("b", None, None)];
-        let summary = Summary::new(&few);
+        let summary = RunSummary::new(&few);
         let kinds: Vec<_> = summary
             .kinds
             .iter()
@@ -261,7 +261,7 @@ pub(crate) mod tests {
         assert_eq!(kinds, [("other", 1, 0.0), ("x", 1, 1.0)]);
         let many = |count: usize| {
             let kind = |n: usize| outcome("a", Some(1), Some(&format!("k{n:02}")));
-            Summary::new(&(0..count).map(kind).collect::<Vec<_>>()).kinds
+            RunSummary::new(&(0..count).map(kind).collect::<Vec<_>>()).kinds
         };
         assert_eq!(many(MAX_KINDS - 1).len(), MAX_KINDS - 1);
         assert_eq!(many(MAX_KINDS).len(), MAX_KINDS);

@@ -1,9 +1,9 @@
 //! A run into lines for people.
 
-use super::ask::{DEEP, Outcome};
-use super::compare::{Comparison, Move};
-use super::score::{Summary, worst};
-use super::wire::Run;
+use super::ask::{DEEP, QueryOutcome};
+use super::compare::{QueryDelta, RunComparison};
+use super::score::{RunSummary, worst};
+use super::wire::EvalRun;
 use crate::knowledge::{one_line, pluralize};
 
 /// How many of the worst queries are named.
@@ -13,7 +13,7 @@ const MAX_WORST: usize = 5;
 const MAX_QUERY_CHARS: usize = 60;
 
 /// The lines of a run.
-pub(crate) fn lines(run: &Run<'_>) -> String {
+pub(crate) fn lines(run: &EvalRun<'_>) -> String {
     let mut lines = vec![
         format!(
             "{}: {}, {}",
@@ -30,7 +30,7 @@ pub(crate) fn lines(run: &Run<'_>) -> String {
     lines.join("\n")
 }
 
-fn scores(summary: &Summary) -> Vec<String> {
+fn scores(summary: &RunSummary) -> Vec<String> {
     let mut lines: Vec<_> = summary
         .scores
         .each()
@@ -39,7 +39,7 @@ fn scores(summary: &Summary) -> Vec<String> {
     if let (Some(first), Some(margin)) = (lines.first_mut(), summary.margin) {
         first.push_str(&format!(" (± {margin:.3})"));
     }
-    let Summary { p50, p99, .. } = summary;
+    let RunSummary { p50, p99, .. } = summary;
     lines.push(format!(
         "  {:<13} p50 {p50:.2} ms, p99 {p99:.2} ms",
         "latency"
@@ -47,7 +47,7 @@ fn scores(summary: &Summary) -> Vec<String> {
     lines
 }
 
-fn kinds(summary: &Summary) -> Vec<String> {
+fn kinds(summary: &RunSummary) -> Vec<String> {
     if summary.kinds.is_empty() {
         return Vec::new();
     }
@@ -69,8 +69,8 @@ fn kinds(summary: &Summary) -> Vec<String> {
     [String::new(), head].into_iter().chain(rows).collect()
 }
 
-fn change(change: &Comparison) -> Vec<String> {
-    let Comparison {
+fn change(change: &RunComparison) -> Vec<String> {
+    let RunComparison {
         both,
         only_now,
         only_before,
@@ -98,8 +98,8 @@ fn change(change: &Comparison) -> Vec<String> {
         "  nDCG@10: {better} better, {worse} worse, {same} the same; the change {} (p = {chance:.3})",
         significance(chance)
     ));
-    let moves = |word: &str, moves: &[Move]| -> Vec<String> {
-        let line = |m: &Move| {
+    let moves = |word: &str, moves: &[QueryDelta]| -> Vec<String> {
+        let line = |m: &QueryDelta| {
             format!(
                 "  {word:<6} {}  {}",
                 signed(m.gain()),
@@ -134,12 +134,12 @@ pub(crate) fn significance(chance: f64) -> &'static str {
     }
 }
 
-fn worst_queries(outcomes: &[Outcome]) -> Vec<String> {
+fn worst_queries(outcomes: &[QueryOutcome]) -> Vec<String> {
     let worst = worst(outcomes, MAX_WORST);
     if worst.is_empty() {
         return Vec::new();
     }
-    let line = |outcome: &&Outcome| {
+    let line = |outcome: &&QueryOutcome| {
         let expected = outcome.expected.first().map_or("", |one| one.id.as_str());
         let place = outcome.first.map_or_else(
             || format!("nothing relevant in the first {DEEP}"),
@@ -191,8 +191,8 @@ mod tests {
             outcome("the levee", Some(20), Some("phrase")),
             outcome(&"long ".repeat(30), None, Some("phrase")),
         ];
-        let summary = Summary::new(&outcomes);
-        let run = Run {
+        let summary = RunSummary::new(&outcomes);
+        let run = EvalRun {
             title: "Corrowin",
             documents: 1,
             unjudged: 0,

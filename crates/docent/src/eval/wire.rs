@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ask::{Expected, Outcome};
-use super::compare::{Comparison, Move};
-use super::gate::Gate;
-use super::score::{MEASURES, Scores, Summary, millis};
+use super::ask::{ExpectedDocument, QueryOutcome};
+use super::compare::{QueryDelta, RunComparison};
+use super::gate::QualityGate;
+use super::score::{MEASURES, MeanScores, RunSummary, millis};
 
 /// Counts the changes of this shape that make older files unreadable.
 pub(crate) const FORMAT: u32 = 1;
 
 /// Everything a run has to tell.
-pub(crate) struct Run<'a> {
+pub(crate) struct EvalRun<'a> {
     /// What people call the documents.
     pub(crate) title: &'a str,
     /// How many documents there are.
@@ -23,18 +23,18 @@ pub(crate) struct Run<'a> {
     /// How many judged documents are not in the index.
     pub(crate) unknown: usize,
     /// The scores.
-    pub(crate) summary: &'a Summary,
+    pub(crate) summary: &'a RunSummary,
     /// Each query.
-    pub(crate) outcomes: &'a [Outcome],
+    pub(crate) outcomes: &'a [QueryOutcome],
     /// The demands and whether they are met.
-    pub(crate) gates: &'a [Gate],
+    pub(crate) gates: &'a [QualityGate],
     /// What changed since an earlier run.
-    pub(crate) change: Option<&'a Comparison>,
+    pub(crate) change: Option<&'a RunComparison>,
 }
 
 /// The run as JSON.
-pub(crate) fn json(run: &Run<'_>) -> Value {
-    let Summary {
+pub(crate) fn json(run: &EvalRun<'_>) -> Value {
+    let RunSummary {
         queries,
         scores: means,
         margin,
@@ -42,7 +42,7 @@ pub(crate) fn json(run: &Run<'_>) -> Value {
         p50,
         p99,
     } = run.summary;
-    let kind = |(kind, count, means): &(String, usize, Scores)| json!({"kind": kind, "queries": count, "scores": scores(means)});
+    let kind = |(kind, count, means): &(String, usize, MeanScores)| json!({"kind": kind, "queries": count, "scores": scores(means)});
     let mut value = json!({
         "format": FORMAT,
         "title": run.title,
@@ -64,20 +64,21 @@ pub(crate) fn json(run: &Run<'_>) -> Value {
     value
 }
 
-fn scores(means: &Scores) -> Map<String, Value> {
+fn scores(means: &MeanScores) -> Map<String, Value> {
     let named = means
         .each()
         .map(|(measure, mean)| (measure.key.to_owned(), json!(rounded(mean))));
     named.collect()
 }
 
-fn query(outcome: &Outcome) -> Value {
-    let value = |of: fn(&Outcome) -> Option<f64>| json!(of(outcome).map(rounded));
+fn query(outcome: &QueryOutcome) -> Value {
+    let value = |of: fn(&QueryOutcome) -> Option<f64>| json!(of(outcome).map(rounded));
     let scores: Map<_, _> = MEASURES
         .iter()
         .map(|measure| (measure.key.to_owned(), value(measure.of)))
         .collect();
-    let expected = |one: &Expected| json!({"id": one.id, "grade": one.grade, "rank": one.rank});
+    let expected =
+        |one: &ExpectedDocument| json!({"id": one.id, "grade": one.grade, "rank": one.rank});
     json!({
         "id": outcome.judged.id,
         "query": outcome.judged.query,
@@ -90,7 +91,7 @@ fn query(outcome: &Outcome) -> Value {
     })
 }
 
-fn gate(gate: &Gate) -> Value {
+fn gate(gate: &QualityGate) -> Value {
     json!({
         "flag": gate.flag,
         "least": gate.least,
@@ -99,15 +100,15 @@ fn gate(gate: &Gate) -> Value {
     })
 }
 
-fn compared(change: &Comparison) -> Value {
+fn compared(change: &RunComparison) -> Value {
     let pair = |before: f64, now: f64| json!({"before": rounded(before), "now": rounded(now)});
     let scores: Map<_, _> = change
         .scores
         .iter()
         .map(|(measure, before, now)| (measure.key.to_owned(), pair(*before, *now)))
         .collect();
-    let moves = |moves: &[Move]| -> Vec<Value> {
-        let one = |m: &Move| json!({"id": m.id, "query": m.query, "before": rounded(m.before), "now": rounded(m.now)});
+    let moves = |moves: &[QueryDelta]| -> Vec<Value> {
+        let one = |m: &QueryDelta| json!({"id": m.id, "query": m.query, "before": rounded(m.before), "now": rounded(m.now)});
         moves.iter().map(one).collect()
     };
     json!({

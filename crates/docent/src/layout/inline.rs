@@ -16,7 +16,7 @@ const MAX_ADDRESS: usize = 2_000;
 
 /// A stretch of text with one look.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Span {
+pub(crate) struct TextSpan {
     text: String,
     #[serde(skip_serializing_if = "is_off")]
     pub(crate) mark: bool,
@@ -35,7 +35,7 @@ fn is_off(flag: &bool) -> bool {
     !flag
 }
 
-impl Span {
+impl TextSpan {
     pub(crate) fn plain(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -49,43 +49,43 @@ impl Span {
 }
 
 /// The stretches of a part of a text.
-pub(crate) fn spans(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<Span> {
-    let mut reader = Reader {
+pub(crate) fn spans(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<TextSpan> {
+    let mut reader = InlineParser {
         text,
         marks,
         spans: Vec::new(),
     };
-    reader.walk(range, &Span::default(), 0);
+    reader.walk(range, &TextSpan::default(), 0);
     reader.spans
 }
 
 /// The same with every character as it is.
-pub(super) fn plain(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<Span> {
-    let mut reader = Reader {
+pub(super) fn plain(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<TextSpan> {
+    let mut reader = InlineParser {
         text,
         marks,
         spans: Vec::new(),
     };
-    reader.push(range, &Span::default());
+    reader.push(range, &TextSpan::default());
     reader.spans
 }
 
-struct Reader<'t> {
+struct InlineParser<'t> {
     text: &'t str,
     marks: &'t [Range<usize>],
-    spans: Vec<Span>,
+    spans: Vec<TextSpan>,
 }
 
 /// Something with a look of its own: what it covers, and what of it is shown how.
-struct Found {
+struct InlineMatch {
     end: usize,
     inner: Range<usize>,
-    look: Span,
+    look: TextSpan,
     /// Whether there may be more in it.
     is_open: bool,
 }
 
-impl Reader<'_> {
+impl InlineParser<'_> {
     fn slice(&self, range: Range<usize>) -> &str {
         self.text.get(range).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Reader<'_> {
         self.text.as_bytes().get(at).copied().unwrap_or_default()
     }
 
-    fn walk(&mut self, range: Range<usize>, look: &Span, depth: usize) {
+    fn walk(&mut self, range: Range<usize>, look: &TextSpan, depth: usize) {
         let (mut from, mut at) = (range.start, range.start);
         while at < range.end {
             // The character behind a backslash is meant as it is.
@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 
     /// What begins at a byte, if anything.
-    fn find(&self, at: usize, range: &Range<usize>, look: &Span) -> Option<Found> {
+    fn find(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
         match self.byte(at) {
             b'`' => self.code(at, range, look),
             b'*' | b'_' => self.emphasis(at, range, look),
@@ -147,7 +147,7 @@ impl Reader<'_> {
         (at..end).take_while(|at| self.byte(*at) == byte).count()
     }
 
-    fn code(&self, at: usize, range: &Range<usize>, look: &Span) -> Option<Found> {
+    fn code(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
         let run = self.run(at, range.end);
         let from = at + run;
         let mut close = from;
@@ -162,10 +162,10 @@ impl Reader<'_> {
                 let words = self.slice(from..close);
                 let inset = usize::from(words.starts_with(' ') && words.ends_with(' '));
                 let inset = if words.trim().is_empty() { 0 } else { inset };
-                return Some(Found {
+                return Some(InlineMatch {
                     end: close + run,
                     inner: from + inset..close - inset,
-                    look: Span {
+                    look: TextSpan {
                         code: true,
                         ..look.clone()
                     },
@@ -178,7 +178,7 @@ impl Reader<'_> {
     }
 
     /// `*x*`, `_x_`, `**x**` and `***x***`: around words, not within one.
-    fn emphasis(&self, at: usize, range: &Range<usize>, look: &Span) -> Option<Found> {
+    fn emphasis(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
         let (mark, run) = (self.byte(at), self.run(at, range.end));
         let most = if mark == b'*' { 3 } else { 1 };
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -201,10 +201,10 @@ impl Reader<'_> {
             // Of `**a *b***` the last one closes the inner pair.
             if is_closing && (other == run || (other == 3 && run < 3)) {
                 let close = close + (other - run);
-                return Some(Found {
+                return Some(InlineMatch {
                     end: close + run,
                     inner: from..close,
-                    look: Span {
+                    look: TextSpan {
                         em: look.em || run != 2,
                         strong: look.strong || run >= 2,
                         ..look.clone()
@@ -251,7 +251,7 @@ impl Reader<'_> {
         Some((at + 1..close, from..from + to))
     }
 
-    fn link(&self, at: usize, range: &Range<usize>, look: &Span) -> Option<Found> {
+    fn link(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
         let (words, place) = self.linked(at, range)?;
         let end = place.end + 1;
         let inner = if words.is_empty() {
@@ -266,10 +266,10 @@ impl Reader<'_> {
         if href.is_none() && has_scheme(target) {
             return None;
         }
-        Some(Found {
+        Some(InlineMatch {
             end,
             inner,
-            look: Span {
+            look: TextSpan {
                 href,
                 ..look.clone()
             },
@@ -278,7 +278,7 @@ impl Reader<'_> {
     }
 
     /// `<https://…>`, and an address that stands by itself.
-    fn address(&self, at: usize, range: &Range<usize>, look: &Span) -> Option<Found> {
+    fn address(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
         let is_fenced = self.byte(at) == b'<';
         let from = at + usize::from(is_fenced);
         let rest = self.slice(from..range.end);
@@ -305,10 +305,10 @@ impl Reader<'_> {
         {
             return None;
         }
-        Some(Found {
+        Some(InlineMatch {
             end: to + usize::from(is_fenced),
             inner: from..to,
-            look: Span {
+            look: TextSpan {
                 href: Some(address.to_owned()),
                 ..look.clone()
             },
@@ -317,7 +317,7 @@ impl Reader<'_> {
     }
 
     /// Adds a stretch, cut where matches begin and end.
-    fn push(&mut self, range: Range<usize>, look: &Span) {
+    fn push(&mut self, range: Range<usize>, look: &TextSpan) {
         let mut at = range.start;
         let first = self.marks.partition_point(|mark| mark.end <= range.start);
         let marks = self.marks.iter().skip(first);
@@ -331,10 +331,10 @@ impl Reader<'_> {
         self.one(at..range.end, look, false);
     }
 
-    fn one(&mut self, range: Range<usize>, look: &Span, mark: bool) {
+    fn one(&mut self, range: Range<usize>, look: &TextSpan, mark: bool) {
         let text = self.slice(range);
         if !text.is_empty() {
-            let span = Span {
+            let span = TextSpan {
                 text: text.to_owned(),
                 mark,
                 ..look.clone()
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str, marks: &[Range<usize>]) -> String {
-        let one = |span: &Span| {
+        let one = |span: &TextSpan| {
             let mut text = span.text.clone();
             for (is_on, name) in [
                 (span.mark, "mark"),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use docent_mcp::CallStatus;
 use docent_mcp::http::RouteResponse;
 
-use super::process::Process;
-use super::{Meter, ToolMeter, load_counter};
+use super::process::ProcessStats;
+use super::{ServerMetrics, ToolMetrics, load_counter};
 use crate::pages::escape;
 
 const STYLE: &str = "\
@@ -20,7 +20,7 @@ th:first-child,td:first-child{text-align:left}\
 th{font-weight:600}";
 
 /// The page.
-pub(super) fn write(meter: &Meter) -> RouteResponse {
+pub(super) fn write(meter: &ServerMetrics) -> RouteResponse {
     let policy =
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
     RouteResponse::html(html(meter))
@@ -28,7 +28,7 @@ pub(super) fn write(meter: &Meter) -> RouteResponse {
         .header("cache-control", "no-store")
 }
 
-fn html(meter: &Meter) -> String {
+fn html(meter: &ServerMetrics) -> String {
     let mut out = String::with_capacity(4 * 1024);
     let title = escape(&meter.title);
     let _ = write!(
@@ -56,7 +56,7 @@ fn html(meter: &Meter) -> String {
     out
 }
 
-fn state(meter: &Meter) -> &'static str {
+fn state(meter: &ServerMetrics) -> &'static str {
     if meter.readiness.numbers().ready {
         "The server answers."
     } else {
@@ -64,8 +64,8 @@ fn state(meter: &Meter) -> &'static str {
     }
 }
 
-fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
-    let (standing, now) = (meter.readiness.numbers(), Process::now());
+fn facts(meter: &ServerMetrics) -> Vec<(&'static str, String)> {
+    let (standing, now) = (meter.readiness.numbers(), ProcessStats::now());
     let mut facts = vec![
         ("documents", standing.documents.to_string()),
         (
@@ -80,7 +80,7 @@ fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn row(tool: &ToolMeter) -> String {
+fn row(tool: &ToolMetrics) -> String {
     let calls = tool.calls();
     let refused = tool.ended(CallStatus::Forbidden) + tool.ended(CallStatus::TooSoon);
     let mean = load_counter(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;

@@ -2,14 +2,14 @@
 
 /// Facts about the process, as far as the system tells them.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Process {
+pub(super) struct ProcessStats {
     pub memory_bytes: Option<u64>,
     pub cpu_seconds: Option<f64>,
     pub open_files: Option<u64>,
 }
 
 #[cfg(target_os = "linux")]
-impl Process {
+impl ProcessStats {
     /// Looks at `/proc`, which costs some microseconds.
     pub(super) fn now() -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
@@ -24,7 +24,7 @@ impl Process {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Process {
+impl ProcessStats {
     /// Nothing is asked of other systems.
     pub(super) fn now() -> Self {
         Self::default()
@@ -70,7 +70,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_has_memory_and_files() {
-        let now = Process::now();
+        let now = ProcessStats::now();
         assert!(now.memory_bytes.unwrap() > 1_000_000);
         assert!(now.open_files.unwrap() >= 3 && now.cpu_seconds.is_some());
     }

@@ -3,9 +3,9 @@
 use docent_search::{EngineStatus, Generation, MemoryEngine, PartState};
 
 use super::*;
-use crate::standing::Sync;
+use crate::standing::SyncState;
 
-fn meter(tools: &[&str]) -> Meter {
+fn meter(tools: &[&str]) -> ServerMetrics {
     let status = EngineStatus {
         documents: 7,
         generation: Generation(3),
@@ -13,12 +13,12 @@ fn meter(tools: &[&str]) -> Meter {
         vectors: PartState::Ready,
     };
     let names: Vec<_> = tools.iter().map(|&name| name.to_owned()).collect();
-    let standing = Standing::new(status, Sync::Done);
+    let standing = Readiness::new(status, SyncState::Done);
     let engine = Arc::new(MemoryEngine::new());
-    Meter::new("Notes & <more>", &names, Arc::new(standing), engine)
+    ServerMetrics::new("Notes & <more>", &names, Arc::new(standing), engine)
 }
 
-fn call(meter: &Meter, tool: &str, outcome: CallStatus, micros: u64) {
+fn call(meter: &ServerMetrics, tool: &str, outcome: CallStatus, micros: u64) {
     meter.count(tool, outcome, Duration::from_micros(micros));
 }
 

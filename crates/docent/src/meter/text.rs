@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::process::Process;
-use super::{BUCKETS, Meter, OUTCOMES, ToolMeter, load_counter};
+use super::process::ProcessStats;
+use super::{BUCKETS, OUTCOMES, ServerMetrics, ToolMetrics, load_counter};
 
 /// The page of all numbers.
-pub(super) fn write(meter: &Meter) -> String {
+pub(super) fn write(meter: &ServerMetrics) -> String {
     let mut out = String::with_capacity(8 * 1024);
     let standing = meter.readiness.numbers();
     let gauge = |out: &mut String, name: &str, help: &str, value: f64| {
@@ -50,7 +50,7 @@ pub(super) fn write(meter: &Meter) -> String {
     out
 }
 
-fn calls(out: &mut String, tools: &[ToolMeter]) {
+fn calls(out: &mut String, tools: &[ToolMetrics]) {
     const NAME: &str = "docent_tool_calls_total";
     let _ = writeln!(
         out,
@@ -67,7 +67,7 @@ fn calls(out: &mut String, tools: &[ToolMeter]) {
     }
 }
 
-fn times(out: &mut String, tools: &[ToolMeter]) {
+fn times(out: &mut String, tools: &[ToolMetrics]) {
     const NAME: &str = "docent_tool_seconds";
     let _ = writeln!(
         out,
@@ -93,7 +93,7 @@ fn times(out: &mut String, tools: &[ToolMeter]) {
     }
 }
 
-fn spans(out: &mut String, meter: &Meter) {
+fn spans(out: &mut String, meter: &ServerMetrics) {
     const NAME: &str = "docent_spans_total";
     let Some(counts) = &meter.spans else { return };
     let _ = writeln!(
@@ -109,8 +109,8 @@ fn spans(out: &mut String, meter: &Meter) {
     }
 }
 
-fn process(out: &mut String, meter: &Meter) {
-    let now = Process::now();
+fn process(out: &mut String, meter: &ServerMetrics) {
+    let now = ProcessStats::now();
     let uptime = meter.started.elapsed().as_secs_f64();
     let rows = [
         ("docent_uptime_seconds", "gauge", Some(uptime)),

@@ -80,7 +80,7 @@ fn times(out: &mut String, calls: &[CallTraffic]) {
 }
 
 /// A name, what it means, its kind, and what of a node it is.
-type Row = (
+type NodeMetric = (
     &'static str,
     &'static str,
     &'static str,
@@ -88,7 +88,7 @@ type Row = (
 );
 
 fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
-    let rows: [Row; 3] = [
+    let rows: [NodeMetric; 3] = [
         (
             "docent_engine_node_requests_total",
             "Requests sent to a node.",

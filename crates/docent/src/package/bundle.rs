@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::Work;
-use crate::problem::Problem;
+use super::PackageInfo;
+use crate::problem::CliError;
 
 /// The largest program that goes into a bundle; hosts take packages of 100 MiB, and debug builds are larger.
 const MAX_PROGRAM: u64 = 1024 * 1024 * 1024;
@@ -39,7 +39,7 @@ fn entry() -> &'static str {
 const TOOLS: [&str; 3] = ["search", "fetch", "list_fields"];
 
 /// What the bundle says about itself.
-pub(crate) fn manifest(work: &Work, tools: &[Value]) -> Value {
+pub(crate) fn manifest(work: &PackageInfo, tools: &[Value]) -> Value {
     let tools: Vec<_> = tools
         .iter()
         .filter_map(|tool| {
@@ -85,19 +85,19 @@ pub(crate) fn manifest(work: &Work, tools: &[Value]) -> Value {
 }
 
 /// Writes the bundle.
-pub(crate) fn write(path: &Path, manifest: &Value, program: &Path) -> Result<(), Problem> {
-    let mut binary = File::open(program).map_err(|error| Problem::io("read", program, error))?;
+pub(crate) fn write(path: &Path, manifest: &Value, program: &Path) -> Result<(), CliError> {
+    let mut binary = File::open(program).map_err(|error| CliError::io("read", program, error))?;
     let size = binary.metadata().map_or(0, |meta| meta.len());
     if size > MAX_PROGRAM {
-        return Err(Problem::usage(format!(
+        return Err(CliError::usage(format!(
             "`{}` has {size} bytes, the limit is {MAX_PROGRAM}",
             program.display()
         ))
         .hint("give a release build with `--binary`"));
     }
-    let file = File::create(path).map_err(|error| Problem::io("write", path, error))?;
+    let file = File::create(path).map_err(|error| CliError::io("write", path, error))?;
     let failed = |error: zip::result::ZipError| {
-        Problem::failed(format!("cannot write `{}`", path.display())).because(error)
+        CliError::failed(format!("cannot write `{}`", path.display())).because(error)
     };
     let mut zip = ZipWriter::new(file);
     put(
@@ -110,7 +110,7 @@ pub(crate) fn write(path: &Path, manifest: &Value, program: &Path) -> Result<(),
     put(&mut zip, entry(), 0o755, &mut binary).map_err(failed)?;
     let file = zip.finish().map_err(failed)?;
     file.sync_all()
-        .map_err(|error| Problem::io("write", path, error))
+        .map_err(|error| CliError::io("write", path, error))
 }
 
 /// Adds a file with the same time in every bundle, so that the same parts make the same bytes.
@@ -134,8 +134,8 @@ fn put<W: Write + Seek>(
 mod tests {
     use super::*;
 
-    fn work() -> Work {
-        Work {
+    fn work() -> PackageInfo {
+        PackageInfo {
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
             description: "Papers of the dam".to_owned(),

@@ -7,7 +7,7 @@ use docent_search::{DocId, Engine, ReaderIdentity};
 use serde_json::{Value, json};
 
 use crate::knowledge::one_line;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// How many test cases reviewers want: those that must work, and those in which nothing must happen.
 pub(crate) const POSITIVE: usize = 5;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What can be asked for and must be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Case {
+pub(crate) struct TestCase {
     /// The title of the document.
     pub title: String,
     /// Where it can be opened, if anywhere.
@@ -32,7 +32,7 @@ pub(crate) struct Case {
 pub(crate) async fn passing_cases(
     target: &CheckTarget,
     engine: &dyn Engine,
-) -> Result<Vec<Case>, Problem> {
+) -> Result<Vec<TestCase>, CliError> {
     let ids: Vec<DocId> = engine
         .inventory()
         .await?
@@ -40,7 +40,7 @@ pub(crate) async fn passing_cases(
         .map(|held| held.id)
         .collect();
     let step = ids.len().div_ceil(TRIED).max(1);
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<TestCase> = Vec::new();
     for id in ids.iter().step_by(step) {
         let Some(document) = engine.fetch(id.clone(), ReaderIdentity::everyone()).await? else {
             continue;
@@ -50,7 +50,7 @@ pub(crate) async fn passing_cases(
             ("fetch".to_owned(), json!({"id": id.as_str()})),
         ];
         let answers = call(target, PATIENCE, &calls)
-            .map_err(|unmet| Problem::failed("the test cases cannot be run").because(unmet))?;
+            .map_err(|unmet| CliError::failed("the test cases cannot be run").because(unmet))?;
         let case = found(&answers, id.as_str());
         cases.extend(case.filter(|case| cases.iter().all(|other| other.title != case.title)));
         if cases.len() == POSITIVE {
@@ -61,7 +61,7 @@ pub(crate) async fn passing_cases(
 }
 
 /// The document, if the search found it and the fetch gave its text.
-fn found(answers: &[ToolOutcome], id: &str) -> Option<Case> {
+fn found(answers: &[ToolOutcome], id: &str) -> Option<TestCase> {
     let [Ok(found), Ok(fetched)] = answers else {
         return None;
     };
@@ -70,7 +70,7 @@ fn found(answers: &[ToolOutcome], id: &str) -> Option<Case> {
 }
 
 /// The document among the first results.
-fn top_result(answer: &Value, id: &str) -> Option<Case> {
+fn top_result(answer: &Value, id: &str) -> Option<TestCase> {
     let results = answer.pointer("/structuredContent/results")?.as_array()?;
     let text =
         |result: &Value, key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -78,7 +78,7 @@ fn top_result(answer: &Value, id: &str) -> Option<Case> {
         .iter()
         .take(NEAR)
         .find(|hit| text(hit, "id").as_deref() == Some(id))?;
-    Some(Case {
+    Some(TestCase {
         title: one_line(&text(hit, "title")?, 120),
         url: text(hit, "url").filter(|url| url.starts_with("https://")),
     })

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use super::{Work, truncate_at_word};
+use super::{PackageInfo, truncate_at_word};
 
 /// The newest form of the file that the registry takes.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -13,7 +13,7 @@ const MAX_NAME: usize = 200;
 
 /// A bundle that people can download.
 #[derive(Debug, Clone)]
-pub(crate) struct Download {
+pub(crate) struct BundleDownload {
     pub url: Url,
     /// The SHA-256 of the file, in hexadecimal digits.
     pub sum: String,
@@ -44,7 +44,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// The entry.
-pub(crate) fn entry(name: &str, work: &Work, download: Option<&Download>) -> Value {
+pub(crate) fn entry(name: &str, work: &PackageInfo, download: Option<&BundleDownload>) -> Value {
     let mut entry = json!({
         "$schema": SCHEMA,
         "name": name,

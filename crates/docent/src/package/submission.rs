@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cases::{Case, NEGATIVE};
-use super::{Work, truncate_at_word};
+use super::cases::{NEGATIVE, TestCase};
+use super::{PackageInfo, truncate_at_word};
 
 const SCHEMA: &str =
     "https://developers.openai.com/apps-sdk/schemas/chatgpt-app-submission.v1.json";
@@ -15,7 +15,11 @@ const MAX_DESCRIPTION: usize = 4_000;
 const HINTS: [&str; 3] = ["readOnlyHint", "openWorldHint", "destructiveHint"];
 
 /// The file, or the tools that lack a hint or write something, for which no truthful file can be made.
-pub(crate) fn file(work: &Work, tools: &[Value], cases: &[Case]) -> Result<Value, Vec<String>> {
+pub(crate) fn file(
+    work: &PackageInfo,
+    tools: &[Value],
+    cases: &[TestCase],
+) -> Result<Value, Vec<String>> {
     let mut described = Map::new();
     let mut wrong = Vec::new();
     for tool in tools {
@@ -58,7 +62,7 @@ fn hints(tool: &Value) -> Option<[bool; 3]> {
 
 /// Why each hint is what it is. Every tool of docent reads an index and nothing else, and the tools that show
 /// something hand data to a page inside the conversation.
-fn tool_justifications(tool: &Value, work: &Work) -> Value {
+fn tool_justifications(tool: &Value, work: &PackageInfo) -> Value {
     let shows = tool.pointer("/_meta/ui/resourceUri").is_some();
     let does = match tool.get("title").and_then(Value::as_str) {
         Some(title) => title.to_owned(),
@@ -85,7 +89,7 @@ fn tool_justifications(tool: &Value, work: &Work) -> Value {
     })
 }
 
-fn positive(case: &Case, work: &Work) -> Value {
+fn positive(case: &TestCase, work: &PackageInfo) -> Value {
     json!({
         "description": format!("Finds and cites `{}`.", case.title),
         "user_prompt": format!("What do we learn from {} about “{}”? Cite it.", work.title, case.title),
@@ -97,7 +101,7 @@ fn positive(case: &Case, work: &Work) -> Value {
 }
 
 /// What is near and yet out of reach: changing documents, the world outside, and other people's mail.
-fn negatives(work: &Work) -> [Value; NEGATIVE] {
+fn negatives(work: &PackageInfo) -> [Value; NEGATIVE] {
     let title = &work.title;
     let cases = [
         (
@@ -136,8 +140,8 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn work() -> Work {
-        Work {
+    fn work() -> PackageInfo {
+        PackageInfo {
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
             description: "Papers of the dam.".to_owned(),

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::{PASSAGES, Sheet, prose};
-use crate::layout::Layout;
+use super::{DocumentPage, PASSAGES, prose};
+use crate::layout::MarkdownLayout;
 use crate::tools::shown;
 
 pub(super) const STYLE: &str = include_str!("../../assets/pages/page.css");
@@ -30,7 +30,7 @@ pub(super) fn policy() -> String {
 }
 
 /// The page.
-pub(super) fn page(sheet: &Sheet<'_>) -> String {
+pub(super) fn page(sheet: &DocumentPage<'_>) -> String {
     let document = sheet.document;
     let title = escape(&shown::title(document));
     let corpus = escape(sheet.corpus);
@@ -54,7 +54,7 @@ pub(super) fn page(sheet: &Sheet<'_>) -> String {
 }
 
 /// Where it is from, its day, its fields, and the way to the original.
-fn facts(sheet: &Sheet<'_>, html: &mut String) {
+fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
     let document = sheet.document;
     html.push_str("<dl>\n");
     let mut row = |name: &str, value: &str| {
@@ -87,7 +87,7 @@ fn facts(sheet: &Sheet<'_>, html: &mut String) {
 }
 
 /// The headings, where there are enough to choose from.
-fn contents(sheet: &Sheet<'_>, html: &mut String) {
+fn contents(sheet: &DocumentPage<'_>, html: &mut String) {
     let headings = shown::outline(&sheet.document.text, sheet.passages);
     let last = sheet.passages.last().map_or(0, |passage| passage.range.end);
     let is_whole = sheet.passages.len() == sheet.total && last > 0;
@@ -110,7 +110,7 @@ fn contents(sheet: &Sheet<'_>, html: &mut String) {
 }
 
 /// The ways to the sheets before and after, where a document has several.
-fn page_navigation(sheet: &Sheet<'_>) -> String {
+fn page_navigation(sheet: &DocumentPage<'_>) -> String {
     let first = sheet.passages.first().map_or(0, |passage| passage.index);
     let after = first + sheet.passages.len();
     if first == 0 && after >= sheet.total {
@@ -135,12 +135,12 @@ fn page_navigation(sheet: &Sheet<'_>) -> String {
     )
 }
 
-fn text(sheet: &Sheet<'_>, html: &mut String) {
+fn text(sheet: &DocumentPage<'_>, html: &mut String) {
     if sheet.passages.is_empty() {
         html.push_str("<p class=\"soft\" lang=\"en\">This document has no text.</p>\n");
     }
     let begin = sheet.passages.first().map_or(0, |one| one.range.start);
-    let mut layout = Layout::at(&sheet.document.text, begin);
+    let mut layout = MarkdownLayout::at(&sheet.document.text, begin);
     for passage in sheet.passages {
         let words = sheet.document.text.get(passage.range.clone());
         // The one that the address names is marked also where the part behind the `#` was lost.
@@ -181,13 +181,13 @@ mod tests {
         AllowedReaders, DocId, Document, DocumentValue, MatchHighlighter, passages,
     };
 
-    use super::super::Wish;
+    use super::super::PageRequest;
     use super::*;
 
-    fn shown_with(document: &Document, words: &str, wish: &Wish) -> String {
+    fn shown_with(document: &Document, words: &str, wish: &PageRequest) -> String {
         let all = passages(document);
         let marker = MatchHighlighter::new(document, words);
-        page(&Sheet {
+        page(&DocumentPage {
             corpus: "<b>Corpus</b>",
             document,
             original: document.url.as_deref(),
@@ -220,7 +220,7 @@ mod tests {
         let html = shown_with(
             &document("# Fares\n\nThe ferries sail."),
             "ferry",
-            &Wish::default(),
+            &PageRequest::default(),
         );
         for part in [
             "<title>Fares &amp; Piers · &lt;b&gt;Corpus&lt;/b&gt;</title>",
@@ -242,7 +242,7 @@ mod tests {
         document.title = evil.to_owned();
         document.source = evil.to_owned();
         document.fields = vec![(evil.to_owned(), DocumentValue::Text(evil.to_owned()))];
-        let html = shown_with(&document, "alert script", &Wish::default());
+        let html = shown_with(&document, "alert script", &PageRequest::default());
         for tag in ["<script", "<img", "onerror=alert(1)>\"", "</style><"] {
             assert!(!html.contains(tag), "{tag}");
         }

@@ -3,36 +3,36 @@
 use std::fmt::Write as _;
 
 use super::html::escape;
-use crate::layout::{Block, Item, Span};
+use crate::layout::{LayoutBlock, ListItem, TextSpan};
 
 /// Writes one passage.
-pub(super) fn write(blocks: &[Block], html: &mut String) {
+pub(super) fn write(blocks: &[LayoutBlock], html: &mut String) {
     for block in blocks {
         // Writing to a String cannot fail.
         let _ = match block {
-            Block::Heading { level, spans } => {
+            LayoutBlock::Heading { level, spans } => {
                 // The title of the document is the one heading above all of them.
                 let level = (level + 1).min(6);
                 writeln!(html, "<h{level}>{}</h{level}>", shown(spans))
             }
-            Block::Paragraph { spans } => writeln!(html, "<p>{}</p>", shown(spans)),
-            Block::Quote { spans } => {
+            LayoutBlock::Paragraph { spans } => writeln!(html, "<p>{}</p>", shown(spans)),
+            LayoutBlock::Quote { spans } => {
                 writeln!(html, "<blockquote>{}</blockquote>", shown(spans))
             }
-            Block::Code { spans } => {
+            LayoutBlock::Code { spans } => {
                 writeln!(html, "<pre tabindex=\"0\">{}</pre>", shown(spans))
             }
-            Block::List { ordered, items } => {
+            LayoutBlock::List { ordered, items } => {
                 let tag = if *ordered { "ol" } else { "ul" };
                 let items: String = items.iter().map(item).collect();
                 writeln!(html, "<{tag}>{items}</{tag}>")
             }
-            Block::Table { rows } => writeln!(html, "{}", table(rows)),
+            LayoutBlock::Table { rows } => writeln!(html, "{}", table(rows)),
         };
     }
 }
 
-fn item(item: &Item) -> String {
+fn item(item: &ListItem) -> String {
     let value = item.number().map(|number| format!(" value=\"{number}\""));
     let inset = match item.depth() {
         0 => String::new(),
@@ -42,8 +42,8 @@ fn item(item: &Item) -> String {
     format!("<li{}{inset}>{words}</li>", value.unwrap_or_default())
 }
 
-fn table(rows: &[Vec<Vec<Span>>]) -> String {
-    let row = |(at, cells): (usize, &Vec<Vec<Span>>)| {
+fn table(rows: &[Vec<Vec<TextSpan>>]) -> String {
+    let row = |(at, cells): (usize, &Vec<Vec<TextSpan>>)| {
         let tag = if at == 0 { "th" } else { "td" };
         let cells = cells.iter();
         let cells: String = cells
@@ -55,11 +55,11 @@ fn table(rows: &[Vec<Vec<Span>>]) -> String {
     format!("<div class=\"table\" tabindex=\"0\"><table>{rows}</table></div>")
 }
 
-fn shown(spans: &[Span]) -> String {
+fn shown(spans: &[TextSpan]) -> String {
     spans.iter().map(span).collect()
 }
 
-fn span(span: &Span) -> String {
+fn span(span: &TextSpan) -> String {
     let mut html = escape(span.text());
     for (is_on, tag) in [
         (span.mark, "mark"),
@@ -83,7 +83,7 @@ fn span(span: &Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Layout;
+    use crate::layout::MarkdownLayout;
 
     #[test]
     fn blocks_become_elements_and_text_stays_text() {
@@ -106,7 +106,7 @@ mod tests {
             ("[a](javascript:x)", "<p>[a](javascript:x)</p>"),
         ] {
             let mut html = String::new();
-            write(&Layout::default().blocks(text, &[]), &mut html);
+            write(&MarkdownLayout::default().blocks(text, &[]), &mut html);
             assert_eq!(html.replace('\n', ""), expected, "{text}");
         }
     }

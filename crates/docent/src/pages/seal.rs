@@ -10,7 +10,7 @@ use url::form_urlencoded;
 const DAY: u64 = 86_400;
 
 /// Signs and checks.
-pub(crate) struct Seal {
+pub(crate) struct LinkSigner {
     key: LinkKey,
     days: u64,
     /// Whether there is nothing to see without a good link.
@@ -18,7 +18,7 @@ pub(crate) struct Seal {
     now: fn() -> u64,
 }
 
-impl Seal {
+impl LinkSigner {
     pub(crate) fn new(key: LinkKey, days: u64, needed: bool) -> Self {
         Self {
             key,
@@ -95,12 +95,12 @@ mod tests {
 
     use super::*;
 
-    fn seal(now: fn() -> u64) -> Seal {
+    fn seal(now: fn() -> u64) -> LinkSigner {
         let dir = tempfile::tempdir().unwrap();
         let key = LinkKey::open(&dir.path().join("key")).unwrap();
-        Seal {
+        LinkSigner {
             now,
-            ..Seal::new(key, 7, true)
+            ..LinkSigner::new(key, 7, true)
         }
     }
 

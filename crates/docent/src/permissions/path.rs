@@ -15,29 +15,29 @@ const ENDS: [char; 2] = ['/', '#'];
 
 /// Which files are meant: `*` is any text within one part of a path, `**` any number of parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob {
-    parts: Vec<Part>,
+pub struct PathGlob {
+    parts: Vec<GlobSegment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum GlobSegment {
     Any,
     /// What stands between the stars.
     Like(Vec<String>),
 }
 
-impl fmt::Display for Glob {
+impl fmt::Display for PathGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |part: &Part| match part {
-            Part::Any => "**".to_owned(),
-            Part::Like(texts) => texts.join("*"),
+        let part = |part: &GlobSegment| match part {
+            GlobSegment::Any => "**".to_owned(),
+            GlobSegment::Like(texts) => texts.join("*"),
         };
         let parts: Vec<_> = self.parts.iter().map(part).collect();
         f.write_str(&parts.join("/"))
     }
 }
 
-impl Glob {
+impl PathGlob {
     /// Reads a pattern, or says what would be one.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text
@@ -51,8 +51,8 @@ impl Glob {
             return Err("name a place below the folder of the documents, such as `hr/**`");
         }
         let part = |text: &str| match text {
-            "**" => Part::Any,
-            text => Part::Like(folded(text).split('*').map(str::to_owned).collect()),
+            "**" => GlobSegment::Any,
+            text => GlobSegment::Like(folded(text).split('*').map(str::to_owned).collect()),
         };
         Ok(Self {
             parts: text.split(ENDS).map(part).collect(),
@@ -73,8 +73,10 @@ impl Glob {
             for (place, own) in self.parts.iter().enumerate() {
                 let is_here = at.get(place).is_some_and(|here| *here);
                 let (stays, goes) = match own {
-                    Part::Any => (is_here, is_here),
-                    Part::Like(pieces) => (false, is_here && matches_wildcards(part, pieces)),
+                    GlobSegment::Any => (is_here, is_here),
+                    GlobSegment::Like(pieces) => {
+                        (false, is_here && matches_wildcards(part, pieces))
+                    }
                 };
                 for (to, is_reached) in [(place, stays), (place + 1, goes)] {
                     if let Some(to) = next.get_mut(to) {
@@ -97,7 +99,7 @@ impl Glob {
             let is_here = at.get(place).is_some_and(|here| *here);
             if let Some(next) = at
                 .get_mut(place + 1)
-                .filter(|_| is_here && *part == Part::Any)
+                .filter(|_| is_here && *part == GlobSegment::Any)
             {
                 *next = true;
             }
@@ -166,7 +168,7 @@ mod tests {
             ("mu\u{308}ll", &["müll/a", "MÜLL/b"], &["mull/a"]),
             ("*", &["a", "b/c"], &[]),
         ] {
-            let glob = Glob::parse(pattern).unwrap();
+            let glob = PathGlob::parse(pattern).unwrap();
             for path in covered {
                 assert!(glob.covers(path), "{pattern} covers {path}");
             }
@@ -179,15 +181,15 @@ mod tests {
     #[test]
     fn what_is_no_place_below_is_refused() {
         for bad in ["", "/", "/hr", "../hr", "a/../b", "a//b", ".", "a/./b"] {
-            assert!(Glob::parse(bad).is_err(), "{bad}");
+            assert!(PathGlob::parse(bad).is_err(), "{bad}");
         }
-        assert!(Glob::parse(&"x".repeat(MAX_CHARS)).is_ok());
-        assert!(Glob::parse(&"x".repeat(MAX_CHARS + 1)).is_err());
+        assert!(PathGlob::parse(&"x".repeat(MAX_CHARS)).is_ok());
+        assert!(PathGlob::parse(&"x".repeat(MAX_CHARS + 1)).is_err());
     }
 
     #[test]
     fn a_pattern_of_stars_ends_soon() {
-        let glob = Glob::parse(&"**/*a*b/".repeat(80)).unwrap();
+        let glob = PathGlob::parse(&"**/*a*b/".repeat(80)).unwrap();
         assert!(!glob.covers(&"ab/".repeat(60)));
         assert!(!glob.covers(&"x/".repeat(2_000)));
     }

@@ -21,24 +21,24 @@ const MAX_BYTES: usize = 5 * 1024 * 1024;
 
 /// The widgets of late, oldest first.
 #[derive(Default)]
-pub(super) struct Frames(Mutex<VecDeque<Frame>>);
+pub(super) struct WidgetFrames(Mutex<VecDeque<WidgetFrame>>);
 
-struct Frame {
+struct WidgetFrame {
     id: String,
     html: String,
     policy: String,
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct FrameRequest {
     html: String,
-    csp: Option<Csp>,
-    host: Host,
+    csp: Option<CspDomains>,
+    host: PreviewHost,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Host {
+enum PreviewHost {
     ChatGpt,
     Claude,
 }
@@ -46,15 +46,15 @@ enum Host {
 /// The domains as `_meta.ui.csp` has them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Csp {
+struct CspDomains {
     connect_domains: Option<Vec<String>>,
     resource_domains: Option<Vec<String>>,
     frame_domains: Option<Vec<String>>,
     base_uri_domains: Option<Vec<String>>,
 }
 
-impl From<Csp> for WidgetDomains {
-    fn from(csp: Csp) -> Self {
+impl From<CspDomains> for WidgetDomains {
+    fn from(csp: CspDomains) -> Self {
         Self {
             connect: csp.connect_domains.unwrap_or_default(),
             resource: csp.resource_domains.unwrap_or_default(),
@@ -65,17 +65,17 @@ impl From<Csp> for WidgetDomains {
     }
 }
 
-impl Frames {
+impl WidgetFrames {
     /// Keeps a widget and says where it is.
-    fn store(&self, wanted: Wanted) -> Result<RouteResponse, Failure> {
+    fn store(&self, wanted: FrameRequest) -> Result<RouteResponse, Failure> {
         if wanted.html.len() > MAX_BYTES {
             return Err(Failure::caller(format!(
                 "the widget has more than {MAX_BYTES} bytes"
             )));
         }
         let style = match wanted.host {
-            Host::ChatGpt => HostStyle::ChatGpt,
-            Host::Claude => HostStyle::Claude,
+            PreviewHost::ChatGpt => HostStyle::ChatGpt,
+            PreviewHost::Claude => HostStyle::Claude,
         };
         let policy = policy(wanted.csp.map(WidgetDomains::from).as_ref(), style);
         let id = uuid::Uuid::new_v4().simple().to_string();
@@ -85,7 +85,7 @@ impl Frames {
         while frames.len() >= MAX_FRAMES {
             frames.pop_front();
         }
-        frames.push_back(Frame {
+        frames.push_back(WidgetFrame {
             id,
             html: wanted.html,
             policy,
@@ -109,7 +109,7 @@ impl Frames {
 }
 
 /// `POST /preview/frame`.
-pub(super) fn store_route(frames: Arc<Frames>, token: String) -> Route {
+pub(super) fn store_route(frames: Arc<WidgetFrames>, token: String) -> Route {
     Route::post("/preview/frame", move |visit: RouteRequest| {
         let kept = require_token(&visit, &token).and_then(|()| {
             let wanted = serde_json::from_slice(visit.body())
@@ -121,7 +121,7 @@ pub(super) fn store_route(frames: Arc<Frames>, token: String) -> Route {
 }
 
 /// `GET /preview/frame/{id}`.
-pub(super) fn frame_route(frames: Arc<Frames>) -> Route {
+pub(super) fn frame_route(frames: Arc<WidgetFrames>) -> Route {
     Route::get("/preview/frame/{id}", move |visit: RouteRequest| {
         let shown = require_same_origin(&visit, false)
             .and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
@@ -133,17 +133,17 @@ pub(super) fn frame_route(frames: Arc<Frames>) -> Route {
 mod tests {
     use super::*;
 
-    fn wanted(html: String) -> Wanted {
-        Wanted {
+    fn wanted(html: String) -> FrameRequest {
+        FrameRequest {
             html,
             csp: None,
-            host: Host::Claude,
+            host: PreviewHost::Claude,
         }
     }
 
     #[test]
     fn only_the_latest_are_kept() {
-        let frames = Frames::default();
+        let frames = WidgetFrames::default();
         for n in 0..=MAX_FRAMES {
             frames.store(wanted(n.to_string())).unwrap();
         }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_widget_has_a_bound() {
-        let frames = Frames::default();
+        let frames = WidgetFrames::default();
         assert!(frames.store(wanted("x".repeat(MAX_BYTES))).is_ok());
         assert!(frames.store(wanted("x".repeat(MAX_BYTES + 1))).is_err());
     }

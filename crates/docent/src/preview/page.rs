@@ -7,7 +7,7 @@ use docent_mcp::http::RouteResponse;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::Target;
+use super::PreviewTarget;
 
 const DOCUMENT: &str = include_str!("../../assets/preview/page.html");
 const STYLE: &str = include_str!("../../assets/preview/page.css");
@@ -21,16 +21,16 @@ const SCRIPT: &str = concat!(
 const FRAME: &str = include_str!("../../assets/preview/frame.js");
 
 /// The page, ready to be sent.
-pub(super) struct Assembled {
+pub(super) struct PreviewPage {
     html: String,
     policy: String,
 }
 
-impl Assembled {
-    pub(super) fn new(target: &Target, token: &str) -> Self {
+impl PreviewPage {
+    pub(super) fn new(target: &PreviewTarget, token: &str) -> Self {
         let (server, proxy) = match target {
-            Target::Own => (Some("/mcp"), false),
-            Target::Any(url) => (url.as_deref(), true),
+            PreviewTarget::Own => (Some("/mcp"), false),
+            PreviewTarget::Any(url) => (url.as_deref(), true),
         };
         let config = json!({"server": server, "proxy": proxy, "token": token, "frame": FRAME});
         // The address comes from outside and must not end the element it stands in.
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_page_brings_everything_and_loads_nothing() {
-        let page = Assembled::new(&Target::Own, "t");
+        let page = PreviewPage::new(&PreviewTarget::Own, "t");
         for mark in [
             "{{",
             "src=\"http",
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn an_address_cannot_leave_its_place() {
         let hostile = "https://a.example/</script><script>alert(1)</script>".to_owned();
-        let page = Assembled::new(&Target::Any(Some(hostile)), "t");
+        let page = PreviewPage::new(&PreviewTarget::Any(Some(hostile)), "t");
         assert!(!page.html.contains("<script>alert(1)"));
     }
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use docent_mcp::SignatureAlgorithm;
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 
 /// A secret that no message and no log shows.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct IntrospectionSecret(String);
 
-impl Secret {
+impl IntrospectionSecret {
     /// The secret itself, for the one place that needs it.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -19,7 +19,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for IntrospectionSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -27,7 +27,7 @@ impl fmt::Debug for Secret {
 
 /// Whose tokens count, and what is demanded of callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Auth {
+pub struct AuthSettings {
     /// Issuers elsewhere, by their exact names.
     pub issuers: Vec<String>,
     /// Whether everybody has to sign in.
@@ -45,7 +45,7 @@ pub struct Auth {
     /// A file with the certificates of the authorities that vouch for issuers and providers.
     pub issuer_ca: Option<PathBuf>,
     /// Who is asked about opaque tokens.
-    pub introspection: Introspection,
+    pub introspection: IntrospectionSettings,
     /// Whether API keys are enough to demand sign-in.
     pub api_keys: bool,
     /// How many days a link to a page opens it.
@@ -54,7 +54,7 @@ pub struct Auth {
 
 /// Who is asked about opaque tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Introspection {
+pub struct IntrospectionSettings {
     /// The endpoint.
     pub url: Option<String>,
     /// The exact name of the issuer.
@@ -62,10 +62,10 @@ pub struct Introspection {
     /// The name under which it knows this server.
     pub client_id: String,
     /// The secret that goes with it.
-    pub client_secret: Secret,
+    pub client_secret: IntrospectionSecret,
 }
 
-impl Default for Auth {
+impl Default for AuthSettings {
     fn default() -> Self {
         Self {
             issuers: Vec::new(),
@@ -76,14 +76,14 @@ impl Default for Auth {
             access_tokens_only: false,
             private_network: false,
             issuer_ca: None,
-            introspection: Introspection::default(),
+            introspection: IntrospectionSettings::default(),
             api_keys: false,
             link_days: 7,
         }
     }
 }
 
-impl Auth {
+impl AuthSettings {
     /// Whether these settings demand sign-in at all.
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -92,7 +92,7 @@ impl Auth {
 }
 
 /// An address to the letter: an issuer's name is compared byte by byte.
-pub(super) fn address(value: &Given) -> Result<String, Wrong> {
+pub(super) fn address(value: &SettingValue) -> Result<String, InvalidSetting> {
     value.web_address()?;
     let name = value.line(512)?;
     if name.contains(char::is_whitespace) {
@@ -101,15 +101,15 @@ pub(super) fn address(value: &Given) -> Result<String, Wrong> {
     Ok(name)
 }
 
-pub(super) fn issuers(value: &Given) -> Result<Vec<String>, Wrong> {
+pub(super) fn issuers(value: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let names = value.list()?;
     for name in &names {
-        address(&Given::Text(name.clone()))?;
+        address(&SettingValue::Text(name.clone()))?;
     }
     Ok(names)
 }
 
-pub(super) fn algorithms(value: &Given) -> Result<Vec<SignatureAlgorithm>, Wrong> {
+pub(super) fn algorithms(value: &SettingValue) -> Result<Vec<SignatureAlgorithm>, InvalidSetting> {
     let names = value.list()?;
     let found: Option<Vec<_>> = names
         .iter()
@@ -124,17 +124,18 @@ pub(super) fn algorithms(value: &Given) -> Result<Vec<SignatureAlgorithm>, Wrong
 }
 
 /// A secret; what is wrong about one is not shown.
-pub(super) fn secret(value: &Given) -> Result<Secret, Wrong> {
-    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
-    value.line(2_000).map(Secret).map_err(hidden)
+pub(super) fn secret(value: &SettingValue) -> Result<IntrospectionSecret, InvalidSetting> {
+    let hidden =
+        |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");
+    value.line(2_000).map(IntrospectionSecret).map_err(hidden)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Given {
-        Given::Text(text.to_owned())
+    fn text(text: &str) -> SettingValue {
+        SettingValue::Text(text.to_owned())
     }
 
     #[test]
@@ -171,16 +172,16 @@ mod tests {
 
     #[test]
     fn sign_in_is_on_when_somebody_could_sign_in() {
-        assert!(!Auth::default().is_on());
-        let auth = Auth {
+        assert!(!AuthSettings::default().is_on());
+        let auth = AuthSettings {
             api_keys: true,
-            ..Auth::default()
+            ..AuthSettings::default()
         };
         assert!(auth.is_on());
-        let mut auth = Auth::default();
+        let mut auth = AuthSettings::default();
         auth.issuers.push("https://a.example".to_owned());
         assert!(auth.is_on());
-        let mut auth = Auth::default();
+        let mut auth = AuthSettings::default();
         auth.introspection.url = Some("https://a.example".to_owned());
         assert!(auth.is_on());
     }

@@ -2,10 +2,10 @@
 
 use docent_search::{MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 
 /// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
-pub(super) fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
+pub(super) fn addresses(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let list = given.list()?;
     let is_address = |text: &String| {
         let url = url::Url::parse(text);
@@ -20,10 +20,10 @@ pub(super) fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
         return Ok(list);
     }
     let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
-    Err(Given::Text(String::new()).invalid("is not a list of web addresses", hint))
+    Err(SettingValue::Text(String::new()).invalid("is not a list of web addresses", hint))
 }
 
-pub(super) fn collection(given: &Given) -> Result<String, Wrong> {
+pub(super) fn collection(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_COLLECTION_CHARS)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.is_empty() && name.chars().all(is_plain) {
@@ -32,7 +32,7 @@ pub(super) fn collection(given: &Given) -> Result<String, Wrong> {
     Err(given.invalid("is not a name", "use letters, digits, `-` and `_`"))
 }
 
-pub(super) fn small_number(given: &Given, most: u64) -> Result<u32, Wrong> {
+pub(super) fn small_number(given: &SettingValue, most: u64) -> Result<u32, InvalidSetting> {
     let number = given.number(1..=most)?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }

@@ -3,7 +3,7 @@
 use docent_ingest::clean_line;
 use docent_search::{DocumentValue, FieldKind};
 
-use super::value::{Given, Wrong, shorten};
+use super::value::{InvalidSetting, SettingValue, shorten};
 use crate::shape::cast::{KINDS, cast};
 use crate::shape::{DATE, Pattern, Rule, TITLE, URL};
 
@@ -26,21 +26,21 @@ const FIXED: [&str; 2] = ["id", "text"];
 const KEYS: [&str; 6] = ["from", "type", "hide", "path", "value", "under"];
 
 /// A key of the file with what is wrong about its value.
-type Refused = (String, Wrong);
+type FieldSettingError = (String, InvalidSetting);
 
 /// All rules of the section.
-pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
+pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, FieldSettingError> {
     let toml::Value::Table(table) = section else {
         let hint = "write a table for each field: `[fields.author]`";
         return Err(field_error(
             SECTION,
-            &Given::Toml(section),
+            &SettingValue::Toml(section),
             "is not a table",
             hint,
         ));
     };
     if table.len() > MAX_RULES {
-        let shown = Given::Text(table.len().to_string());
+        let shown = SettingValue::Text(table.len().to_string());
         let what = format!("has more than {MAX_RULES} tables");
         return Err(field_error(SECTION, &shown, &what, "name fewer fields"));
     }
@@ -50,15 +50,15 @@ pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
         .collect()
 }
 
-fn field_error(key: &str, given: &Given, what: &str, hint: &str) -> Refused {
+fn field_error(key: &str, given: &SettingValue, what: &str, hint: &str) -> FieldSettingError {
     (key.to_owned(), given.invalid(what, hint))
 }
 
-fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
+fn rule(name: &str, value: toml::Value) -> Result<Rule, FieldSettingError> {
     let key = format!("{SECTION}.{}", shorten(name, MAX_NAME_CHARS));
     let long = name.chars().nth(MAX_NAME_CHARS).is_some();
     if name.is_empty() || long || clean_line(name) != name {
-        let shown = Given::Text(name.to_owned());
+        let shown = SettingValue::Text(name.to_owned());
         let hint = format!("a name has 1 to {MAX_NAME_CHARS} visible characters on one line");
         return Err(field_error(
             SECTION,
@@ -68,7 +68,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
         ));
     }
     if FIXED.contains(&name) {
-        let shown = Given::Text(name.to_owned());
+        let shown = SettingValue::Text(name.to_owned());
         let hint = "it is made before fields are; call it so in the files themselves";
         return Err(field_error(
             SECTION,
@@ -81,7 +81,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
         let hint = "write a table, such as `{ from = \"Author Name\" }`";
         return Err(field_error(
             &key,
-            &Given::Toml(value),
+            &SettingValue::Toml(value),
             "is not a table",
             hint,
         ));
@@ -91,7 +91,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
     // The type first: a path and a constant have to be of it.
     given.sort_by_key(|(what, _)| what != "type");
     for (what, value) in given {
-        let value = Given::Toml(value);
+        let value = SettingValue::Toml(value);
         if !KEYS.contains(&what.as_str()) {
             let hint = format!(
                 "known are `{}`; a name with a point is written in quotes: `[fields.\"a.b\"]`",
@@ -99,19 +99,20 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
             );
             return Err(field_error(
                 &key,
-                &Given::Text(what),
+                &SettingValue::Text(what),
                 "has no setting",
                 &hint,
             ));
         }
         set(&mut rule, &what, &value).map_err(|wrong| (format!("{key}.{what}"), wrong))?;
     }
-    consistent(&rule)
-        .map_err(|(what, hint)| field_error(&key, &Given::Text(name.to_owned()), what, hint))?;
+    consistent(&rule).map_err(|(what, hint)| {
+        field_error(&key, &SettingValue::Text(name.to_owned()), what, hint)
+    })?;
     Ok(rule)
 }
 
-fn set(rule: &mut Rule, what: &str, given: &Given) -> Result<(), Wrong> {
+fn set(rule: &mut Rule, what: &str, given: &SettingValue) -> Result<(), InvalidSetting> {
     match what {
         "from" => rule.from = names(given)?,
         "type" => rule.kind = Some(given.choice(&KINDS)?),
@@ -129,9 +130,9 @@ fn set(rule: &mut Rule, what: &str, given: &Given) -> Result<(), Wrong> {
 }
 
 /// One name, or several of which the first that is there counts.
-fn names(given: &Given) -> Result<Vec<String>, Wrong> {
+fn names(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let names = match given {
-        Given::Toml(toml::Value::Array(_)) => given.list()?,
+        SettingValue::Toml(toml::Value::Array(_)) => given.list()?,
         _ => vec![given.line(MAX_NAME_CHARS)?],
     };
     if names.is_empty() {
@@ -140,8 +141,11 @@ fn names(given: &Given) -> Result<Vec<String>, Wrong> {
     Ok(names)
 }
 
-fn constant(given: &Given, kind: Option<FieldKind>) -> Result<DocumentValue, Wrong> {
-    let Given::Toml(value) = given else {
+fn constant(
+    given: &SettingValue,
+    kind: Option<FieldKind>,
+) -> Result<DocumentValue, InvalidSetting> {
+    let SettingValue::Toml(value) = given else {
         return Err(given.invalid("is no value", "write a text in quotes"));
     };
     let value = match value {
@@ -164,7 +168,7 @@ fn constant(given: &Given, kind: Option<FieldKind>) -> Result<DocumentValue, Wro
 }
 
 /// A folder inside the folder of the documents.
-fn folder(given: &Given) -> Result<String, Wrong> {
+fn folder(given: &SettingValue) -> Result<String, InvalidSetting> {
     let text = given.line(MAX_VALUE_CHARS)?;
     let path = text.strip_prefix("./").unwrap_or(&text);
     let path = path.trim_end_matches('/');

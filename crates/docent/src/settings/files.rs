@@ -2,11 +2,11 @@
 
 use docent_ingest::FileFilter;
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 
 /// What is included, what is excluded, and whether ignore files in the folder count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct FileFilterSettings {
     /// Only files that match one of these, unless there are none.
     pub include: Vec<String>,
     /// No file or folder that matches one of these.
@@ -15,7 +15,7 @@ pub struct Files {
     pub gitignore: bool,
 }
 
-impl Default for Files {
+impl Default for FileFilterSettings {
     fn default() -> Self {
         Self {
             include: Vec::new(),
@@ -25,7 +25,7 @@ impl Default for Files {
     }
 }
 
-impl Files {
+impl FileFilterSettings {
     /// The patterns, ready to be asked. Each list was found good when it was read.
     #[must_use]
     pub fn choice(&self) -> FileFilter {
@@ -34,7 +34,7 @@ impl Files {
 }
 
 /// A list of patterns.
-pub(super) fn patterns(given: &Given) -> Result<Vec<String>, Wrong> {
+pub(super) fn patterns(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let patterns = given.list()?;
     let wrong = |(pattern, reason): (String, String)| {
         given.invalid(
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_none_is_named() {
-        let given = Given::List(vec!["*.md".to_owned(), "[z-a]".to_owned()]);
+        let given = SettingValue::List(vec!["*.md".to_owned(), "[z-a]".to_owned()]);
         assert!(patterns(&given).unwrap_err().what.contains("`[z-a]`"));
-        let good = Given::Text("drafts/, *.tmp".to_owned());
+        let good = SettingValue::Text("drafts/, *.tmp".to_owned());
         assert_eq!(patterns(&good).unwrap(), ["drafts/", "*.tmp"]);
     }
 }

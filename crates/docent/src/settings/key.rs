@@ -1,24 +1,24 @@
 //! One setting: what it is called everywhere, and how a value gets into [`Settings`].
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 use super::{PREFIX, Settings};
 
 /// One setting: its name, its flag and how a value gets into [`Settings`].
-pub struct Key {
+pub struct SettingKey {
     /// The dotted name, as in `docent.toml`.
     pub name: &'static str,
     /// The flag that sets it too.
     pub flag: Option<&'static str>,
     /// What it is without being set, as the documentation writes it.
     pub default: &'static str,
-    pub(super) set: fn(&mut Settings, &Given) -> Result<(), Wrong>,
+    pub(super) set: fn(&mut Settings, &SettingValue) -> Result<(), InvalidSetting>,
 }
 
-impl Key {
+impl SettingKey {
     pub(super) const fn new(
         name: &'static str,
         default: &'static str,
-        set: fn(&mut Settings, &Given) -> Result<(), Wrong>,
+        set: fn(&mut Settings, &SettingValue) -> Result<(), InvalidSetting>,
     ) -> Self {
         Self {
             name,

@@ -6,12 +6,12 @@ use std::time::Duration;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES, RankingMethod, ServiceKey};
 
-use super::key::Key;
-use super::value::{Given, Wrong};
+use super::key::SettingKey;
+use super::value::{InvalidSetting, SettingValue};
 use super::{MAX_TITLE_CHARS, auth, engine, files, sign_in, telemetry, tools};
-use crate::corpus::Budget;
-use crate::engine::Kind;
-use crate::links::Template;
+use crate::corpus::IndexMemoryBudget;
+use crate::engine::EngineKind;
+use crate::links::UrlTemplate;
 use crate::logging;
 
 const DUAL: [(&str, DualFormat); 3] = [
@@ -28,7 +28,10 @@ const MODES: [(&str, RankingMethod); 3] = [
     ("semantic", RankingMethod::Semantic),
 ];
 
-const ENGINES: [(&str, Kind); 2] = [("embedded", Kind::Embedded), ("qdrant", Kind::Qdrant)];
+const ENGINES: [(&str, EngineKind); 2] = [
+    ("embedded", EngineKind::Embedded),
+    ("qdrant", EngineKind::Qdrant),
+];
 
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -40,431 +43,431 @@ const MAX_BODY: u64 = 64 * 1024 * 1024;
 const MAX_QUERY_CHARS: usize = 10_000;
 
 /// A wait: at least a second, at most a day.
-fn seconds(value: &Given) -> Result<Duration, Wrong> {
+fn seconds(value: &SettingValue) -> Result<Duration, InvalidSetting> {
     value.number(1..=86_400).map(Duration::from_secs)
 }
 
 /// Every setting there is.
-pub const KEYS: &[Key] = &[
-    Key::new("title", "the folder's name", |s, v| {
+pub const KEYS: &[SettingKey] = &[
+    SettingKey::new("title", "the folder's name", |s, v| {
         v.line(MAX_TITLE_CHARS).map(|text| s.title = Some(text))
     }),
-    Key::new("description", "none", |s, v| {
+    SettingKey::new("description", "none", |s, v| {
         v.line(500).map(|text| s.description = Some(text))
     }),
-    Key::new("log", "info,rmcp=off,tantivy=warn", |s, v| {
+    SettingKey::new("log", "info,rmcp=off,tantivy=warn", |s, v| {
         filter(v).map(|text| s.log = text)
     })
     .flag("--log"),
-    Key::new("server.listen", "127.0.0.1:8787", |s, v| {
+    SettingKey::new("server.listen", "127.0.0.1:8787", |s, v| {
         v.address().map(|a| s.server.listen = a)
     })
     .flag("--listen"),
-    Key::new("server.public_url", "none", |s, v| {
+    SettingKey::new("server.public_url", "none", |s, v| {
         v.web_address().map(|url| s.server.public_url = Some(url))
     })
     .flag("--public-url"),
-    Key::new("server.allow_hosts", "[]", |s, v| {
+    SettingKey::new("server.allow_hosts", "[]", |s, v| {
         v.hosts().map(|list| s.server.allow_hosts = list)
     })
     .flag("--allow-host"),
-    Key::new(
+    SettingKey::new(
         "server.allow_origins",
         "https://chatgpt.com,https://claude.ai",
         |s, v| v.origins().map(|list| s.server.allow_origins = list),
     )
     .flag("--allow-origin"),
-    Key::new("server.lenient_modern_headers", "false", |s, v| {
+    SettingKey::new("server.lenient_modern_headers", "false", |s, v| {
         v.boolean().map(|on| s.server.lenient_modern_headers = on)
     }),
-    Key::new("server.metrics", "none", |s, v| {
+    SettingKey::new("server.metrics", "none", |s, v| {
         v.address().map(|a| s.server.metrics = Some(a))
     })
     .flag("--metrics"),
-    Key::new("server.tls_cert", "none", |s, v| {
+    SettingKey::new("server.tls_cert", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.server.tls.certificate = Some(file.into()))
     })
     .flag("--tls-cert"),
-    Key::new("server.tls_key", "none", |s, v| {
+    SettingKey::new("server.tls_key", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.server.tls.key = Some(file.into()))
     })
     .flag("--tls-key"),
-    Key::new("server.preview", "false", |s, v| {
+    SettingKey::new("server.preview", "false", |s, v| {
         v.boolean().map(|on| s.server.preview = on)
     })
     .flag("--preview"),
-    Key::new("server.dual", "auto", |s, v| {
+    SettingKey::new("server.dual", "auto", |s, v| {
         v.choice(&DUAL).map(|when| s.server.dual = when)
     })
     .flag("--dual"),
-    Key::new("server.text", "json", |s, v| {
+    SettingKey::new("server.text", "json", |s, v| {
         v.choice(&TEXT).map(|form| s.server.text = form)
     })
     .flag("--text"),
-    Key::new("telemetry.otlp_endpoint", "none", |s, v| {
+    SettingKey::new("telemetry.otlp_endpoint", "none", |s, v| {
         v.web_address().map(|url| s.telemetry.endpoint = Some(url))
     }),
-    Key::new("telemetry.service_name", "docent", |s, v| {
+    SettingKey::new("telemetry.service_name", "docent", |s, v| {
         v.line(100).map(|name| s.telemetry.service = name)
     }),
-    Key::new("telemetry.headers", "[]", |s, v| {
+    SettingKey::new("telemetry.headers", "[]", |s, v| {
         telemetry::headers(v).map(|headers| s.telemetry.headers = headers)
     }),
-    Key::new("auth.issuers", "[]", |s, v| {
+    SettingKey::new("auth.issuers", "[]", |s, v| {
         auth::issuers(v).map(|list| s.auth.issuers = list)
     }),
-    Key::new("auth.required", "true", |s, v| {
+    SettingKey::new("auth.required", "true", |s, v| {
         v.boolean().map(|on| s.auth.required = on)
     }),
-    Key::new("auth.scopes", "docs.read", |s, v| {
+    SettingKey::new("auth.scopes", "docs.read", |s, v| {
         v.list().map(|list| s.auth.scopes = list)
     }),
-    Key::new("auth.audiences", "[]", |s, v| {
+    SettingKey::new("auth.audiences", "[]", |s, v| {
         v.list().map(|list| s.auth.audiences = list)
     }),
-    Key::new("auth.algorithms", "RS256,PS256,ES256,EdDSA", |s, v| {
+    SettingKey::new("auth.algorithms", "RS256,PS256,ES256,EdDSA", |s, v| {
         auth::algorithms(v).map(|list| s.auth.algorithms = list)
     }),
-    Key::new("auth.access_tokens_only", "false", |s, v| {
+    SettingKey::new("auth.access_tokens_only", "false", |s, v| {
         v.boolean().map(|on| s.auth.access_tokens_only = on)
     }),
-    Key::new("auth.private_network", "false", |s, v| {
+    SettingKey::new("auth.private_network", "false", |s, v| {
         v.boolean().map(|on| s.auth.private_network = on)
     }),
-    Key::new("auth.issuer_ca", "none", |s, v| {
+    SettingKey::new("auth.issuer_ca", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.auth.issuer_ca = Some(file.into()))
     }),
-    Key::new("auth.introspection.url", "none", |s, v| {
+    SettingKey::new("auth.introspection.url", "none", |s, v| {
         auth::address(v).map(|url| s.auth.introspection.url = Some(url))
     }),
-    Key::new("auth.introspection.issuer", "none", |s, v| {
+    SettingKey::new("auth.introspection.issuer", "none", |s, v| {
         auth::address(v).map(|name| s.auth.introspection.issuer = Some(name))
     }),
-    Key::new("auth.introspection.client_id", "none", |s, v| {
+    SettingKey::new("auth.introspection.client_id", "none", |s, v| {
         v.line(500).map(|id| s.auth.introspection.client_id = id)
     }),
-    Key::new("auth.introspection.client_secret", "none", |s, v| {
+    SettingKey::new("auth.introspection.client_secret", "none", |s, v| {
         auth::secret(v).map(|secret| s.auth.introspection.client_secret = secret)
     }),
-    Key::new("auth.api_keys", "false", |s, v| {
+    SettingKey::new("auth.api_keys", "false", |s, v| {
         v.boolean().map(|on| s.auth.api_keys = on)
     }),
-    Key::new("auth.link_days", "7", |s, v| {
+    SettingKey::new("auth.link_days", "7", |s, v| {
         v.number(1..=366).map(|days| s.auth.link_days = days)
     }),
-    Key::new("auth.mode", "none", |s, v| {
+    SettingKey::new("auth.mode", "none", |s, v| {
         v.choice(&sign_in::BY).map(|by| s.sign_in.by = by)
     })
     .flag("--auth"),
-    Key::new("auth.dir", ".docent/sign-in", |s, v| {
+    SettingKey::new("auth.dir", ".docent/sign-in", |s, v| {
         v.line(4_096).map(|dir| s.sign_in.dir = Some(dir.into()))
     }),
-    Key::new("auth.upstream.issuer", "none", |s, v| {
+    SettingKey::new("auth.upstream.issuer", "none", |s, v| {
         sign_in::issuer(v).map(|url| s.sign_in.upstream_issuer = Some(url))
     }),
-    Key::new("auth.upstream.client_id", "none", |s, v| {
+    SettingKey::new("auth.upstream.client_id", "none", |s, v| {
         v.line(500)
             .map(|id| s.sign_in.upstream_client_id = Some(id))
     }),
-    Key::new("auth.upstream.client_secret", "none", |s, v| {
+    SettingKey::new("auth.upstream.client_secret", "none", |s, v| {
         sign_in::secret(v).map(|secret| s.sign_in.upstream_client_secret = Some(secret))
     }),
-    Key::new("auth.client_hosts", "[]", |s, v| {
+    SettingKey::new("auth.client_hosts", "[]", |s, v| {
         v.hosts().map(|list| s.sign_in.client_hosts = list)
     }),
-    Key::new("auth.client_ca", "none", |s, v| {
+    SettingKey::new("auth.client_ca", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.sign_in.client_ca = Some(file.into()))
     }),
-    Key::new("index.dir", ".docent/index", |s, v| {
+    SettingKey::new("index.dir", ".docent/index", |s, v| {
         v.line(4_096).map(|dir| s.index_dir = Some(dir.into()))
     })
     .flag("--index"),
-    Key::new("documents.url", "none", |s, v| {
+    SettingKey::new("documents.url", "none", |s, v| {
         template(v).map(|url| s.documents_url = Some(url))
     }),
-    Key::new("documents.include", "[]", |s, v| {
+    SettingKey::new("documents.include", "[]", |s, v| {
         files::patterns(v).map(|list| s.files.include = list)
     })
     .flag("--include"),
-    Key::new("documents.exclude", "[]", |s, v| {
+    SettingKey::new("documents.exclude", "[]", |s, v| {
         files::patterns(v).map(|list| s.files.exclude = list)
     })
     .flag("--exclude"),
-    Key::new("documents.gitignore", "true", |s, v| {
+    SettingKey::new("documents.gitignore", "true", |s, v| {
         v.boolean().map(|on| s.files.gitignore = on)
     }),
-    Key::new("search.results", "10", |s, v| {
+    SettingKey::new("search.results", "10", |s, v| {
         v.size(1..=100).map(|n| s.search_results = n)
     })
     .flag("--limit"),
-    Key::new("search.mode", "hybrid", |s, v| {
+    SettingKey::new("search.mode", "hybrid", |s, v| {
         v.choice(&MODES).map(|mode| s.search_method = mode)
     })
     .flag("--mode"),
-    Key::new("search.weight", "none", |s, v| {
+    SettingKey::new("search.weight", "none", |s, v| {
         v.fraction()
             .map(|weight| s.search_method = RankingMethod::Fixed(weight))
     }),
-    Key::new("search.diversity", "0", |s, v| {
+    SettingKey::new("search.diversity", "0", |s, v| {
         v.fraction().map(|amount| s.search_diversity = amount)
     }),
-    Key::new("model.name", "granite", |s, v| {
+    SettingKey::new("model.name", "granite", |s, v| {
         v.line(200).map(|name| s.model.name = name)
     }),
-    Key::new("model.url", "none", |s, v| {
+    SettingKey::new("model.url", "none", |s, v| {
         v.web_address().map(|url| s.model.url = Some(url))
     }),
-    Key::new("model.key", "none", |s, v| {
+    SettingKey::new("model.key", "none", |s, v| {
         secret(v).map(|key| s.model.key = Some(key))
     }),
-    Key::new("model.dimensions", "none", |s, v| {
+    SettingKey::new("model.dimensions", "none", |s, v| {
         v.size(1..=4_096).map(|n| s.model.dimensions = Some(n))
     }),
-    Key::new("model.query_prefix", "none", |s, v| {
+    SettingKey::new("model.query_prefix", "none", |s, v| {
         v.line(500).map(|text| s.model.query_prefix = text)
     }),
-    Key::new("model.passage_prefix", "none", |s, v| {
+    SettingKey::new("model.passage_prefix", "none", |s, v| {
         v.line(500).map(|text| s.model.passage_prefix = text)
     }),
-    Key::new("engine.kind", "embedded", |s, v| {
+    SettingKey::new("engine.kind", "embedded", |s, v| {
         v.choice(&ENGINES).map(|kind| s.engine.kind = kind)
     })
     .flag("--engine"),
-    Key::new("engine.addresses", "[]", |s, v| {
+    SettingKey::new("engine.addresses", "[]", |s, v| {
         engine::addresses(v).map(|list| s.engine.addresses = list)
     }),
-    Key::new("engine.key", "none", |s, v| {
+    SettingKey::new("engine.key", "none", |s, v| {
         secret(v).map(|key| s.engine.key = Some(key))
     }),
-    Key::new("engine.ca_file", "none", |s, v| {
+    SettingKey::new("engine.ca_file", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.engine.ca_file = Some(file.into()))
     }),
-    Key::new("engine.collection", "docent", |s, v| {
+    SettingKey::new("engine.collection", "docent", |s, v| {
         engine::collection(v).map(|name| s.engine.collection = name)
     }),
-    Key::new("engine.shards", "none", |s, v| {
+    SettingKey::new("engine.shards", "none", |s, v| {
         engine::small_number(v, 1_024).map(|n| s.engine.shards = Some(n))
     }),
-    Key::new("engine.replicas", "2", |s, v| {
+    SettingKey::new("engine.replicas", "2", |s, v| {
         engine::small_number(v, 16).map(|n| s.engine.replicas = n)
     }),
-    Key::new("engine.quantized", "true", |s, v| {
+    SettingKey::new("engine.quantized", "true", |s, v| {
         v.boolean().map(|on| s.engine.quantized = on)
     }),
-    Key::new("engine.vectors_on_disk", "none", |s, v| {
+    SettingKey::new("engine.vectors_on_disk", "none", |s, v| {
         v.boolean().map(|on| s.engine.vectors_on_disk = Some(on))
     }),
-    Key::new("engine.words_on_disk", "true", |s, v| {
+    SettingKey::new("engine.words_on_disk", "true", |s, v| {
         v.boolean().map(|on| s.engine.words_on_disk = on)
     }),
-    Key::new("engine.documents_on_disk", "true", |s, v| {
+    SettingKey::new("engine.documents_on_disk", "true", |s, v| {
         v.boolean().map(|on| s.engine.documents_on_disk = on)
     }),
-    Key::new("engine.timeout_ms", "1500", |s, v| {
+    SettingKey::new("engine.timeout_ms", "1500", |s, v| {
         v.number(100..=60_000)
             .map(|n| s.engine.timeout = Duration::from_millis(n))
     }),
-    Key::new("fetch.max_chars", "60000", |s, v| {
+    SettingKey::new("fetch.max_chars", "60000", |s, v| {
         v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
     }),
-    Key::new("audit.file", "none", |s, v| {
+    SettingKey::new("audit.file", "none", |s, v| {
         v.line(4_096).map(|file| s.audit.file = Some(file.into()))
     })
     .flag("--audit-log"),
-    Key::new("audit.queries", "false", |s, v| {
+    SettingKey::new("audit.queries", "false", |s, v| {
         v.boolean().map(|on| s.audit.queries = on)
     }),
-    Key::new("audit.max_bytes", "67108864", |s, v| {
+    SettingKey::new("audit.max_bytes", "67108864", |s, v| {
         v.number(65_536..=1_024 * GIB)
             .map(|bytes| s.audit.max_bytes = bytes)
     }),
-    Key::new("find.enabled", "true", |s, v| {
+    SettingKey::new("find.enabled", "true", |s, v| {
         v.boolean().map(|on| s.find.enabled = on)
     }),
-    Key::new("find.name", "find", |s, v| {
+    SettingKey::new("find.name", "find", |s, v| {
         tools::tool(v).map(|name| s.find.name = name)
     }),
-    Key::new("find.title", "Find documents", |s, v| {
+    SettingKey::new("find.title", "Find documents", |s, v| {
         tools::title(v).map(|title| s.find.title = title)
     }),
-    Key::new("find.parameters", "[]", |s, v| {
+    SettingKey::new("find.parameters", "[]", |s, v| {
         tools::names(v).map(|names| s.find.parameters = names)
     }),
-    Key::new("find.list", "results", |s, v| {
+    SettingKey::new("find.list", "results", |s, v| {
         tools::list(v).map(|name| s.find.list = name)
     }),
-    Key::new("find.result", "[]", |s, v| {
+    SettingKey::new("find.result", "[]", |s, v| {
         tools::names(v).map(|names| s.find.result = names)
     }),
-    Key::new("find.prefer", "false", |s, v| {
+    SettingKey::new("find.prefer", "false", |s, v| {
         v.boolean().map(|on| s.find.prefer = on)
     }),
-    Key::new("record.name", "none", |s, v| {
+    SettingKey::new("record.name", "none", |s, v| {
         tools::tool(v).map(|name| s.record.name = Some(name))
     }),
-    Key::new("record.title", "Read a record", |s, v| {
+    SettingKey::new("record.title", "Read a record", |s, v| {
         tools::title(v).map(|title| s.record.title = title)
     }),
-    Key::new("record.parameter", "id", |s, v| {
+    SettingKey::new("record.parameter", "id", |s, v| {
         tools::name(v).map(|name| s.record.parameter = name)
     }),
-    Key::new("record.result", "[]", |s, v| {
+    SettingKey::new("record.result", "[]", |s, v| {
         tools::record(v).map(|names| s.record.result = names)
     }),
-    Key::new("widgets.enabled", "true", |s, v| {
+    SettingKey::new("widgets.enabled", "true", |s, v| {
         v.boolean().map(|on| s.widgets.enabled = on)
     }),
-    Key::new("widgets.domain", "none", |s, v| {
+    SettingKey::new("widgets.domain", "none", |s, v| {
         tools::domain(v).map(|origin| s.widgets.domain = Some(origin))
     }),
-    Key::new("server.pages", "true", |s, v| {
+    SettingKey::new("server.pages", "true", |s, v| {
         v.boolean().map(|on| s.server.pages = on)
     }),
-    Key::new("server.openai_challenge", "none", |s, v| {
+    SettingKey::new("server.openai_challenge", "none", |s, v| {
         tools::token(v).map(|token| s.server.openai_challenge = Some(token))
     }),
-    Key::new("limits.connections", "4096", |s, v| {
+    SettingKey::new("limits.connections", "4096", |s, v| {
         v.size(1..=1_000_000).map(|n| s.limits.connections = n)
     }),
-    Key::new("limits.in_flight", "256", |s, v| {
+    SettingKey::new("limits.in_flight", "256", |s, v| {
         v.size(1..=100_000).map(|n| s.limits.in_flight = n)
     }),
-    Key::new("limits.listen_streams", "2000", |s, v| {
+    SettingKey::new("limits.listen_streams", "2000", |s, v| {
         v.size(0..=1_000_000).map(|n| s.limits.listen_streams = n)
     }),
-    Key::new("limits.streams_per_caller", "16", |s, v| {
+    SettingKey::new("limits.streams_per_caller", "16", |s, v| {
         v.size(1..=100_000).map(|n| s.limits.streams_per_caller = n)
     }),
-    Key::new("limits.unread_bytes", "67108864", |s, v| {
+    SettingKey::new("limits.unread_bytes", "67108864", |s, v| {
         v.size(MIB..=64 * GIB).map(|n| s.limits.unread_bytes = n)
     }),
-    Key::new("limits.unread_seconds", "30", |s, v| {
+    SettingKey::new("limits.unread_seconds", "30", |s, v| {
         seconds(v).map(|time| s.limits.unread = time)
     }),
-    Key::new("limits.request_bytes", "67108864", |s, v| {
+    SettingKey::new("limits.request_bytes", "67108864", |s, v| {
         v.size(MIB..=64 * GIB).map(|n| s.limits.request_bytes = n)
     }),
-    Key::new("limits.body_bytes", "1048576", |s, v| {
+    SettingKey::new("limits.body_bytes", "1048576", |s, v| {
         v.size(1_024..=MAX_BODY).map(|n| s.limits.body_bytes = n)
     }),
-    Key::new("limits.call_bytes", "262144", |s, v| {
+    SettingKey::new("limits.call_bytes", "262144", |s, v| {
         v.size(1_024..=MAX_BODY).map(|n| s.limits.call_bytes = n)
     }),
-    Key::new("limits.json_depth", "64", |s, v| {
+    SettingKey::new("limits.json_depth", "64", |s, v| {
         // The parser behind has 128 levels of its own.
         v.size(8..=120).map(|n| s.limits.json_depth = n)
     }),
-    Key::new("limits.batch", "32", |s, v| {
+    SettingKey::new("limits.batch", "32", |s, v| {
         v.size(1..=1_000).map(|n| s.limits.batch = n)
     }),
-    Key::new("limits.calls_per_minute", "1200", |s, v| {
+    SettingKey::new("limits.calls_per_minute", "1200", |s, v| {
         let most = v.size(0..=1_000_000)?;
         s.limits.calls_per_minute = u32::try_from(most).unwrap_or(u32::MAX);
         Ok(())
     }),
-    Key::new("limits.stdio_line", "4194304", |s, v| {
+    SettingKey::new("limits.stdio_line", "4194304", |s, v| {
         v.size(1_024..=GIB).map(|n| s.limits.stdio_line = n)
     }),
-    Key::new("limits.first_byte_seconds", "5", |s, v| {
+    SettingKey::new("limits.first_byte_seconds", "5", |s, v| {
         seconds(v).map(|time| s.limits.first_byte = time)
     }),
-    Key::new("limits.headers_seconds", "10", |s, v| {
+    SettingKey::new("limits.headers_seconds", "10", |s, v| {
         seconds(v).map(|time| s.limits.headers = time)
     }),
-    Key::new("limits.body_seconds", "15", |s, v| {
+    SettingKey::new("limits.body_seconds", "15", |s, v| {
         seconds(v).map(|time| s.limits.body = time)
     }),
-    Key::new("limits.handler_seconds", "30", |s, v| {
+    SettingKey::new("limits.handler_seconds", "30", |s, v| {
         seconds(v).map(|time| s.limits.handler = time)
     }),
-    Key::new("limits.idle_seconds", "60", |s, v| {
+    SettingKey::new("limits.idle_seconds", "60", |s, v| {
         seconds(v).map(|time| s.limits.idle = time)
     }),
-    Key::new("limits.age_seconds", "600", |s, v| {
+    SettingKey::new("limits.age_seconds", "600", |s, v| {
         seconds(v).map(|time| s.limits.age = time)
     }),
-    Key::new("limits.shutdown_seconds", "30", |s, v| {
+    SettingKey::new("limits.shutdown_seconds", "30", |s, v| {
         seconds(v).map(|time| s.limits.shutdown = time)
     }),
-    Key::new("index.memory_mib", "512", |s, v| {
-        v.size(Budget::LEAST_MIB as u64..=65_536)
-            .map(|n| s.memory = Budget::of_mib(n))
+    SettingKey::new("index.memory_mib", "512", |s, v| {
+        v.size(IndexMemoryBudget::LEAST_MIB as u64..=65_536)
+            .map(|n| s.memory = IndexMemoryBudget::of_mib(n))
     }),
-    Key::new("watch", "true", |s, v| v.boolean().map(|on| s.watch = on)),
-    Key::new("ingest.max_file_bytes", "67108864", |s, v| {
+    SettingKey::new("watch", "true", |s, v| v.boolean().map(|on| s.watch = on)),
+    SettingKey::new("ingest.max_file_bytes", "67108864", |s, v| {
         v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)
     }),
-    Key::new("ingest.max_stream_bytes", "17179869184", |s, v| {
+    SettingKey::new("ingest.max_stream_bytes", "17179869184", |s, v| {
         v.number(1..=1024 * GIB)
             .map(|n| s.ingest.max_stream_bytes = n)
     }),
     // Ten million characters of four bytes each are what an index takes for one document.
-    Key::new("ingest.max_text_chars", "10000000", |s, v| {
+    SettingKey::new("ingest.max_text_chars", "10000000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_text_chars = n)
     }),
-    Key::new("ingest.max_files", "200000", |s, v| {
+    SettingKey::new("ingest.max_files", "200000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_files = n)
     }),
-    Key::new("ingest.max_depth", "64", |s, v| {
+    SettingKey::new("ingest.max_depth", "64", |s, v| {
         v.size(0..=256).map(|n| s.ingest.max_depth = n)
     }),
-    Key::new("ingest.max_path_bytes", "1024", |s, v| {
+    SettingKey::new("ingest.max_path_bytes", "1024", |s, v| {
         v.size(1..=MAX_SOURCE_BYTES as u64)
             .map(|n| s.ingest.max_path_bytes = n)
     }),
-    Key::new("ingest.max_records", "2000000", |s, v| {
+    SettingKey::new("ingest.max_records", "2000000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_records = n)
     }),
-    Key::new("ingest.max_line_bytes", "1048576", |s, v| {
+    SettingKey::new("ingest.max_line_bytes", "1048576", |s, v| {
         v.size(1..=GIB).map(|n| s.ingest.max_line_bytes = n)
     }),
-    Key::new("ingest.max_front_matter_bytes", "65536", |s, v| {
+    SettingKey::new("ingest.max_front_matter_bytes", "65536", |s, v| {
         v.size(1..=16_777_216)
             .map(|n| s.ingest.max_front_matter_bytes = n)
     }),
-    Key::new("ingest.max_fields", "64", |s, v| {
+    SettingKey::new("ingest.max_fields", "64", |s, v| {
         v.size(0..=MAX_FIELDS as u64)
             .map(|n| s.ingest.max_fields = n)
     }),
-    Key::new("ingest.max_columns", "16384", |s, v| {
+    SettingKey::new("ingest.max_columns", "16384", |s, v| {
         v.size(1..=1_000_000).map(|n| s.ingest.max_columns = n)
     }),
     // A child that parses has 512 MiB for everything.
-    Key::new("ingest.max_unpacked_bytes", "268435456", |s, v| {
+    SettingKey::new("ingest.max_unpacked_bytes", "268435456", |s, v| {
         v.number(1..=GIB / 2)
             .map(|n| s.ingest.max_unpacked_bytes = n)
     }),
-    Key::new("ingest.max_pages", "5000", |s, v| {
+    SettingKey::new("ingest.max_pages", "5000", |s, v| {
         v.size(1..=100_000).map(|n| s.ingest.max_pages = n)
     }),
-    Key::new("ingest.max_members", "10000", |s, v| {
+    SettingKey::new("ingest.max_members", "10000", |s, v| {
         v.size(1..=1_000_000).map(|n| s.ingest.max_members = n)
     }),
-    Key::new("ingest.max_parse_seconds", "20", |s, v| {
+    SettingKey::new("ingest.max_parse_seconds", "20", |s, v| {
         v.number(1..=600).map(|n| s.ingest.max_parse_seconds = n)
     }),
-    Key::new("ingest.require_sandbox", "false", |s, v| {
+    SettingKey::new("ingest.require_sandbox", "false", |s, v| {
         v.boolean().map(|on| s.ingest.require_sandbox = on)
     }),
-    Key::new("sqlite.table", "none", |s, v| {
+    SettingKey::new("sqlite.table", "none", |s, v| {
         v.line(MAX_TITLE_CHARS)
             .map(|name| s.formats.sqlite.table = Some(name))
     }),
-    Key::new("sqlite.query", "none", |s, v| {
+    SettingKey::new("sqlite.query", "none", |s, v| {
         v.line(MAX_QUERY_CHARS)
             .map(|query| s.formats.sqlite.query = Some(query))
     }),
-    Key::new("ingest.max_documents", "2000000", |s, v| {
+    SettingKey::new("ingest.max_documents", "2000000", |s, v| {
         v.size(1..=100_000_000).map(|n| s.ingest.max_documents = n)
     }),
 ];
 
-fn filter(given: &Given) -> Result<String, Wrong> {
+fn filter(given: &SettingValue) -> Result<String, InvalidSetting> {
     let text = given.line(500)?;
     if logging::check(&text) {
         return Ok(text);
@@ -473,14 +476,15 @@ fn filter(given: &Given) -> Result<String, Wrong> {
 }
 
 /// A secret: what is wrong about it is not shown.
-fn secret(given: &Given) -> Result<ServiceKey, Wrong> {
-    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
+fn secret(given: &SettingValue) -> Result<ServiceKey, InvalidSetting> {
+    let hidden =
+        |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");
     given.line(2_000).map(ServiceKey::new).map_err(hidden)
 }
 
-fn template(given: &Given) -> Result<Template, Wrong> {
+fn template(given: &SettingValue) -> Result<UrlTemplate, InvalidSetting> {
     let text = given.line(1_000)?;
-    Template::parse(&text).ok_or_else(|| {
+    UrlTemplate::parse(&text).ok_or_else(|| {
         given.invalid(
             "is not a web address with `{id}`",
             "example: `https://docs.example.org/read/{id}`",
@@ -521,7 +525,7 @@ mod tests {
     fn the_defaults_are_what_they_are_said_to_be() {
         let fresh = format!("{:?}", Settings::default());
         for key in KEYS {
-            let text = Given::Text(key.default.to_owned());
+            let text = SettingValue::Text(key.default.to_owned());
             if [
                 "the folder's name",
                 "none",

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use docent_search::{AllowedReaders, MAX_READERS, Principal};
 
-use super::value::{Given, Wrong};
-use super::{By, Settings};
+use super::value::{InvalidSetting, SettingValue};
+use super::{Settings, SignInMethod};
 use crate::permissions::{
-    self, Audience, Folder, Glob, Issuers, Permissions, email, group, key as api_key, subject,
+    self, FolderRule, IssuerCount, PathGlob, PermissionRules, ReaderAudience, email, group,
+    key as api_key, subject,
 };
 
 /// The section of the file.
@@ -31,23 +32,23 @@ const KEYS: [&str; 7] = [
 ];
 const FOLDER_KEYS: [&str; 6] = ["path", "groups", "emails", "subjects", "keys", "readers"];
 
-const AUDIENCES: [(&str, Audience); 3] = [
-    ("everyone", Audience::Everyone),
-    ("signed-in", Audience::SignedIn),
-    ("nobody", Audience::Nobody),
+const AUDIENCES: [(&str, ReaderAudience); 3] = [
+    ("everyone", ReaderAudience::Everyone),
+    ("signed-in", ReaderAudience::SignedIn),
+    ("nobody", ReaderAudience::Nobody),
 ];
 
 /// A key of the file with what is wrong about its value.
-type Refused = (String, Wrong);
+type PermissionSettingError = (String, InvalidSetting);
 
 /// All rules of the section.
-pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
+pub(super) fn read(section: toml::Value) -> Result<PermissionRules, PermissionSettingError> {
     let table = table(SECTION, section, "write `[permissions]` above its settings")?;
-    let mut permissions = Permissions::default();
+    let mut permissions = PermissionRules::default();
     let mut is_said = false;
     for (name, value) in table {
         let key = format!("{SECTION}.{name}");
-        let given = Given::Toml(value);
+        let given = SettingValue::Toml(value);
         let set = match name.as_str() {
             "default" => {
                 is_said = true;
@@ -71,7 +72,7 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
         set.map_err(|wrong| (key, wrong))?;
     }
     if !is_said {
-        let shown = Given::Text("nothing".to_owned());
+        let shown = SettingValue::Text("nothing".to_owned());
         let hint = "say who may read documents of which no rule speaks: `default = \"everyone\"`, \
                     `\"signed-in\"` or `\"nobody\"`";
         return Err((
@@ -82,12 +83,12 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
     Ok(permissions)
 }
 
-fn line(given: &Given) -> Result<String, Wrong> {
+fn line(given: &SettingValue) -> Result<String, InvalidSetting> {
     given.line(MAX_NAME_CHARS)
 }
 
 /// The name of a field, without anything that nobody sees: under a name that is nothing no document has a field.
-fn field(given: &Given) -> Result<String, Wrong> {
+fn field(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = docent_ingest::clean_line(&line(given)?);
     let is_name = |part: &str| !part.trim().is_empty();
     if name.split('.').all(is_name) {
@@ -96,32 +97,32 @@ fn field(given: &Given) -> Result<String, Wrong> {
     Err(given.invalid("is no name of a field", "example: `allowed`"))
 }
 
-fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refused> {
+fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, PermissionSettingError> {
     match value {
         toml::Value::Table(table) => Ok(table),
         other => Err((
             key.to_owned(),
-            Given::Toml(other).invalid("is not a table", hint),
+            SettingValue::Toml(other).invalid("is not a table", hint),
         )),
     }
 }
 
-fn unknown(key: &str, name: &str, known: &[&str]) -> Refused {
+fn unknown(key: &str, name: &str, known: &[&str]) -> PermissionSettingError {
     let hint = format!("known are `{}`", known.join("`, `"));
-    let given = Given::Text(name.to_owned());
+    let given = SettingValue::Text(name.to_owned());
     (key.to_owned(), given.invalid("has no setting", hint))
 }
 
-fn folders(key: &str, given: Given) -> Result<Vec<Folder>, Refused> {
+fn folders(key: &str, given: SettingValue) -> Result<Vec<FolderRule>, PermissionSettingError> {
     const HINT: &str = "write `[[permissions.folder]]` above each";
-    let Given::Toml(toml::Value::Array(all)) = given else {
+    let SettingValue::Toml(toml::Value::Array(all)) = given else {
         return Err((
             key.to_owned(),
             given.invalid("is not a list of tables", HINT),
         ));
     };
     if all.len() > MAX_FOLDERS {
-        let shown = Given::Text(all.len().to_string());
+        let shown = SettingValue::Text(all.len().to_string());
         let what = format!("has more than {MAX_FOLDERS} tables");
         let wrong = shown.invalid(what, "cover several folders with one pattern");
         return Err((key.to_owned(), wrong));
@@ -130,11 +131,11 @@ fn folders(key: &str, given: Given) -> Result<Vec<Folder>, Refused> {
     all.into_iter().map(one).collect()
 }
 
-fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
+fn folder(key: &str, table: toml::Table) -> Result<FolderRule, PermissionSettingError> {
     let (mut path, mut audience) = (None, None);
     let (mut named, mut is_named) = (BTreeSet::new(), false);
     for (name, value) in table {
-        let given = Given::Toml(value);
+        let given = SettingValue::Toml(value);
         let set = match name.as_str() {
             "path" => glob(&given).map(|glob| path = Some(glob)),
             "readers" => given.choice(&AUDIENCES).map(|one| audience = Some(one)),
@@ -154,7 +155,7 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
     }
     let shown = path.as_ref().map_or("no path", |_| "a folder");
     let wrong = |what: &str, hint: &str| {
-        let given = Given::Text(shown.to_owned());
+        let given = SettingValue::Text(shown.to_owned());
         (key.to_owned(), given.invalid(what, hint))
     };
     let readers = match (audience, is_named) {
@@ -170,18 +171,22 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
         return Err(wrong("names more than 256 readers", "name a group"));
     }
     let path = path.ok_or_else(|| wrong("does not say which files", "write `path = \"hr/**\"`"))?;
-    Ok(Folder { path, readers })
+    Ok(FolderRule { path, readers })
 }
 
-fn glob(given: &Given) -> Result<Glob, Wrong> {
+fn glob(given: &SettingValue) -> Result<PathGlob, InvalidSetting> {
     let text = given.line(crate::permissions::MAX_PATH_CHARS)?;
-    Glob::parse(&text).map_err(|hint| given.invalid("is not a place among the documents", hint))
+    PathGlob::parse(&text).map_err(|hint| given.invalid("is not a place among the documents", hint))
 }
 
-fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<Principal>, Wrong> {
+fn principals(
+    given: &SettingValue,
+    make: fn(&str) -> Option<Principal>,
+) -> Result<Vec<Principal>, InvalidSetting> {
     let is_blank = |item: &toml::Value| item.as_str().is_some_and(|name| name.trim().is_empty());
     // Lists pass over empty texts elsewhere; here one may stand for a name that somebody forgot to fill in.
-    if matches!(given, Given::Toml(toml::Value::Array(items)) if items.iter().any(is_blank)) {
+    if matches!(given, SettingValue::Toml(toml::Value::Array(items)) if items.iter().any(is_blank))
+    {
         return Err(given.invalid(
             "has an empty name",
             "leave the name out, or write who it is",
@@ -194,13 +199,13 @@ fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<
 
 /// The rules against those who sign callers in, which are settings of their own: each subject has to be
 /// somebody's, and each issuer one of ours.
-pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
+pub(super) fn check(settings: &mut Settings) -> Result<(), PermissionSettingError> {
     let issuers = settings.issuers();
     settings.permissions.issuers = issuers;
     let rules = &settings.permissions;
     let key = format!("{SECTION}.folder.subjects");
     let wrong = |name: &str, what: &str, hint: String| {
-        let given = Given::Text(name.to_owned());
+        let given = SettingValue::Text(name.to_owned());
         Err((key.clone(), given.invalid(what, hint)))
     };
     let folders = rules.folders.iter();
@@ -210,7 +215,7 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
                 let what = "names an issuer whose tokens do not count here";
                 return wrong(subject, what, known_issuers_hint(settings));
             }
-            None if issuers == Issuers::Several => {
+            None if issuers == IssuerCount::Several => {
                 let what = "does not say at which issuer, and there are several";
                 let hint = "write the issuer before the name: `https://login.example.org 7a1c`";
                 return wrong(subject, what, hint.to_owned());
@@ -224,7 +229,7 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
     }
     let mut from = rules.claims.from.iter().flatten();
     if let Some(stranger) = from.find(|issuer| is_unknown_issuer(settings, issuer)) {
-        let given = Given::Text(stranger.clone());
+        let given = SettingValue::Text(stranger.clone());
         let what = "names an issuer whose tokens do not count here";
         let key = format!("{SECTION}.claims_from");
         return Err((key, given.invalid(what, known_issuers_hint(settings))));
@@ -234,7 +239,7 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
 
 /// Whether anybody but the holders of API keys can sign in.
 fn signs_in(settings: &Settings) -> bool {
-    settings.sign_in.by != By::Disabled || !external_issuers(settings).is_empty()
+    settings.sign_in.by != SignInMethod::Disabled || !external_issuers(settings).is_empty()
 }
 
 /// The issuers elsewhere.
@@ -250,7 +255,7 @@ fn external_issuers(settings: &Settings) -> Vec<&str> {
 /// not always known before it listens; and who only indexes may know of no issuer at all.
 fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
     let named = external_issuers(settings);
-    settings.sign_in.by == By::Disabled && !named.is_empty() && !named.contains(&issuer)
+    settings.sign_in.by == SignInMethod::Disabled && !named.is_empty() && !named.contains(&issuer)
 }
 
 fn known_issuers_hint(settings: &Settings) -> String {
@@ -260,12 +265,12 @@ fn known_issuers_hint(settings: &Settings) -> String {
 
 impl Settings {
     /// How many issuers vouch for callers.
-    pub(crate) fn issuers(&self) -> Issuers {
-        let own = usize::from(self.sign_in.by != By::Disabled);
+    pub(crate) fn issuers(&self) -> IssuerCount {
+        let own = usize::from(self.sign_in.by != SignInMethod::Disabled);
         if own + external_issuers(self).len() > 1 {
-            Issuers::Several
+            IssuerCount::Several
         } else {
-            Issuers::One
+            IssuerCount::One
         }
     }
 }
@@ -274,7 +279,7 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn of(toml: &str) -> Result<Permissions, String> {
+    fn of(toml: &str) -> Result<PermissionRules, String> {
         let table: toml::Table = toml.parse().unwrap();
         let section = table.get(SECTION).unwrap().clone();
         read(section).map_err(|(key, wrong)| format!("`{key}` {}: `{}`", wrong.what, wrong.shown))
@@ -287,7 +292,7 @@ mod tests {
              [[permissions.folder]]\npath = \"hr/**\"\ngroups = [\"hr\"]\nemails = [\"A@b.example\"]\nkeys = [\"nightly\"]\n\
              [[permissions.folder]]\npath = \"press\"\nreaders = \"everyone\"\n")
         .unwrap();
-        assert_eq!(rules.default, Audience::SignedIn);
+        assert_eq!(rules.default, ReaderAudience::SignedIn);
         assert_eq!(rules.field.as_deref(), Some("allowed"));
         assert_eq!(rules.claims.groups, "realm_access.roles");
         let named = rules.readers_of_file("hr/a.md");
@@ -361,7 +366,7 @@ mod tests {
     fn resolved(toml: &str) -> Result<Settings, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(super::super::FILE), toml).unwrap();
-        let sources = super::super::Sources {
+        let sources = super::super::SettingSources {
             folder: Some(dir.path()),
             ..Default::default()
         };
@@ -411,9 +416,12 @@ mod tests {
             let expected = format!("`permissions.folder.subjects` {words}: `{subject}`");
             assert!(told.contains(&expected), "{told}");
         }
-        assert_eq!(rules(&one, "7").unwrap().permissions.issuers, Issuers::One);
+        assert_eq!(
+            rules(&one, "7").unwrap().permissions.issuers,
+            IssuerCount::One
+        );
         let several = rules(&two, "https://a.example 7").unwrap();
-        assert_eq!(several.permissions.issuers, Issuers::Several);
+        assert_eq!(several.permissions.issuers, IssuerCount::Several);
     }
 
     #[test]

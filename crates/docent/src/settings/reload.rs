@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{
-    FILE, Given, KEYS, Settings, Sources, fields, flatten, permissions, read, resolve_text,
+    FILE, KEYS, SettingSources, SettingValue, Settings, fields, flatten, permissions, read,
+    resolve_text,
 };
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// What takes effect while the server runs: which files become documents and how, who may read them, and where people
 /// find them.
@@ -15,9 +16,9 @@ const URL: &str = "documents.url";
 
 /// A settings file that is looked at again and again.
 #[derive(Debug)]
-pub struct Reload {
+pub struct SettingsReloader {
     folder: PathBuf,
-    flags: Vec<(&'static str, Given)>,
+    flags: Vec<(&'static str, SettingValue)>,
     /// What the file said when the server started, and when it was last good.
     started: BTreeMap<String, String>,
     applied: BTreeMap<String, String>,
@@ -27,7 +28,7 @@ pub struct Reload {
 
 /// What a changed file brings.
 #[derive(Debug)]
-pub struct Reloaded {
+pub struct ReloadedSettings {
     /// The settings it gives, those included that wait for the next start.
     pub settings: Settings,
     /// The settings that are used from now on.
@@ -38,10 +39,10 @@ pub struct Reloaded {
     pub waiting: Vec<String>,
 }
 
-impl Reload {
+impl SettingsReloader {
     /// Looks at the file of a folder for the first time; `flags` win over it, now and later.
     #[must_use]
-    pub fn new(folder: &Path, flags: Vec<(&'static str, Given)>) -> Self {
+    pub fn new(folder: &Path, flags: Vec<(&'static str, SettingValue)>) -> Self {
         let found = read(&folder.join(FILE)).map_err(|problem| problem.to_string());
         let text = found.clone().ok().flatten();
         let started = text.and_then(|text| flat_keys(&text)).unwrap_or_default();
@@ -61,7 +62,7 @@ impl Reload {
     pub fn poll(
         &mut self,
         environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
-    ) -> Result<Option<Reloaded>, Problem> {
+    ) -> Result<Option<ReloadedSettings>, CliError> {
         let text = read(&self.folder.join(FILE));
         let found = text.as_ref().map(Clone::clone).map_err(ToString::to_string);
         if found == self.found {
@@ -84,14 +85,14 @@ impl Reload {
             changed.into_iter().partition(|key| is_live(key));
         // What is again as it was at the start waits for nothing.
         waiting.retain(|key| self.started.get(key) != now.get(key));
-        let sources = Sources {
+        let sources = SettingSources {
             folder: Some(&self.folder),
             environment,
             flags: self.flags.clone(),
         };
         let settings = resolve_text(text.as_deref(), sources)?.settings;
         self.applied = now;
-        Ok(Some(Reloaded {
+        Ok(Some(ReloadedSettings {
             settings,
             remakes: live.iter().any(|key| key != URL),
             live,
@@ -129,17 +130,17 @@ fn changed_keys(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>
 mod tests {
     use super::*;
 
-    struct Folder(tempfile::TempDir, Reload);
+    struct ReloadFixture(tempfile::TempDir, SettingsReloader);
 
-    impl Folder {
-        fn new(toml: &str, flags: Vec<(&'static str, Given)>) -> Self {
+    impl ReloadFixture {
+        fn new(toml: &str, flags: Vec<(&'static str, SettingValue)>) -> Self {
             let dir = tempfile::tempdir().unwrap();
             std::fs::write(dir.path().join(FILE), toml).unwrap();
-            let reload = Reload::new(dir.path(), flags);
+            let reload = SettingsReloader::new(dir.path(), flags);
             Self(dir, reload)
         }
 
-        fn write(&mut self, toml: &str) -> Result<Option<Reloaded>, Problem> {
+        fn write(&mut self, toml: &str) -> Result<Option<ReloadedSettings>, CliError> {
             std::fs::write(self.0.path().join(FILE), toml).unwrap();
             let set = ("DOCENT_FETCH_MAX_CHARS".into(), "2000".into());
             self.1
@@ -161,7 +162,10 @@ mod tests {
 
     #[test]
     fn what_changed_is_sorted_by_when_it_counts() {
-        let mut folder = Folder::new("title = \"a\"\n", vec![("log", Given::Text("warn".into()))]);
+        let mut folder = ReloadFixture::new(
+            "title = \"a\"\n",
+            vec![("log", SettingValue::Text("warn".into()))],
+        );
         assert!(folder.write("title = \"a\"\n").unwrap().is_none());
         folder.check("title = \"a\"\n# A comment changes nothing.\n", &[], &[]);
         folder.check(
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn only_what_makes_documents_makes_them_again() {
-        let mut folder = Folder::new("", Vec::new());
+        let mut folder = ReloadFixture::new("", Vec::new());
         let url = folder
             .write("[documents]\nurl = \"https://a.example/{id}\"\n")
             .unwrap()
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_broken_file_is_told_once_and_changes_nothing() {
-        let mut folder = Folder::new("[fields.a]\nhide = true\n", Vec::new());
+        let mut folder = ReloadFixture::new("[fields.a]\nhide = true\n", Vec::new());
         for bad in ["[fields", "[fields.a]\nhid = true\n", "colour = 3\n"] {
             assert!(folder.write(bad).is_err(), "{bad}");
             assert!(folder.write(bad).unwrap().is_none(), "{bad}");

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use docent_mcp::sign_in::ClientSecret;
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 
 /// Who signs people in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum By {
+pub enum SignInMethod {
     /// Nobody here.
     #[default]
     Disabled,
@@ -19,17 +19,17 @@ pub enum By {
 }
 
 /// Who signs people in, by the name of it.
-pub(super) const BY: [(&str, By); 3] = [
-    ("none", By::Disabled),
-    ("password", By::Password),
-    ("upstream", By::Upstream),
+pub(super) const BY: [(&str, SignInMethod); 3] = [
+    ("none", SignInMethod::Disabled),
+    ("password", SignInMethod::Password),
+    ("upstream", SignInMethod::Upstream),
 ];
 
 /// How people sign in.
 #[derive(Debug, Clone, Default)]
-pub struct SignIn {
+pub struct SignInSettings {
     /// Who signs them in.
-    pub by: By,
+    pub by: SignInMethod,
     /// Where users, grants and keys are kept, if not in the usual place.
     pub dir: Option<PathBuf>,
     /// The provider's address.
@@ -45,13 +45,14 @@ pub struct SignIn {
 }
 
 /// A secret; what is wrong about one is not shown.
-pub(super) fn secret(value: &Given) -> Result<ClientSecret, Wrong> {
-    let hidden = |_| Given::Text(String::new()).invalid("is not a line of text", "write one line");
+pub(super) fn secret(value: &SettingValue) -> Result<ClientSecret, InvalidSetting> {
+    let hidden =
+        |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");
     value.line(2_000).map(ClientSecret::new).map_err(hidden)
 }
 
 /// The address of an issuer, to the letter.
-pub(super) fn issuer(value: &Given) -> Result<String, Wrong> {
+pub(super) fn issuer(value: &SettingValue) -> Result<String, InvalidSetting> {
     value.web_address()?;
     value.line(512)
 }

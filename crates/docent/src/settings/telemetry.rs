@@ -1,7 +1,7 @@
 //! Where traces go, as settings say it, and the names that OpenTelemetry has for the same in the environment.
 
-use super::value::{Given, Wrong};
-use crate::telemetry::Headers;
+use super::value::{InvalidSetting, SettingValue};
+use crate::telemetry::OtlpHeaders;
 
 /// Variables that mean a setting under a name that is not ours; ours wins.
 pub(super) const STANDARD: [(&str, &str); 3] = [
@@ -14,10 +14,10 @@ pub(super) const STANDARD: [(&str, &str); 3] = [
 const MAX_HEADERS: usize = 16;
 
 /// `name=value`, several of them. What is wrong about one is not shown: it may be a key.
-pub(super) fn headers(given: &Given) -> Result<Headers, Wrong> {
+pub(super) fn headers(given: &SettingValue) -> Result<OtlpHeaders, InvalidSetting> {
     let wrong = || {
         let hint = "write `name=value`, up to 16 of them";
-        Given::Text(String::new()).invalid("is not a list of headers", hint)
+        SettingValue::Text(String::new()).invalid("is not a list of headers", hint)
     };
     let list = given.list().map_err(|_| wrong())?;
     let is_name = |name: &str| {
@@ -32,7 +32,7 @@ pub(super) fn headers(given: &Given) -> Result<Headers, Wrong> {
     };
     let pairs: Option<Vec<_>> = list.iter().map(pair).collect();
     let pairs = pairs.filter(|pairs| pairs.len() <= MAX_HEADERS);
-    pairs.map(Headers).ok_or_else(wrong)
+    pairs.map(OtlpHeaders).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<usize> {
-        let read = headers(&Given::Text(text.to_owned()));
+        let read = headers(&SettingValue::Text(text.to_owned()));
         read.ok().map(|headers| headers.0.len())
     }
 
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(read("api-key=hush=1, x_tenant=harbour"), Some(2));
         for text in ["api-key", "=hush", "a b=c", "a=\u{7}", "a=é"] {
             assert_eq!(read(text), None, "{text}");
-            let wrong = headers(&Given::Text(text.to_owned())).unwrap_err();
+            let wrong = headers(&SettingValue::Text(text.to_owned())).unwrap_err();
             assert!(!format!("{wrong:?}").contains("hush"), "{wrong:?}");
         }
         let many = |count: usize| vec!["a=b"; count].join(",");

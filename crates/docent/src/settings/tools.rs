@@ -1,6 +1,6 @@
 //! What the tools besides `search` and `fetch` are called, what they take and what they give.
 
-use super::value::{Given, Wrong};
+use super::value::{InvalidSetting, SettingValue};
 
 /// Letters, digits and `_`, a letter first: a name that every host takes for a parameter.
 const MAX_NAME_CHARS: usize = 64;
@@ -22,7 +22,7 @@ const BESIDE: [&str; 5] = ["total_count", "query", "next_offset", "facets", "not
 
 /// The tool that searches with typed parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Find {
+pub struct FindSettings {
     /// Whether it is there.
     pub enabled: bool,
     /// Its name.
@@ -30,16 +30,16 @@ pub struct Find {
     /// Its name for people.
     pub title: String,
     /// The parameters besides `query` and `limit`; empty for one or two of every field.
-    pub parameters: Vec<Named>,
+    pub parameters: Vec<NameAlias>,
     /// The name of the list of results, which is also what the documents are called.
     pub list: String,
     /// The members of a result; empty for all.
-    pub result: Vec<Named>,
+    pub result: Vec<NameAlias>,
     /// Whether descriptions tell the model to prefer these tools to its own.
     pub prefer: bool,
 }
 
-impl Default for Find {
+impl Default for FindSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -53,7 +53,7 @@ impl Default for Find {
     }
 }
 
-impl Find {
+impl FindSettings {
     /// What the documents are called.
     #[must_use]
     pub fn noun(&self) -> &str {
@@ -67,7 +67,7 @@ impl Find {
 
 /// The tool that reads one document with everything that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordSettings {
     /// Its name; without one there is no such tool.
     pub name: Option<String>,
     /// Its name for people.
@@ -75,10 +75,10 @@ pub struct Record {
     /// The name of its parameter.
     pub parameter: String,
     /// The members of its result; empty for all.
-    pub result: Vec<Named>,
+    pub result: Vec<NameAlias>,
 }
 
-impl Default for Record {
+impl Default for RecordSettings {
     fn default() -> Self {
         Self {
             name: None,
@@ -91,14 +91,14 @@ impl Default for Record {
 
 /// What is shown in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Widgets {
+pub struct WidgetSettings {
     /// Whether there are tools that show something. Programs that show no widgets read their text.
     pub enabled: bool,
     /// The origin under which ChatGPT runs the widgets, which its store demands.
     pub domain: Option<String>,
 }
 
-impl Default for Widgets {
+impl Default for WidgetSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -108,7 +108,7 @@ impl Default for Widgets {
 }
 
 /// An origin for widgets.
-pub(super) fn domain(given: &Given) -> Result<String, Wrong> {
+pub(super) fn domain(given: &SettingValue) -> Result<String, InvalidSetting> {
     let url = given.web_address()?;
     if url.scheme() == "https" && url.path() == "/" {
         return Ok(url.origin().ascii_serialization());
@@ -121,7 +121,7 @@ pub(super) fn domain(given: &Given) -> Result<String, Wrong> {
 
 /// A name of one's own for something that is called otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NameAlias {
     /// The name.
     pub name: String,
     /// What it stands for.
@@ -129,7 +129,7 @@ pub struct Named {
 }
 
 /// The name of a tool.
-pub(super) fn tool(given: &Given) -> Result<String, Wrong> {
+pub(super) fn tool(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_NAME_CHARS).ok();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let fits = |name: &String| name.chars().all(plain) && !TAKEN.contains(&name.as_str());
@@ -142,12 +142,12 @@ pub(super) fn tool(given: &Given) -> Result<String, Wrong> {
 }
 
 /// The title of a tool.
-pub(super) fn title(given: &Given) -> Result<String, Wrong> {
+pub(super) fn title(given: &SettingValue) -> Result<String, InvalidSetting> {
     given.line(MAX_TITLE_CHARS)
 }
 
 /// The name of a parameter or of a member of a result.
-pub(super) fn name(given: &Given) -> Result<String, Wrong> {
+pub(super) fn name(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_NAME_CHARS).ok();
     name.filter(|name| is_name(name)).ok_or_else(|| {
         given.invalid(
@@ -158,7 +158,7 @@ pub(super) fn name(given: &Given) -> Result<String, Wrong> {
 }
 
 /// The name of the list of results, which stands beside other members of the answer.
-pub(super) fn list(given: &Given) -> Result<String, Wrong> {
+pub(super) fn list(given: &SettingValue) -> Result<String, InvalidSetting> {
     let is_free = |name: &String| !BESIDE.contains(&name.as_str());
     name(given).ok().filter(is_free).ok_or_else(|| {
         given.invalid(
@@ -169,8 +169,8 @@ pub(super) fn list(given: &Given) -> Result<String, Wrong> {
 }
 
 /// Names, each alone or as `name=source`.
-pub(super) fn names(given: &Given) -> Result<Vec<Named>, Wrong> {
-    let mut names: Vec<Named> = Vec::new();
+pub(super) fn names(given: &SettingValue) -> Result<Vec<NameAlias>, InvalidSetting> {
+    let mut names: Vec<NameAlias> = Vec::new();
     for item in given.list()? {
         let (name, source) = item.split_once('=').unwrap_or((&item, &item));
         let (name, source) = (name.trim().to_owned(), source.trim().to_owned());
@@ -181,15 +181,15 @@ pub(super) fn names(given: &Given) -> Result<Vec<Named>, Wrong> {
                 "write `name` or `name=field`; a name has letters, digits and `_`, a letter first";
             return Err(given.invalid(what, hint));
         }
-        names.push(Named { name, source });
+        names.push(NameAlias { name, source });
     }
     Ok(names)
 }
 
 /// The members of a record. A long one has members of its own, which tell where it goes on.
-pub(super) fn record(given: &Given) -> Result<Vec<Named>, Wrong> {
+pub(super) fn record(given: &SettingValue) -> Result<Vec<NameAlias>, InvalidSetting> {
     let names = names(given)?;
-    let is_taken = |one: &Named| ["part", "truncated", "next"].contains(&one.name.as_str());
+    let is_taken = |one: &NameAlias| ["part", "truncated", "next"].contains(&one.name.as_str());
     if names.iter().any(is_taken) {
         let hint = "`part`, `truncated` and `next` are there for long documents; use other names";
         return Err(given.invalid("names what has to stay free", hint));
@@ -205,7 +205,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// A token as other services hand them out: visible characters of ASCII without a space.
-pub(super) fn token(given: &Given) -> Result<String, Wrong> {
+pub(super) fn token(given: &SettingValue) -> Result<String, InvalidSetting> {
     let text = given.line(500)?;
     if text.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(text);
@@ -217,8 +217,8 @@ pub(super) fn token(given: &Given) -> Result<String, Wrong> {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Given {
-        Given::Text(text.to_owned())
+    fn text(text: &str) -> SettingValue {
+        SettingValue::Text(text.to_owned())
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn names_stand_for_themselves_or_for_others() {
-        let named = |text: &str| names(&Given::Text(text.to_owned()));
+        let named = |text: &str| names(&SettingValue::Text(text.to_owned()));
         let found = named("party, speech_id = document_id,words=field.word count").unwrap();
         let found: Vec<_> = found
             .iter()

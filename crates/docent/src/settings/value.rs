@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 80;
 
 /// A value before its setting has looked at it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
+pub enum SettingValue {
     /// From a flag or the environment.
     Text(String),
     /// From a flag that was repeated.
@@ -26,7 +26,7 @@ pub enum Given {
 
 /// Why a value cannot be used: `` `server.listen` is not an address: `80a` ``, without the key.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidSetting {
     /// Such as `is not an address`.
     pub what: String,
     /// The value, short enough to print.
@@ -35,7 +35,7 @@ pub struct Wrong {
     pub hint: String,
 }
 
-impl Given {
+impl SettingValue {
     /// The value as a message repeats it.
     fn shown(&self) -> String {
         let text = match self {
@@ -47,8 +47,8 @@ impl Given {
     }
 
     /// Says that this value is wrong.
-    pub fn invalid(&self, what: impl Into<String>, hint: impl Into<String>) -> Wrong {
-        Wrong {
+    pub fn invalid(&self, what: impl Into<String>, hint: impl Into<String>) -> InvalidSetting {
+        InvalidSetting {
             what: what.into(),
             shown: self.shown(),
             hint: hint.into(),
@@ -63,7 +63,7 @@ impl Given {
     }
 
     /// One line of 1 to `most` characters.
-    pub fn line(&self, most: usize) -> Result<String, Wrong> {
+    pub fn line(&self, most: usize) -> Result<String, InvalidSetting> {
         let fits = |text: &&str| {
             !text.is_empty() && text.chars().count() <= most && !text.contains(char::is_control)
         };
@@ -73,7 +73,7 @@ impl Given {
     }
 
     /// A whole number within bounds.
-    pub fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, Wrong> {
+    pub fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, InvalidSetting> {
         let found = match self {
             Self::Toml(toml::Value::Integer(number)) => u64::try_from(*number).ok(),
             Self::Text(text) => text.trim().replace('_', "").parse().ok(),
@@ -91,14 +91,14 @@ impl Given {
     }
 
     /// A whole number within bounds, as a size.
-    pub fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, Wrong> {
+    pub fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, InvalidSetting> {
         let number = self.number(bounds)?;
         usize::try_from(number)
             .map_err(|_| self.invalid("is too large for this machine", "lower it"))
     }
 
     /// A number from 0 to 1.
-    pub fn fraction(&self) -> Result<f32, Wrong> {
+    pub fn fraction(&self) -> Result<f32, InvalidSetting> {
         let found = match self {
             Self::Toml(toml::Value::Integer(number)) => Some(*number as f32),
             Self::Toml(toml::Value::Float(number)) => Some(*number as f32),
@@ -111,7 +111,7 @@ impl Given {
     }
 
     /// Yes or no.
-    pub fn boolean(&self) -> Result<bool, Wrong> {
+    pub fn boolean(&self) -> Result<bool, InvalidSetting> {
         match self {
             Self::Toml(toml::Value::Boolean(on)) => Some(*on),
             _ => self.text().and_then(|text| text.parse().ok()),
@@ -120,7 +120,7 @@ impl Given {
     }
 
     /// One of several words, each with its meaning.
-    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wrong> {
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, InvalidSetting> {
         let found = choices.iter().find(|(word, _)| self.text() == Some(word));
         let words: Vec<_> = choices
             .iter()
@@ -136,7 +136,7 @@ impl Given {
     }
 
     /// Several texts: an array in the file, separated by commas elsewhere.
-    pub fn list(&self) -> Result<Vec<String>, Wrong> {
+    pub fn list(&self) -> Result<Vec<String>, InvalidSetting> {
         let items: Option<Vec<String>> = match self {
             Self::Text(text) => Some(text.split(',').map(str::to_owned).collect()),
             Self::List(items) => Some(items.clone()),
@@ -164,13 +164,13 @@ impl Given {
     }
 
     /// An address to listen on.
-    pub fn address(&self) -> Result<SocketAddr, Wrong> {
+    pub fn address(&self) -> Result<SocketAddr, InvalidSetting> {
         let found = self.text().and_then(|text| text.parse().ok());
         found.ok_or_else(|| self.invalid("is not an address", "example: `127.0.0.1:8787`"))
     }
 
     /// An absolute http or https address without query and fragment.
-    pub fn web_address(&self) -> Result<Url, Wrong> {
+    pub fn web_address(&self) -> Result<Url, InvalidSetting> {
         let plain = |url: &Url| {
             matches!(url.scheme(), "http" | "https")
                 && url.has_host()
@@ -191,7 +191,7 @@ impl Given {
     }
 
     /// Names of hosts, each with or without a port, or `*` for any.
-    pub fn hosts(&self) -> Result<Vec<String>, Wrong> {
+    pub fn hosts(&self) -> Result<Vec<String>, InvalidSetting> {
         let hosts = self.list()?;
         match RequestGuard::new(&hosts, &[] as &[&str]) {
             Ok(_) => Ok(hosts),
@@ -200,7 +200,7 @@ impl Given {
     }
 
     /// Origins of web pages, or `*` for any.
-    pub fn origins(&self) -> Result<Vec<String>, Wrong> {
+    pub fn origins(&self) -> Result<Vec<String>, InvalidSetting> {
         let origins = self.list()?;
         match RequestGuard::new(&[] as &[&str], &origins) {
             Ok(_) => Ok(origins),
@@ -223,12 +223,12 @@ pub(crate) fn shorten(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn text(value: &str) -> Given {
-        Given::Text(value.to_owned())
+    fn text(value: &str) -> SettingValue {
+        SettingValue::Text(value.to_owned())
     }
 
-    fn toml(value: impl Into<toml::Value>) -> Given {
-        Given::Toml(value.into())
+    fn toml(value: impl Into<toml::Value>) -> SettingValue {
+        SettingValue::Toml(value.into())
     }
 
     #[test]

@@ -16,13 +16,13 @@ const MAX_TYPED_BYTES: usize = 48;
 /// A pattern that a whole path has to fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    before: Vec<Piece>,
-    after: Vec<Piece>,
+    before: Vec<PatternPiece>,
+    after: Vec<PatternPiece>,
 }
 
 /// One piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     /// These characters.
     Words(String),
     /// `*`: any characters but a slash, or none.
@@ -48,18 +48,18 @@ impl Pattern {
             let (piece, behind) = next(rest)?;
             rest = behind;
             match piece {
-                Next::Named(found) if found == name => {
+                PatternToken::Named(found) if found == name => {
                     if taken.replace(pieces.len()).is_some() {
                         return Err(format!("write `{{{name}}}` once"));
                     }
                 }
-                Next::Named(_) => pieces.push(Piece::Some),
-                Next::Piece(piece) => pieces.push(piece),
+                PatternToken::Named(_) => pieces.push(PatternPiece::Some),
+                PatternToken::Piece(piece) => pieces.push(piece),
             }
         }
         // What ends in a slash is a folder, and means everything below it.
         if text.ends_with('/') {
-            pieces.push(Piece::Deep);
+            pieces.push(PatternPiece::Deep);
         }
         let missing = || format!("write `{{{name}}}` where the value stands, as in `{{{name}}}/*`");
         let after = pieces.split_off(taken.ok_or_else(missing)?);
@@ -108,26 +108,26 @@ impl Pattern {
     }
 }
 
-enum Next<'t> {
+enum PatternToken<'t> {
     Named(&'t str),
-    Piece(Piece),
+    Piece(PatternPiece),
 }
 
 /// The first piece of a pattern, and what follows it.
-fn next(text: &str) -> Result<(Next<'_>, &str), String> {
+fn next(text: &str) -> Result<(PatternToken<'_>, &str), String> {
     if let Some(rest) = text.strip_prefix('{') {
         let Some((name, rest)) = rest.split_once('}') else {
             return Err("close each `{` with a `}`".to_owned());
         };
-        return Ok((Next::Named(name), rest));
+        return Ok((PatternToken::Named(name), rest));
     }
     for (sign, piece) in [
-        ("**/", Piece::Folders),
-        ("**", Piece::Deep),
-        ("*", Piece::Any),
+        ("**/", PatternPiece::Folders),
+        ("**", PatternPiece::Deep),
+        ("*", PatternPiece::Any),
     ] {
         if let Some(rest) = text.strip_prefix(sign) {
-            return Ok((Next::Piece(piece), rest));
+            return Ok((PatternToken::Piece(piece), rest));
         }
     }
     let end = text.find(['{', '*']).unwrap_or(text.len());
@@ -135,7 +135,10 @@ fn next(text: &str) -> Result<(Next<'_>, &str), String> {
     if words.contains('}') {
         return Err("open each `}` with a `{`".to_owned());
     }
-    Ok((Next::Piece(Piece::Words(words.to_owned())), rest))
+    Ok((
+        PatternToken::Piece(PatternPiece::Words(words.to_owned())),
+        rest,
+    ))
 }
 
 /// One position of a path.
@@ -150,7 +153,7 @@ fn marked(positions: &[bool]) -> impl Iterator<Item = usize> {
         .map(|(at, _)| at)
 }
 
-impl Piece {
+impl PatternPiece {
     /// Where this piece can end that begins at one of these positions.
     fn ends(&self, path: &[u8], from: &[bool]) -> Vec<bool> {
         if let Self::Words(words) = self {
@@ -273,7 +276,7 @@ mod tests {
     }
 
     /// The same by trying everything.
-    fn fits(pieces: &[Piece], path: &str) -> bool {
+    fn fits(pieces: &[PatternPiece], path: &str) -> bool {
         let Some((first, rest)) = pieces.split_first() else {
             return path.is_empty();
         };
@@ -281,11 +284,11 @@ mod tests {
         cuts.any(|at| {
             let (head, tail) = path.split_at(at);
             let is = match first {
-                Piece::Words(words) => head == words,
-                Piece::Any => !head.contains('/'),
-                Piece::Some => !head.is_empty() && !head.contains('/'),
-                Piece::Deep => true,
-                Piece::Folders => head.is_empty() || head.ends_with('/'),
+                PatternPiece::Words(words) => head == words,
+                PatternPiece::Any => !head.contains('/'),
+                PatternPiece::Some => !head.is_empty() && !head.contains('/'),
+                PatternPiece::Deep => true,
+                PatternPiece::Folders => head.is_empty() || head.ends_with('/'),
             };
             is && fits(rest, tail)
         })
@@ -299,7 +302,7 @@ mod tests {
         ) {
             let pattern = Pattern::parse(&pattern, "x").unwrap();
             let mut whole = pattern.before.clone();
-            whole.push(Piece::Some);
+            whole.push(PatternPiece::Some);
             whole.extend(pattern.after.clone());
             prop_assert_eq!(pattern.value(&path, FieldKind::Text).is_some(), fits(&whole, &path));
         }

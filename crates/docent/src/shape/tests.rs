@@ -27,7 +27,7 @@ fn document(fields: &[(&str, DocumentValue)]) -> Document {
 
 fn applied(rules: &[Rule], document: &mut Document) -> Vec<IngestError> {
     let (limits, options) = (Limits::default(), IngestOptions::default());
-    Shape::new(&limits, &options, rules).transform(document, ReaderField::Absent)
+    DocumentTransform::new(&limits, &options, rules).transform(document, ReaderField::Absent)
 }
 
 fn check(rules: &[Rule], fields: &[(&str, DocumentValue)], expect: &[&str], codes: &[&str]) {
@@ -186,7 +186,7 @@ fn the_hash_tells_what_was_wanted_of_a_document() {
         ..Rule::of("y")
     };
     let hash = |limits: &Limits, rules: &[Rule], path: &str| {
-        Shape::new(limits, &options, rules).hash(path, "00")
+        DocumentTransform::new(limits, &options, rules).hash(path, "00")
     };
     // Even where nothing was wanted it tells by which rules the text was cleaned.
     let plain = hash(&limits, &[], "a/b.md");
@@ -220,7 +220,7 @@ fn the_hash_tells_what_was_wanted_of_a_document() {
 fn permitted(toml: &str, document: &mut Document) -> Vec<IngestError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("docent.toml"), toml).unwrap();
-    let sources = crate::settings::Sources {
+    let sources = crate::settings::SettingSources {
         folder: Some(folder.path()),
         ..Default::default()
     };
@@ -274,8 +274,8 @@ fn a_field_names_the_readers_and_is_not_shown() {
     let mut open = document(&[]);
     let before = open.hash.clone();
     permitted("", &mut open);
-    let as_ever =
-        Shape::new(&Limits::default(), &IngestOptions::default(), &[]).hash(&open.source, &before);
+    let as_ever = DocumentTransform::new(&Limits::default(), &IngestOptions::default(), &[])
+        .hash(&open.source, &before);
     assert_eq!(
         (open.readers, open.hash),
         (AllowedReaders::Everyone, as_ever)

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use ureq::Agent;
 
-use super::{Ended, Wish, otlp};
-use crate::problem::Problem;
+use super::{FinishedSpan, TelemetrySettings, otlp};
+use crate::problem::CliError;
 
 /// Spans that wait at most: some seconds of a busy server.
 const MAX_WAITING: usize = 4_096;
@@ -25,31 +25,31 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of spans.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct SpanCounts {
     pub(crate) sent: AtomicU64,
     pub(crate) dropped: AtomicU64,
 }
 
 /// The queue, and the thread that empties it.
-pub(crate) struct Exporter {
-    state: Mutex<State>,
+pub(crate) struct SpanExporter {
+    state: Mutex<ExportQueue>,
     changed: Condvar,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<SpanCounts>,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Ended>,
+struct ExportQueue {
+    waiting: VecDeque<FinishedSpan>,
     closing: bool,
     ended: bool,
 }
 
 /// How spans leave; a failure is told in words.
-type Deliver = dyn FnMut(&[Ended]) -> Result<(), String> + Send;
+type SpanSender = dyn FnMut(&[FinishedSpan]) -> Result<(), String> + Send;
 
-impl Exporter {
+impl SpanExporter {
     /// Begins to send spans to the endpoint that settings name, if they name one.
-    pub(crate) fn start(wish: &Wish) -> Result<Option<Arc<Self>>, Problem> {
+    pub(crate) fn start(wish: &TelemetrySettings) -> Result<Option<Arc<Self>>, CliError> {
         let Some(endpoint) = &wish.endpoint else {
             return Ok(None);
         };
@@ -77,7 +77,7 @@ impl Exporter {
         .map(Some)
     }
 
-    fn spawn(send: Box<Deliver>) -> Result<Arc<Self>, Problem> {
+    fn spawn(send: Box<SpanSender>) -> Result<Arc<Self>, CliError> {
         let exporter = Arc::new(Self {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -87,12 +87,12 @@ impl Exporter {
         std::thread::Builder::new()
             .name("traces".to_owned())
             .spawn(move || this.run(send))
-            .map_err(|error| Problem::failed("cannot start a thread").because(error))?;
+            .map_err(|error| CliError::failed("cannot start a thread").because(error))?;
         Ok(exporter)
     }
 
     /// Takes a span over, or counts it as lost where too many wait.
-    pub(super) fn put(&self, span: Ended) {
+    pub(super) fn put(&self, span: FinishedSpan) {
         let mut state = self.state();
         if state.closing || state.waiting.len() >= MAX_WAITING {
             drop(state);
@@ -123,11 +123,11 @@ impl Exporter {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ExportQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, mut send: Box<Deliver>) {
+    fn run(&self, mut send: Box<SpanSender>) {
         let mut is_well = true;
         loop {
             let batch = self.batch();
@@ -156,7 +156,7 @@ impl Exporter {
     }
 
     /// The next spans to send: as soon as there are many, or some have waited; none at the end.
-    fn batch(&self) -> Vec<Ended> {
+    fn batch(&self) -> Vec<FinishedSpan> {
         let mut state = self.state();
         loop {
             let enough = state.waiting.len() >= MAX_BATCH || state.closing;
@@ -185,8 +185,8 @@ mod tests {
 
     use super::*;
 
-    fn span() -> Ended {
-        Ended {
+    fn span() -> FinishedSpan {
+        FinishedSpan {
             trace: 1,
             id: 1,
             parent: None,
@@ -197,16 +197,16 @@ mod tests {
         }
     }
 
-    fn counted(exporter: &Exporter) -> (u64, u64) {
+    fn counted(exporter: &SpanExporter) -> (u64, u64) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (of(&exporter.counts.sent), of(&exporter.counts.dropped))
     }
 
     /// A collector that takes a request only when it is told to.
-    fn slow() -> (Arc<Exporter>, mpsc::Receiver<usize>, mpsc::Sender<()>) {
+    fn slow() -> (Arc<SpanExporter>, mpsc::Receiver<usize>, mpsc::Sender<()>) {
         let (seen, seeing) = mpsc::channel();
         let (go, waiting) = mpsc::channel();
-        let exporter = Exporter::spawn(Box::new(move |spans: &[Ended]| {
+        let exporter = SpanExporter::spawn(Box::new(move |spans: &[FinishedSpan]| {
             let _ = seen.send(spans.len());
             waiting.recv().map_err(|_| "gone".to_owned())
         }));

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::{Ended, Said};
+use super::{AttributeValue, FinishedSpan};
 
 /// Kinds of spans: work inside, and a request from outside.
 const INTERNAL: u8 = 1;
@@ -13,11 +13,11 @@ const SERVER: u8 = 2;
 /// A failure of ours; the caller's mistakes are none.
 const ERROR: u8 = 2;
 
-pub(super) fn write(service: &str, spans: &[Ended]) -> Value {
+pub(super) fn write(service: &str, spans: &[FinishedSpan]) -> Value {
     json!({"resourceSpans": [{
         "resource": {"attributes": [
-            attribute("service.name", &Said::Text(service.to_owned())),
-            attribute("service.version", &Said::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            attribute("service.name", &AttributeValue::Text(service.to_owned())),
+            attribute("service.version", &AttributeValue::Text(env!("CARGO_PKG_VERSION").to_owned())),
         ]},
         "scopeSpans": [{
             "scope": {"name": "docent", "version": env!("CARGO_PKG_VERSION")},
@@ -26,7 +26,7 @@ pub(super) fn write(service: &str, spans: &[Ended]) -> Value {
     }]})
 }
 
-fn span(span: &Ended) -> Value {
+fn span(span: &FinishedSpan) -> Value {
     let is_request = span.name == docent_mcp::REQUEST_SPAN;
     let attributes: Vec<_> = span
         .attributes
@@ -45,8 +45,8 @@ fn span(span: &Ended) -> Value {
     if let (Some(parent), Some(object)) = (span.parent, value.as_object_mut()) {
         object.insert("parentSpanId".to_owned(), format!("{parent:016x}").into());
     }
-    let failed = |(name, said): &(&str, Said)| {
-        *name == "outcome" && *said == Said::Text("failed".to_owned())
+    let failed = |(name, said): &(&str, AttributeValue)| {
+        *name == "outcome" && *said == AttributeValue::Text("failed".to_owned())
     };
     if span.attributes.iter().any(failed)
         && let Some(object) = value.as_object_mut()
@@ -56,12 +56,12 @@ fn span(span: &Ended) -> Value {
     value
 }
 
-fn attribute(name: &str, said: &Said) -> Value {
+fn attribute(name: &str, said: &AttributeValue) -> Value {
     let value = match said {
-        Said::Text(text) => json!({"stringValue": text}),
+        AttributeValue::Text(text) => json!({"stringValue": text}),
         // Numbers of 64 bits are texts in the JSON of protocol buffers.
-        Said::Number(number) => json!({"intValue": number.to_string()}),
-        Said::Flag(flag) => json!({"boolValue": flag}),
+        AttributeValue::Number(number) => json!({"intValue": number.to_string()}),
+        AttributeValue::Flag(flag) => json!({"boolValue": flag}),
     };
     json!({"key": name, "value": value})
 }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_span_is_written_as_collectors_read_it() {
-        let ended = Ended {
+        let ended = FinishedSpan {
             trace: 7,
             id: 8,
             parent: Some(9),
@@ -86,10 +86,10 @@ mod tests {
             start: UNIX_EPOCH + Duration::from_secs(1),
             took: Duration::from_millis(2),
             attributes: vec![
-                ("tool", Said::Text("search".to_owned())),
-                ("outcome", Said::Text("failed".to_owned())),
-                ("hits", Said::Number(3)),
-                ("known", Said::Flag(true)),
+                ("tool", AttributeValue::Text("search".to_owned())),
+                ("outcome", AttributeValue::Text("failed".to_owned())),
+                ("hits", AttributeValue::Number(3)),
+                ("known", AttributeValue::Flag(true)),
             ],
         };
         assert_eq!(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use docent_mcp::{Answer, JsonObject};
 use docent_search::{Catalog, CatalogField, FieldKind, ParsedQuery, RangeBound};
 
-use crate::knowledge::{Knowledge, one_line, pluralize};
+use crate::knowledge::{KnowledgeBase, one_line, pluralize};
 
 /// The id under which `fetch` explains the fields. A document of this id wins.
 pub const ID: &str = "docent:about-this-search";
@@ -72,7 +72,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// An answer that tells what it may lack.
-pub(super) fn with_unready<T>(answer: Answer<T>, knowledge: &Knowledge) -> Answer<T> {
+pub(super) fn with_unready<T>(answer: Answer<T>, knowledge: &KnowledgeBase) -> Answer<T> {
     match knowledge.unready() {
         Some(parts) => answer.meta_json(UNREADY_META, parts),
         None => answer,
@@ -104,7 +104,7 @@ pub fn fields(catalog: &Catalog) -> Arc<str> {
 
 /// How many documents were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ResultAvailability {
     /// At least one.
     Some,
     /// None of those that there are.
@@ -113,8 +113,8 @@ pub enum Outcome {
     NoneYet,
 }
 
-impl Outcome {
-    pub(super) fn of(found: usize, knowledge: &Knowledge) -> Self {
+impl ResultAvailability {
+    pub(super) fn of(found: usize, knowledge: &KnowledgeBase) -> Self {
         match found {
             0 if knowledge.is_first_sync() => Self::NoneYet,
             0 => Self::None,
@@ -126,17 +126,21 @@ impl Outcome {
 /// What the model should know when a filter was ignored or nothing was found; nothing when all
 /// went well.
 #[must_use]
-pub fn search_note(parsed: &ParsedQuery, catalog: &Catalog, outcome: Outcome) -> Option<String> {
-    if outcome == Outcome::Some && parsed.ignored.is_empty() {
+pub fn search_note(
+    parsed: &ParsedQuery,
+    catalog: &Catalog,
+    outcome: ResultAvailability,
+) -> Option<String> {
+    if outcome == ResultAvailability::Some && parsed.ignored.is_empty() {
         return None;
     }
     let mut text = String::new();
-    if outcome == Outcome::NoneYet {
+    if outcome == ResultAvailability::NoneYet {
         text.push_str(
             "Nothing was found so far: the documents are still being read. Ask again in a moment. ",
         );
     }
-    if outcome == Outcome::None {
+    if outcome == ResultAvailability::None {
         text.push_str("Nothing was found. ");
         if !parsed.applied.is_empty() {
             let filters: Vec<_> = parsed
@@ -264,13 +268,16 @@ mod tests {
     #[test]
     fn remarks_are_made_only_when_something_is_off() {
         let remark = |text: &str, outcome| search_note(&parse(text), &catalog(), outcome);
-        assert_eq!(remark("housing party:labor", Outcome::Some), None);
-        let early = remark("housing", Outcome::NoneYet).unwrap();
+        assert_eq!(
+            remark("housing party:labor", ResultAvailability::Some),
+            None
+        );
+        let early = remark("housing", ResultAvailability::NoneYet).unwrap();
         assert!(early.contains("still being read. Ask again"), "{early}");
-        let ignored = remark("housing party:Labour", Outcome::Some).unwrap();
+        let ignored = remark("housing party:Labour", ResultAvailability::Some).unwrap();
         assert!(ignored.starts_with("Ignored `party:Labour`"), "{ignored}");
         assert!(ignored.contains("write `party:Labor`"), "{ignored}");
-        let nothing = remark("housing party:labor", Outcome::None).unwrap();
+        let nothing = remark("housing party:labor", ResultAvailability::None).unwrap();
         assert!(nothing.contains("Applied: party is Labor."), "{nothing}");
         assert!(
             nothing.ends_with(

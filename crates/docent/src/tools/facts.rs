@@ -13,7 +13,7 @@ const MAX_KEPT: usize = 256;
 
 /// What a text tells.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct TextFacts {
     /// The code of its language, where that is plain.
     pub(crate) language: Option<&'static str>,
     /// How many words it has.
@@ -22,7 +22,7 @@ pub(crate) struct Facts {
     pub(crate) anchors: TextAnchors,
 }
 
-impl Facts {
+impl TextFacts {
     pub(super) fn of(document: &Document) -> Self {
         Self {
             language: document.language(),
@@ -35,13 +35,13 @@ impl Facts {
 /// The facts that were asked for lately. They belong to one document in memory: when the engine lets go of it,
 /// or has another in its place, they are worked out again.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<HashMap<DocId, Entry>>);
+pub(crate) struct TextFactsCache(Mutex<HashMap<DocId, CachedFacts>>);
 
-type Entry = (Weak<Document>, Arc<Facts>);
+type CachedFacts = (Weak<Document>, Arc<TextFacts>);
 
-impl Kept {
+impl TextFactsCache {
     /// The facts about a document.
-    pub(crate) fn of(&self, document: &Arc<Document>) -> Arc<Facts> {
+    pub(crate) fn of(&self, document: &Arc<Document>) -> Arc<TextFacts> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(&document.id).and_then(|(of, facts)| {
             let is_it = std::ptr::eq(of.as_ptr(), Arc::as_ptr(document));
@@ -51,7 +51,7 @@ impl Kept {
             return facts;
         }
         // Without the lock: a long text must not hold up the others.
-        let facts = Arc::new(Facts::of(document));
+        let facts = Arc::new(TextFacts::of(document));
         let mut kept = lock();
         if kept.len() >= MAX_KEPT {
             kept.clear();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn facts_are_those_of_this_very_document() {
-        let kept = Kept::default();
+        let kept = TextFactsCache::default();
         let first = document(1, "one two");
         assert_eq!(kept.of(&first).words, 2);
         assert!(Arc::ptr_eq(&kept.of(&first), &kept.of(&first)));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn they_end_at_their_bound() {
-        let kept = Kept::default();
+        let kept = TextFactsCache::default();
         let all: Vec<_> = (0..=MAX_KEPT).map(|id| document(id, "x")).collect();
         let held = || kept.0.lock().unwrap().len();
         for one in all.iter().take(MAX_KEPT) {

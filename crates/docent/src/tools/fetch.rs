@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::facts::Facts;
+use super::facts::TextFacts;
 use super::search::heading;
 use super::{about, parts};
-use crate::knowledge::{Knowledge, one_line};
+use crate::knowledge::{KnowledgeBase, one_line};
 use crate::settings::shorten;
 use crate::shape;
 
@@ -44,18 +44,18 @@ const OURS: [&str; 8] = [
 ];
 
 /// The `fetch` tool.
-pub struct Fetch(pub Arc<Knowledge>);
+pub struct FetchTool(pub Arc<KnowledgeBase>);
 
 /// What `fetch` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct FetchInput {
     id: String,
 }
 
 /// What `fetch` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Output {
+pub struct FetchOutput {
     /// The id that was asked for.
     pub id: String,
     /// What the document is called.
@@ -69,13 +69,13 @@ pub struct Output {
     pub metadata: BTreeMap<String, String>,
 }
 
-impl Fetch {
+impl FetchTool {
     /// The document or part of this id, if there is one that the reader sees.
     pub async fn read(
         &self,
         id: &str,
         reader: &ReaderIdentity,
-    ) -> Result<Option<Output>, SearchError> {
+    ) -> Result<Option<FetchOutput>, SearchError> {
         let Some(part) = self.part(id, reader).await? else {
             return if id == about::ID {
                 self.about(reader).await.map(Some)
@@ -99,7 +99,7 @@ impl Fetch {
             metadata.insert("truncated".to_owned(), "true".to_owned());
             metadata.insert("next".to_owned(), next.clone());
         }
-        Ok(Some(Output {
+        Ok(Some(FetchOutput {
             id: id.to_owned(),
             title: part.title(),
             text: part.text().to_owned(),
@@ -113,7 +113,7 @@ impl Fetch {
         &self,
         id: &str,
         reader: &ReaderIdentity,
-    ) -> Result<Option<Part>, SearchError> {
+    ) -> Result<Option<DocumentPart>, SearchError> {
         let Some((document, number)) = self.resolve(id, reader).await? else {
             return Ok(None);
         };
@@ -126,7 +126,7 @@ impl Fetch {
         } else {
             None
         };
-        Ok(Some(Part {
+        Ok(Some(DocumentPart {
             document,
             range,
             number,
@@ -136,11 +136,11 @@ impl Fetch {
     }
 
     /// What can be filtered by, as a document.
-    async fn about(&self, reader: &ReaderIdentity) -> Result<Output, SearchError> {
+    async fn about(&self, reader: &ReaderIdentity) -> Result<FetchOutput, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
         let text = about::document(&catalog);
         let end = parts::split(&text, self.0.max_chars).into_iter().next();
-        Ok(Output {
+        Ok(FetchOutput {
             id: about::ID.to_owned(),
             title: about::TITLE.to_owned(),
             text: end
@@ -189,17 +189,22 @@ impl Fetch {
         &self,
         id: &str,
         reader: &ReaderIdentity,
-    ) -> Result<Option<(Arc<Document>, Option<Start>)>, SearchError> {
+    ) -> Result<Option<(Arc<Document>, Option<DocumentPosition>)>, SearchError> {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, None)));
         }
         if let Some((id, index)) = parts::parse_passage_id(id)
             && let Some(document) = self.document(id, reader).await?
         {
-            return Ok(Some((document, Some(Start::Passage(index)))));
+            return Ok(Some((document, Some(DocumentPosition::Passage(index)))));
         }
         let part = self.part(id, reader).await?;
-        Ok(part.map(|part| (part.document, Some(Start::Byte(part.range.start)))))
+        Ok(part.map(|part| {
+            (
+                part.document,
+                Some(DocumentPosition::Byte(part.range.start)),
+            )
+        }))
     }
 
     async fn document(
@@ -234,7 +239,7 @@ impl Fetch {
 
 /// A place in a document that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum DocumentPosition {
     /// A passage, by its place among all.
     Passage(usize),
     /// A byte of the text.
@@ -242,7 +247,7 @@ pub(super) enum Start {
 }
 
 /// One part of a document; for most documents there is one.
-pub(super) struct Part {
+pub(super) struct DocumentPart {
     pub document: Arc<Document>,
     range: Range<usize>,
     /// Its number, from 1.
@@ -253,7 +258,7 @@ pub(super) struct Part {
     pub next: Option<String>,
 }
 
-impl Part {
+impl DocumentPart {
     pub(super) fn text(&self) -> &str {
         self.document
             .text
@@ -271,7 +276,7 @@ impl Part {
     }
 }
 
-impl Output {
+impl FetchOutput {
     fn json(&self) -> EscapedJson {
         let room = self.text.len() + self.text.len() / 16 + 512;
         let mut object = JsonObject::append_to(EscapedJson::with_capacity(room));
@@ -287,7 +292,7 @@ impl Output {
 }
 
 /// What a document knows about itself, as text.
-fn metadata(document: &Document, facts: &Facts) -> BTreeMap<String, String> {
+fn metadata(document: &Document, facts: &TextFacts) -> BTreeMap<String, String> {
     let words = facts.words.to_string();
     let ours = [
         ("date", document.date.as_deref()),
@@ -345,13 +350,13 @@ fn join_within(names: &[&str], most: usize) -> String {
 
 /// The most characters of an answer with a text: it travels twice, and quotation marks grow on the
 /// way.
-pub(super) fn max_answer_chars(knowledge: &Knowledge) -> usize {
+pub(super) fn max_answer_chars(knowledge: &KnowledgeBase) -> usize {
     (2 * knowledge.max_chars + 30_000).min(500_000)
 }
 
-impl Tool for Fetch {
-    type Input = Input;
-    type Output = Output;
+impl Tool for FetchTool {
+    type Input = FetchInput;
+    type Output = FetchOutput;
 
     fn descriptor(&self) -> ToolDescriptor {
         let description = "Use this when you have the id of a document from search and want to \
@@ -386,10 +391,14 @@ impl Tool for Fetch {
         .dual()
     }
 
-    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: FetchInput,
+        context: Context,
+    ) -> Result<Answer<FetchOutput>, Failure> {
         let reader = self.0.reader(context.caller());
         let found = self.read(&input.id, &reader).await?;
-        let answer = |output: Output| {
+        let answer = |output: FetchOutput| {
             let ids = context.touched([&output.id]);
             Answer::new(output).touched(ids)
         };
@@ -399,11 +408,11 @@ impl Tool for Fetch {
         })
     }
 
-    fn json(&self, output: &Output) -> Option<EscapedJson> {
+    fn json(&self, output: &FetchOutput) -> Option<EscapedJson> {
         Some(output.json())
     }
 
-    fn prose(&self, output: &Output) -> Option<String> {
+    fn prose(&self, output: &FetchOutput) -> Option<String> {
         let known: Vec<_> = output
             .metadata
             .iter()
@@ -440,7 +449,7 @@ mod tests {
     }
 
     fn told(document: &Document) -> BTreeMap<String, String> {
-        metadata(document, &Facts::of(document))
+        metadata(document, &TextFacts::of(document))
     }
 
     #[test]
@@ -475,7 +484,7 @@ mod tests {
 
     #[test]
     fn the_fast_way_to_json_gives_the_same_json() {
-        let mut output = Output {
+        let mut output = FetchOutput {
             id: "a\"b".to_owned(),
             title: "T\\".to_owned(),
             text: "one\ntwo \u{1} é".to_owned(),

@@ -10,7 +10,7 @@ pub(super) const DATE: &str = "date";
 
 /// Stretches of time that follow each other.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stretches {
+pub(super) struct DateBuckets {
     /// How a day of them is best written: `day`, `month` or `year`.
     pub(super) unit: &'static str,
     /// The first and the last day of each.
@@ -18,7 +18,7 @@ pub(super) struct Stretches {
 }
 
 /// The stretches that hold every day of the documents; nothing where there are fewer than two.
-pub(super) fn date_buckets(catalog: &Catalog) -> Option<Stretches> {
+pub(super) fn date_buckets(catalog: &Catalog) -> Option<DateBuckets> {
     let field = catalog.fields.iter().find(|field| field.name == DATE)?;
     let Some((RangeBound::Date(first), RangeBound::Date(last))) = &field.range else {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn date_buckets(catalog: &Catalog) -> Option<Stretches> {
     bucketize(Day::parse(first)?, Day::parse(last)?)
 }
 
-fn bucketize(first: Day, last: Day) -> Option<Stretches> {
+fn bucketize(first: Day, last: Day) -> Option<DateBuckets> {
     let days = usize::try_from(last.number() - first.number()).ok()? + 1;
     let (unit, bars) = if days <= MAX_BARS {
         ("day", bucket_ranges(first, last, |day| day.plus_days(1)))
@@ -47,7 +47,7 @@ fn bucketize(first: Day, last: Day) -> Option<Stretches> {
             }
         }
     };
-    (bars.len() > 1).then_some(Stretches { unit, bars })
+    (bars.len() > 1).then_some(DateBuckets { unit, bars })
 }
 
 fn by_months(first: Day, last: Day, months: i64) -> Vec<(Day, Day)> {

@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 
 use super::prose;
 use crate::fields;
-use crate::knowledge::Knowledge;
+use crate::knowledge::KnowledgeBase;
 use crate::settings::shorten;
 
 /// How many values of each field are named when all fields are.
 const MAX_VALUES: usize = 10;
 
 /// The `list_fields` tool.
-pub struct ListFields(pub Arc<Knowledge>);
+pub struct ListFieldsTool(pub Arc<KnowledgeBase>);
 
 /// What `list_fields` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct ListFieldsInput {
     field: Option<String>,
 }
 
-impl ListFields {
+impl ListFieldsTool {
     fn list(&self, catalog: &Catalog, asked: Option<&str>) -> Result<Value, Failure> {
         let today = (self.0.today)();
         let entries: Vec<_> = match asked {
@@ -62,8 +62,8 @@ fn unknown(catalog: &Catalog, name: &str) -> Failure {
     Failure::caller(message).hint(hint)
 }
 
-impl Tool for ListFields {
-    type Input = Input;
+impl Tool for ListFieldsTool {
+    type Input = ListFieldsInput;
     type Output = Value;
 
     fn descriptor(&self) -> ToolDescriptor {
@@ -108,7 +108,11 @@ impl Tool for ListFields {
             .meta("openai/toolInvocation/invoked", "Listed fields")
     }
 
-    async fn call(&self, input: Input, context: Context) -> Result<Answer<Value>, Failure> {
+    async fn call(
+        &self,
+        input: ListFieldsInput,
+        context: Context,
+    ) -> Result<Answer<Value>, Failure> {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
         self.list(&catalog, input.field.as_deref()).map(Answer::new)

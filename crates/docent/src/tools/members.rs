@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::knowledge::one_line;
-use crate::settings::Named;
+use crate::settings::NameAlias;
 
 /// What a document's own field is called where its name is one of ours, or means one of its fields
 /// in settings.
@@ -20,7 +20,7 @@ const MAX_ITEMS: usize = 64;
 
 /// How much of a document's fields an answer shows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct FieldCharLimits {
     /// Characters of one text, or of one item of a list.
     pub value: usize,
     /// Characters of all names and values.
@@ -28,15 +28,15 @@ pub(super) struct Room {
 }
 
 /// A member of ours: its name, its schema, and whether it always stands there.
-pub(super) type Own = (&'static str, Value, bool);
+pub(super) type BuiltInMember = (&'static str, Value, bool);
 
 /// What is left of the room.
-struct Budget {
-    room: Room,
+struct CharBudget {
+    room: FieldCharLimits,
     left: usize,
 }
 
-impl Budget {
+impl CharBudget {
     /// The value as it is shown, if there is room for it.
     fn take(&mut self, name: &str, value: &Field) -> Option<Value> {
         let value = field_json(value, self.room.value);
@@ -52,13 +52,13 @@ impl Budget {
 /// order, and then the document's fields. `own` gives the value of one of ours.
 pub(super) fn members(
     document: &Document,
-    named: &[Named],
+    named: &[NameAlias],
     ours: &[&str],
-    room: Room,
+    room: FieldCharLimits,
     own: impl Fn(&str) -> Value,
 ) -> Map<String, Value> {
     let left = room.all;
-    let mut budget = Budget { room, left };
+    let mut budget = CharBudget { room, left };
     let mut object = Map::new();
     if named.is_empty() {
         object.extend(ours.iter().map(|name| ((*name).to_owned(), own(name))));
@@ -73,7 +73,7 @@ pub(super) fn members(
             }
         }
     }
-    for Named { name, source } in named {
+    for NameAlias { name, source } in named {
         let value = if ours.contains(&source.as_str()) {
             Some(own(source))
         } else {
@@ -89,7 +89,7 @@ pub(super) fn members(
 
 /// The schema of these members. A field may hold any kind of value, and tomorrow's document may
 /// hold another than today's, so that only our own members have one kind.
-pub(super) fn schema(named: &[Named], ours: &[Own]) -> Value {
+pub(super) fn schema(named: &[NameAlias], ours: &[BuiltInMember]) -> Value {
     let kinds = ["string", "number", "boolean", "array"];
     let any = json!({"type": kinds, "items": {"type": "string"}});
     let all: Vec<_> = if named.is_empty() {
@@ -118,7 +118,7 @@ pub(super) fn schema(named: &[Named], ours: &[Own]) -> Value {
 }
 
 /// The name under which a member stands, if it does.
-pub(super) fn alias_of<'n>(named: &'n [Named], source: &'n str) -> Option<&'n str> {
+pub(super) fn alias_of<'n>(named: &'n [NameAlias], source: &'n str) -> Option<&'n str> {
     if named.is_empty() {
         return Some(source);
     }
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    const ROOM: Room = Room { value: 10, all: 60 };
+    const ROOM: FieldCharLimits = FieldCharLimits { value: 10, all: 60 };
 
     fn document(fields: Vec<(&str, Field)>) -> Document {
         let fields = fields.into_iter();
@@ -219,7 +219,7 @@ mod tests {
     fn shown(fields: Vec<(&str, Field)>, named: &[(&str, &str)]) -> String {
         let named: Vec<_> = named
             .iter()
-            .map(|(name, source)| Named {
+            .map(|(name, source)| NameAlias {
                 name: (*name).to_owned(),
                 source: (*source).to_owned(),
             })

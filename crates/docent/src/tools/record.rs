@@ -6,15 +6,15 @@ use std::sync::Arc;
 use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::fetch::{Fetch, Part, max_answer_chars};
-use super::members::{self, Own, Room};
+use super::fetch::{DocumentPart, FetchTool, max_answer_chars};
+use super::members::{self, BuiltInMember, FieldCharLimits};
 use super::prose;
-use crate::knowledge::{Knowledge, one_line};
+use crate::knowledge::{KnowledgeBase, one_line};
 use crate::settings::shorten;
 use crate::shape;
 
 /// How much of a document's fields a record shows; as much as `fetch` does.
-const ROOM: Room = Room {
+const ROOM: FieldCharLimits = FieldCharLimits {
     value: 1_000,
     all: 8_000,
 };
@@ -41,24 +41,24 @@ const TRUNCATED: &str = "truncated";
 const NEXT: &str = "next";
 
 /// The tool that reads a record.
-pub struct Record {
+pub struct RecordTool {
     /// What it is called among tools.
     pub name: String,
     /// How documents are found.
-    pub fetch: Fetch,
+    pub fetch: FetchTool,
 }
 
-impl Record {
+impl RecordTool {
     /// The tool, where settings name one.
     #[must_use]
-    pub fn of(knowledge: &Arc<Knowledge>) -> Option<Self> {
+    pub fn of(knowledge: &Arc<KnowledgeBase>) -> Option<Self> {
         Some(Self {
             name: knowledge.record.name.clone()?,
-            fetch: Fetch(knowledge.clone()),
+            fetch: FetchTool(knowledge.clone()),
         })
     }
 
-    fn knowledge(&self) -> &Knowledge {
+    fn knowledge(&self) -> &KnowledgeBase {
         &self.fetch.0
     }
 
@@ -79,7 +79,7 @@ impl Record {
         }
     }
 
-    fn record(&self, part: &Part) -> Map<String, Value> {
+    fn record(&self, part: &DocumentPart) -> Map<String, Value> {
         let document = &part.document;
         let id = document.id.as_str();
         let own = |name: &str| match name {
@@ -141,7 +141,7 @@ impl Record {
 }
 
 /// The schemas of our members, and whether each is always there.
-fn built_in_members() -> Vec<Own> {
+fn built_in_members() -> Vec<BuiltInMember> {
     let kind = |name: &str| match name {
         "word_count" => json!({"type": "integer", "minimum": 0}),
         TRUNCATED => json!({"type": "boolean"}),
@@ -154,7 +154,7 @@ fn built_in_members() -> Vec<Own> {
         .to_vec()
 }
 
-impl Tool for Record {
+impl Tool for RecordTool {
     type Input = Map<String, Value>;
     type Output = Value;
 
@@ -224,9 +224,9 @@ mod tests {
     use super::*;
     use crate::settings::{self, Settings};
 
-    fn tool(settings: &Settings) -> Record {
-        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), settings, "folder");
-        Record::of(&Arc::new(knowledge)).unwrap()
+    fn tool(settings: &Settings) -> RecordTool {
+        let knowledge = KnowledgeBase::new(Arc::new(MemoryEngine::new()), settings, "folder");
+        RecordTool::of(&Arc::new(knowledge)).unwrap()
     }
 
     #[test]
@@ -234,20 +234,20 @@ mod tests {
         let name = "y".repeat(64);
         let settings = Settings {
             title: Some("\u{1D518}".repeat(120)),
-            find: settings::Find {
+            find: settings::FindSettings {
                 name: name.clone(),
                 list: name.clone(),
-                result: vec![settings::Named {
+                result: vec![settings::NameAlias {
                     name: "z".repeat(64),
                     source: "document_id".to_owned(),
                 }],
                 prefer: true,
-                ..settings::Find::default()
+                ..settings::FindSettings::default()
             },
-            record: settings::Record {
+            record: settings::RecordSettings {
                 name: Some(name.clone()),
                 parameter: name,
-                ..settings::Record::default()
+                ..settings::RecordSettings::default()
             },
             ..Settings::default()
         };
@@ -259,11 +259,11 @@ mod tests {
 
     #[test]
     fn a_tool_without_a_name_is_none() {
-        let knowledge = Knowledge::new(
+        let knowledge = KnowledgeBase::new(
             Arc::new(MemoryEngine::new()),
             &Settings::default(),
             "folder",
         );
-        assert!(Record::of(&Arc::new(knowledge)).is_none());
+        assert!(RecordTool::of(&Arc::new(knowledge)).is_none());
     }
 }

@@ -10,29 +10,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::about::{self, Outcome};
-use crate::knowledge::Knowledge;
+use super::about::{self, ResultAvailability};
+use crate::knowledge::KnowledgeBase;
 
 /// The `search` tool.
-pub struct Search(pub Arc<Knowledge>);
+pub struct SearchTool(pub Arc<KnowledgeBase>);
 
 /// What `search` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct SearchInput {
     query: String,
 }
 
 /// What `search` gives. `results` is the only key that hosts accept.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Output {
+pub struct SearchOutput {
     /// The results, best first.
-    pub results: Vec<Found>,
+    pub results: Vec<SearchResultItem>,
 }
 
 /// One result.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResultItem {
     /// The id to fetch it by.
     pub id: String,
     /// What it is called.
@@ -45,46 +45,50 @@ pub struct Found {
 
 /// An answer with what was understood of its question.
 #[derive(Debug)]
-pub struct Answered {
+pub struct SearchAnswer {
     /// The results, the last of them about the search itself where there is something to say.
-    pub output: Output,
+    pub output: SearchOutput,
     /// The question, taken apart.
     pub parsed: ParsedQuery,
     /// The fields that can be filtered by, as JSON.
     pub fields: Arc<str>,
 }
 
-impl Search {
+impl SearchTool {
     /// What a reader finds with a query, and what was understood of it.
     pub async fn results(
         &self,
         query: &str,
         reader: ReaderIdentity,
-    ) -> Result<Answered, SearchError> {
+    ) -> Result<SearchAnswer, SearchError> {
         let (catalog, fields) = self.0.fields(&reader).await?;
         let parsed = grammar::parse(query, &catalog, (self.0.today)());
         let query = Query::parsed(&parsed, self.0.results, reader)
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
-        let remarks = about::search_note(&parsed, &catalog, Outcome::of(hits.len(), &self.0));
+        let remarks = about::search_note(
+            &parsed,
+            &catalog,
+            ResultAvailability::of(hits.len(), &self.0),
+        );
         let mut results: Vec<_> = hits.into_iter().map(|hit| self.result_item(hit)).collect();
-        results.extend(remarks.map(|text| Found {
+        results.extend(remarks.map(|text| SearchResultItem {
             id: about::ID.to_owned(),
             title: about::TITLE.to_owned(),
             url: String::new(),
             text,
         }));
-        Ok(Answered {
-            output: Output { results },
+        Ok(SearchAnswer {
+            output: SearchOutput { results },
             parsed,
             fields,
         })
     }
 
-    fn result_item(&self, hit: SearchHit) -> Found {
+    fn result_item(&self, hit: SearchHit) -> SearchResultItem {
         let id = hit.id.as_str().to_owned();
-        Found {
+        SearchResultItem {
             url: self.0.address(&hit.document),
             title: if hit.title.is_empty() {
                 id.clone()
@@ -97,7 +101,7 @@ impl Search {
     }
 
     fn description(&self) -> String {
-        let Knowledge {
+        let KnowledgeBase {
             title,
             description,
             results,
@@ -116,9 +120,9 @@ impl Search {
     }
 }
 
-impl Tool for Search {
-    type Input = Input;
-    type Output = Output;
+impl Tool for SearchTool {
+    type Input = SearchInput;
+    type Output = SearchOutput;
 
     fn descriptor(&self) -> ToolDescriptor {
         ToolDescriptor::new(
@@ -152,7 +156,11 @@ impl Tool for Search {
         .dual()
     }
 
-    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: SearchInput,
+        context: Context,
+    ) -> Result<Answer<SearchOutput>, Failure> {
         let reader = self.0.reader(context.caller());
         let answered = self.results(&input.query, reader).await?;
         let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
@@ -164,11 +172,11 @@ impl Tool for Search {
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn json(&self, output: &Output) -> Option<EscapedJson> {
+    fn json(&self, output: &SearchOutput) -> Option<EscapedJson> {
         let room = output
             .results
             .iter()
-            .map(Found::json_capacity)
+            .map(SearchResultItem::json_capacity)
             .sum::<usize>()
             + 16;
         let mut data = EscapedJson::with_capacity(room);
@@ -183,16 +191,16 @@ impl Tool for Search {
         Some(data)
     }
 
-    fn prose(&self, output: &Output) -> Option<String> {
+    fn prose(&self, output: &SearchOutput) -> Option<String> {
         if output.results.is_empty() {
             return Some("No results.".to_owned());
         }
-        let blocks: Vec<_> = output.results.iter().map(Found::prose).collect();
+        let blocks: Vec<_> = output.results.iter().map(SearchResultItem::prose).collect();
         Some(blocks.join("\n\n---\n\n"))
     }
 }
 
-impl Found {
+impl SearchResultItem {
     /// About how many bytes its JSON has.
     fn json_capacity(&self) -> usize {
         self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64
@@ -231,13 +239,13 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    fn tool(title: &str, description: Option<&str>) -> Search {
+    fn tool(title: &str, description: Option<&str>) -> SearchTool {
         let settings = Settings {
             title: Some(title.to_owned()),
             description: description.map(str::to_owned),
             ..Settings::default()
         };
-        Search(Arc::new(Knowledge::new(
+        SearchTool(Arc::new(KnowledgeBase::new(
             Arc::new(MemoryEngine::new()),
             &settings,
             "folder",
@@ -264,13 +272,13 @@ mod tests {
 
     #[test]
     fn prose_has_one_block_a_result() {
-        let found = |id: &str, url: &str| Found {
+        let found = |id: &str, url: &str| SearchResultItem {
             id: id.to_owned(),
             title: format!("T{id}"),
             url: url.to_owned(),
             text: "words".to_owned(),
         };
-        let output = Output {
+        let output = SearchOutput {
             results: vec![found("1", "https://a.example/"), found("2", "")],
         };
         let tool = tool("x", None);
@@ -281,7 +289,7 @@ mod tests {
         let data = tool.json(&output).unwrap();
         assert_eq!(data.as_str(), serde_json::to_string(&output).unwrap());
         assert_eq!(
-            tool.prose(&Output {
+            tool.prose(&SearchOutput {
                 results: Vec::new()
             })
             .unwrap(),

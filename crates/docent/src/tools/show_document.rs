@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::fetch::{Fetch, Start};
-use super::shown::{self, FieldValue, Heading, MAX_STRUCTURED_BYTES};
-use crate::knowledge::{Knowledge, one_line};
-use crate::layout::{Block, Layout};
+use super::fetch::{DocumentPosition, FetchTool};
+use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES, OutlineHeading};
+use crate::knowledge::{KnowledgeBase, one_line};
+use crate::layout::{LayoutBlock, MarkdownLayout};
 use crate::settings::shorten;
 
 /// The name of the widget, and its member of `_meta`.
@@ -36,12 +36,12 @@ const MAX_FIELD_CHARS: usize = 300;
 const ROOMS: [usize; 4] = [1_800, 900, 300, 0];
 
 /// The `show_document` tool.
-pub struct ShowDocument(pub Arc<Knowledge>);
+pub struct ShowDocumentTool(pub Arc<KnowledgeBase>);
 
 /// What `show_document` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct ShowDocumentInput {
     id: String,
     query: Option<String>,
     passage: Option<usize>,
@@ -50,7 +50,7 @@ pub struct Input {
 
 /// What the model reads.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Output {
+pub struct ShowDocumentOutput {
     /// The id of the document.
     id: String,
     /// What it is called.
@@ -71,7 +71,7 @@ pub struct Output {
 
 /// What the widget reads.
 #[derive(Debug, Serialize)]
-struct View {
+struct DocumentView {
     id: String,
     title: String,
     url: String,
@@ -82,20 +82,24 @@ struct View {
     total: usize,
     at: usize,
     hits: Vec<usize>,
-    outline: Vec<Heading>,
-    passages: Vec<Shown>,
+    outline: Vec<OutlineHeading>,
+    passages: Vec<PassageView>,
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct PassageView {
     index: usize,
     path: String,
-    blocks: Vec<Block>,
+    blocks: Vec<LayoutBlock>,
 }
 
-impl ShowDocument {
-    async fn view(&self, input: Input, reader: &ReaderIdentity) -> Result<(View, Output), Failure> {
-        let fetch = Fetch(self.0.clone());
+impl ShowDocumentTool {
+    async fn view(
+        &self,
+        input: ShowDocumentInput,
+        reader: &ReaderIdentity,
+    ) -> Result<(DocumentView, ShowDocumentOutput), Failure> {
+        let fetch = FetchTool(self.0.clone());
         let Some((document, start)) = fetch.locate(&input.id, reader).await? else {
             let message = format!("no document with id `{}`", shorten(&input.id, 80));
             return Err(Failure::caller(message).hint("ids come from `search`; search again"));
@@ -107,14 +111,14 @@ impl ShowDocument {
         let all = passages(&document);
         let (mut hits, best) = shown::matching_passages(&document, &all, &marker);
         hits.truncate(MAX_HITS);
-        let start = input.passage.map(Start::Passage).or(start);
+        let start = input.passage.map(DocumentPosition::Passage).or(start);
         let at = start.map_or(best, |start| shown::passage_at(&all, start));
         let first = input.first.unwrap_or_else(|| at.saturating_sub(BEFORE));
         let window: Vec<_> = all.iter().skip(first).take(PASSAGES).collect();
         let begin = window.first().map_or(0, |passage| passage.range.start);
-        let mut layout = Layout::at(&document.text, begin);
+        let mut layout = MarkdownLayout::at(&document.text, begin);
         let id = document.id.as_str();
-        let view = View {
+        let view = DocumentView {
             id: id.to_owned(),
             title: shown::title(&document),
             url: self.0.address_at(&document, at),
@@ -128,7 +132,7 @@ impl ShowDocument {
             outline: shown::outline(&document.text, &all),
             passages: window
                 .into_iter()
-                .map(|passage| Shown::new(&document, passage, &marker, &mut layout))
+                .map(|passage| PassageView::new(&document, passage, &marker, &mut layout))
                 .collect(),
         };
         let output = view.model_output(&document, all.get(at));
@@ -136,12 +140,12 @@ impl ShowDocument {
     }
 }
 
-impl Shown {
+impl PassageView {
     fn new(
         document: &Document,
         passage: &Passage,
         marker: &MatchHighlighter,
-        layout: &mut Layout,
+        layout: &mut MarkdownLayout,
     ) -> Self {
         let text = document.text.get(passage.range.clone()).unwrap_or_default();
         Self {
@@ -152,12 +156,12 @@ impl Shown {
     }
 }
 
-impl View {
+impl DocumentView {
     /// What of it the model reads, small enough for every host.
-    fn model_output(&self, document: &Document, passage: Option<&Passage>) -> Output {
+    fn model_output(&self, document: &Document, passage: Option<&Passage>) -> ShowDocumentOutput {
         let text = passage.and_then(|passage| document.text.get(passage.range.clone()));
         let path = passage.map_or("", |passage| passage.path.as_str());
-        let within = |most: usize| Output {
+        let within = |most: usize| ShowDocumentOutput {
             id: self.id.clone(),
             title: self.title.clone(),
             url: Some(self.url.clone())
@@ -169,7 +173,7 @@ impl View {
             path: one_line(path, 300),
             text: text.unwrap_or_default().chars().take(most).collect(),
         };
-        let fits = |output: &Output| {
+        let fits = |output: &ShowDocumentOutput| {
             serde_json::to_string(output).is_ok_and(|json| json.len() <= MAX_STRUCTURED_BYTES)
         };
         let mut outputs = ROOMS.into_iter().map(within);
@@ -177,9 +181,9 @@ impl View {
     }
 }
 
-impl Tool for ShowDocument {
-    type Input = Input;
-    type Output = Output;
+impl Tool for ShowDocumentTool {
+    type Input = ShowDocumentInput;
+    type Output = ShowDocumentOutput;
 
     fn descriptor(&self) -> ToolDescriptor {
         let description = format!(
@@ -207,7 +211,11 @@ impl Tool for ShowDocument {
             .status("Opening a document…", "Document opened")
     }
 
-    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: ShowDocumentInput,
+        context: Context,
+    ) -> Result<Answer<ShowDocumentOutput>, Failure> {
         let reader = self.0.reader(context.caller());
         let (view, output) = self.view(input, &reader).await?;
         let ids = context.touched([&output.id]);

@@ -13,15 +13,15 @@ use docent_search::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::ask::{Asked, Question};
+use self::ask::{EchoedQuery, ResultsQuery};
 use super::about;
-use super::fetch::Fetch;
-use super::histogram::{self, Stretches};
+use super::fetch::FetchTool;
+use super::histogram::{self, DateBuckets};
 use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES};
-use crate::knowledge::{Knowledge, one_line};
-use crate::layout::Span;
+use crate::knowledge::{KnowledgeBase, one_line};
+use crate::layout::TextSpan;
 
-pub use self::ask::Input;
+pub use self::ask::ShowResultsInput;
 
 /// The name of the widget and of its member of `_meta`.
 pub const WIDGET: &str = "results";
@@ -46,22 +46,22 @@ const MAX_FIELD_CHARS: usize = 80;
 const ROOMS: [(usize, usize); 4] = [(200, 240), (120, 120), (80, 40), (40, 0)];
 
 /// The `show_results` tool.
-pub struct ShowResults(pub Arc<Knowledge>);
+pub struct ShowResultsTool(pub Arc<KnowledgeBase>);
 
 /// What the model reads.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Output {
+pub struct ShowResultsOutput {
     /// What was searched for.
     query: String,
     /// How many results there are.
     total: u64,
     /// Those that the user sees, best first.
-    results: Vec<Brief>,
+    results: Vec<ResultBrief>,
 }
 
 /// One result for the model.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Brief {
+struct ResultBrief {
     id: String,
     title: String,
     url: String,
@@ -71,19 +71,19 @@ struct Brief {
 
 /// What the widget reads.
 #[derive(Debug, Serialize)]
-struct View {
+struct ResultsView {
     corpus: String,
-    asked: Asked,
+    asked: EchoedQuery,
     total: u64,
-    cards: Vec<Card>,
-    facets: Vec<Chips>,
-    histogram: Option<Histogram>,
+    cards: Vec<ResultCard>,
+    facets: Vec<FacetChips>,
+    histogram: Option<DateHistogram>,
     note: String,
     next: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
-struct Card {
+struct ResultCard {
     id: String,
     title: String,
     url: String,
@@ -91,7 +91,7 @@ struct Card {
     date: String,
     passage: usize,
     path: String,
-    excerpt: Vec<Span>,
+    excerpt: Vec<TextSpan>,
     fields: Vec<FieldValue>,
     /// The passage as the model reads it.
     #[serde(skip)]
@@ -99,34 +99,38 @@ struct Card {
 }
 
 #[derive(Debug, Serialize)]
-struct Chips {
+struct FacetChips {
     field: String,
-    values: Vec<Chip>,
+    values: Vec<FacetChip>,
 }
 
 #[derive(Debug, Serialize)]
-struct Chip {
+struct FacetChip {
     value: String,
     count: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Histogram {
+struct DateHistogram {
     unit: &'static str,
-    bars: Vec<Bar>,
+    bars: Vec<HistogramBar>,
 }
 
 #[derive(Debug, Serialize)]
-struct Bar {
+struct HistogramBar {
     from: String,
     to: String,
     count: u64,
 }
 
-impl ShowResults {
+impl ShowResultsTool {
     /// The documents of these ids, in their order. An id that is none is said, and the others are shown.
-    async fn by_ids(&self, question: Question, reader: &ReaderIdentity) -> Result<View, Failure> {
-        let fetch = Fetch(self.0.clone());
+    async fn by_ids(
+        &self,
+        question: ResultsQuery,
+        reader: &ReaderIdentity,
+    ) -> Result<ResultsView, Failure> {
+        let fetch = FetchTool(self.0.clone());
         let mut cards = Vec::new();
         let mut missing = Vec::new();
         for id in &question.asked.ids {
@@ -154,7 +158,7 @@ impl ShowResults {
             );
         }
         let note = (!missing.is_empty()).then(|| format!("Not found: {}.", missing.join(", ")));
-        Ok(View {
+        Ok(ResultsView {
             corpus: self.0.title.clone(),
             total: cards.len() as u64,
             asked: question.asked,
@@ -169,10 +173,10 @@ impl ShowResults {
     async fn by_query(
         &self,
         catalog: &Catalog,
-        question: Question,
+        question: ResultsQuery,
         reader: &ReaderIdentity,
-    ) -> Result<View, Failure> {
-        let Question { asked, parsed, .. } = &question;
+    ) -> Result<ResultsView, Failure> {
+        let ResultsQuery { asked, parsed, .. } = &question;
         let offset = asked.offset;
         let query = Query::parsed(parsed, LIMIT, reader.clone())
             .method(self.0.method)
@@ -183,7 +187,7 @@ impl ShowResults {
             .count_total()
             .excerpts();
         let found = self.0.engine.search(query).await?;
-        let cards: Vec<Card> = found
+        let cards: Vec<ResultCard> = found
             .hits
             .iter()
             .map(|hit| self.hit(hit, &parsed.text))
@@ -199,8 +203,8 @@ impl ShowResults {
             }
             _ => None,
         };
-        let note = about::search_note(&question.typed, catalog, about::Outcome::Some);
-        Ok(View {
+        let note = about::search_note(&question.typed, catalog, about::ResultAvailability::Some);
+        Ok(ResultsView {
             corpus: self.0.title.clone(),
             total,
             next: (cards.len() == LIMIT && (seen as u64) < total).then_some(seen),
@@ -216,11 +220,11 @@ impl ShowResults {
     /// are counted, as the total is.
     async fn count(
         &self,
-        question: &Question,
-        stretches: Stretches,
+        question: &ResultsQuery,
+        stretches: DateBuckets,
         reader: &ReaderIdentity,
-    ) -> Result<Histogram, Failure> {
-        let Stretches { unit, bars } = stretches;
+    ) -> Result<DateHistogram, Failure> {
+        let DateBuckets { unit, bars } = stretches;
         let parsed = question.within(None, None);
         let query = Query::parsed(&parsed, 1, reader.clone()).method(RankingMethod::Lexical);
         let field = histogram::DATE.to_owned();
@@ -229,16 +233,16 @@ impl ShowResults {
             .engine
             .count_date_ranges(query, field, bars.clone())
             .await?;
-        let bar = |((from, to), count): ((Day, Day), u64)| Bar {
+        let bar = |((from, to), count): ((Day, Day), u64)| HistogramBar {
             from: from.to_string(),
             to: to.to_string(),
             count,
         };
         let bars = bars.into_iter().zip(counts).map(bar).collect();
-        Ok(Histogram { unit, bars })
+        Ok(DateHistogram { unit, bars })
     }
 
-    fn hit(&self, hit: &SearchHit, words: &str) -> Card {
+    fn hit(&self, hit: &SearchHit, words: &str) -> ResultCard {
         let marker = MatchHighlighter::new(&hit.document, words);
         let best = hit.excerpts.first();
         let text = best.map_or(&hit.snippet, |best| &best.text).clone();
@@ -251,9 +255,9 @@ impl ShowResults {
         document: &Document,
         (passage, path, text): (usize, String, String),
         marker: &MatchHighlighter,
-    ) -> Card {
+    ) -> ResultCard {
         let id = document.id.as_str();
-        Card {
+        ResultCard {
             id: id.to_owned(),
             title: shown::title(document),
             url: self.0.address_at(document, passage),
@@ -292,22 +296,22 @@ fn facet_fields(catalog: &Catalog) -> Vec<String> {
     names.take(MAX_FACETS).collect()
 }
 
-fn chips(facet: FacetCounts) -> Option<Chips> {
+fn chips(facet: FacetCounts) -> Option<FacetChips> {
     let values = facet.values.into_iter();
     let values = values.filter(|(value, _)| value.chars().count() <= MAX_CHIP_CHARS);
     let values: Vec<_> = values
         .take(MAX_VALUES)
-        .map(|(value, count)| Chip { value, count })
+        .map(|(value, count)| FacetChip { value, count })
         .collect();
-    (!values.is_empty()).then_some(Chips {
+    (!values.is_empty()).then_some(FacetChips {
         field: facet.field,
         values,
     })
 }
 
-impl View {
+impl ResultsView {
     /// What of it the model reads, small enough for every host.
-    fn model_output(&self) -> Output {
+    fn model_output(&self) -> ShowResultsOutput {
         let mut output = self.within((0, 0));
         for room in ROOMS {
             output = self.within(room);
@@ -319,8 +323,8 @@ impl View {
         output
     }
 
-    fn within(&self, (title, text): (usize, usize)) -> Output {
-        let results = self.cards.iter().map(|card| Brief {
+    fn within(&self, (title, text): (usize, usize)) -> ShowResultsOutput {
+        let results = self.cards.iter().map(|card| ResultBrief {
             id: card.id.clone(),
             title: one_line(&card.title, title),
             // A longer address helps no model; the widget has it.
@@ -330,7 +334,7 @@ impl View {
             date: card.date.clone(),
             text: one_line(&card.plain, text),
         });
-        Output {
+        ShowResultsOutput {
             query: one_line(&self.asked.query, 1_000),
             total: self.total,
             results: results.collect(),
@@ -338,7 +342,7 @@ impl View {
     }
 
     /// What is said to a model that reads no data, and to people whose program shows no widgets.
-    fn summary_text(&self, output: &Output) -> String {
+    fn summary_text(&self, output: &ShowResultsOutput) -> String {
         let mut text = format!(
             "The user sees {} of {} results.",
             output.results.len(),
@@ -359,13 +363,13 @@ impl View {
     }
 }
 
-fn size(output: &Output) -> usize {
+fn size(output: &ShowResultsOutput) -> usize {
     serde_json::to_string(output).map_or(usize::MAX, |json| json.len())
 }
 
-impl Tool for ShowResults {
-    type Input = Input;
-    type Output = Output;
+impl Tool for ShowResultsTool {
+    type Input = ShowResultsInput;
+    type Output = ShowResultsOutput;
 
     fn descriptor(&self) -> ToolDescriptor {
         let description = format!(
@@ -382,7 +386,11 @@ impl Tool for ShowResults {
             .status("Showing results…", "Results shown")
     }
 
-    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+    async fn call(
+        &self,
+        input: ShowResultsInput,
+        context: Context,
+    ) -> Result<Answer<ShowResultsOutput>, Failure> {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
         let question = ask::read(input, &catalog, (self.0.today)())?;
@@ -411,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_the_model_reads_stays_small_whatever_the_documents_are_called() {
-        let tool = ShowResults(Arc::new(Knowledge::new(
+        let tool = ShowResultsTool(Arc::new(KnowledgeBase::new(
             Arc::new(MemoryEngine::new()),
             &Settings::default(),
             "folder",
@@ -432,9 +440,9 @@ mod tests {
             let marker = MatchHighlighter::new(&document, "");
             tool.card(&document, (0, String::new(), "𝔘\"".repeat(250)), &marker)
         });
-        let view = View {
+        let view = ResultsView {
             corpus: String::new(),
-            asked: Asked::default(),
+            asked: EchoedQuery::default(),
             total: 20,
             cards: cards.collect(),
             facets: Vec::new(),

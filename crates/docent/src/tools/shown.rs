@@ -4,9 +4,9 @@
 use docent_search::{Day, Document, MatchHighlighter, Passage, heading, is_fence};
 use serde::Serialize;
 
-use super::fetch::Start;
+use super::fetch::DocumentPosition;
 use crate::knowledge::one_line;
-use crate::layout::{self, Span};
+use crate::layout::{self, TextSpan};
 
 /// The most bytes of what the model reads of an answer that a widget shows; hosts ask for ten kilobytes.
 pub(crate) const MAX_STRUCTURED_BYTES: usize = 10_000;
@@ -22,7 +22,7 @@ const MAX_HEADING_CHARS: usize = 120;
 const MAX_NAME_CHARS: usize = 64;
 
 /// The passage of a card: one line, as it is laid out, with what matches.
-pub(crate) fn excerpt(text: &str, marker: &MatchHighlighter) -> Vec<Span> {
+pub(crate) fn excerpt(text: &str, marker: &MatchHighlighter) -> Vec<TextSpan> {
     // A passage often begins with its heading, whose mark says nothing on a line with the words.
     let words = text.trim_start_matches('#');
     let skip = if words.starts_with(' ') {
@@ -87,17 +87,17 @@ pub(crate) fn matching_passages(
 }
 
 /// The passage at a place, the last one for a place behind the end.
-pub(super) fn passage_at(all: &[Passage], start: Start) -> usize {
+pub(super) fn passage_at(all: &[Passage], start: DocumentPosition) -> usize {
     let index = match start {
-        Start::Passage(index) => index,
-        Start::Byte(at) => all.partition_point(|passage| passage.range.end <= at),
+        DocumentPosition::Passage(index) => index,
+        DocumentPosition::Byte(at) => all.partition_point(|passage| passage.range.end <= at),
     };
     index.min(all.len().saturating_sub(1))
 }
 
 /// One heading.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-pub(crate) struct Heading {
+pub(crate) struct OutlineHeading {
     pub(crate) level: usize,
     pub(crate) title: String,
     /// The passage it stands in.
@@ -105,7 +105,7 @@ pub(crate) struct Heading {
 }
 
 /// The headings of a text, with the passages in which they stand.
-pub(crate) fn outline(text: &str, all: &[Passage]) -> Vec<Heading> {
+pub(crate) fn outline(text: &str, all: &[Passage]) -> Vec<OutlineHeading> {
     let mut headings = Vec::new();
     let (mut at, mut fenced) = (0, false);
     for line in text.split_inclusive('\n') {
@@ -115,10 +115,10 @@ pub(crate) fn outline(text: &str, all: &[Passage]) -> Vec<Heading> {
         let Some((level, words)) = heading(line).filter(|_| !fenced) else {
             continue;
         };
-        headings.push(Heading {
+        headings.push(OutlineHeading {
             level,
             title: one_line(words, MAX_HEADING_CHARS),
-            passage: passage_at(all, Start::Byte(start)),
+            passage: passage_at(all, DocumentPosition::Byte(start)),
         });
         if headings.len() == MAX_OUTLINE {
             break;
@@ -153,7 +153,7 @@ mod tests {
         let marker = MatchHighlighter::new(&document(text), "ferry");
         let told = |text: &str| {
             let spans = excerpt(text, &marker);
-            let one = |span: &Span| (span.text().to_owned(), span.em, span.mark);
+            let one = |span: &TextSpan| (span.text().to_owned(), span.em, span.mark);
             spans.iter().map(one).collect::<Vec<_>>()
         };
         let expected = [
@@ -197,7 +197,10 @@ mod tests {
         let (hits, best) = matching_passages(&document, &all, &marker);
         assert_eq!(hits.len(), 2);
         assert_eq!(Some(&best), hits.last());
-        assert_eq!(passage_at(&all, Start::Passage(999)), all.len() - 1);
-        assert_eq!(passage_at(&[], Start::Byte(3)), 0);
+        assert_eq!(
+            passage_at(&all, DocumentPosition::Passage(999)),
+            all.len() - 1
+        );
+        assert_eq!(passage_at(&[], DocumentPosition::Byte(3)), 0);
     }
 }

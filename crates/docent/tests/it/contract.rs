@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use docent::knowledge::Knowledge;
-use docent::links::Template;
+use docent::knowledge::KnowledgeBase;
+use docent::links::UrlTemplate;
 use docent::settings::Settings;
 use docent::tools::about;
 use docent_mcp::{DualFormat, TextForm};
@@ -54,10 +54,10 @@ impl World {
         let settings = Settings {
             fetch_max_chars: max_chars,
             documents_url: template
-                .then(|| Template::parse("https://docs.example.org/{id}").unwrap()),
+                .then(|| UrlTemplate::parse("https://docs.example.org/{id}").unwrap()),
             ..Settings::default()
         };
-        let knowledge = Arc::new(Knowledge::new(Arc::new(engine), &settings, "world"));
+        let knowledge = Arc::new(KnowledgeBase::new(Arc::new(engine), &settings, "world"));
         let app = docent::app::app(&knowledge, DualFormat::Auto, TextForm::Json).unwrap();
         // Of two documents with one id the later one is kept.
         let documents = documents

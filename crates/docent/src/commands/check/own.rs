@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::commands::Desk;
+use crate::commands::CommandContext;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// How long the server may take to say where it listens, and the index to be ready.
 const START: Duration = Duration::from_secs(60);
@@ -16,14 +16,14 @@ const READY: Duration = Duration::from_secs(600);
 const MAX_LINE: u64 = 4_096;
 
 /// A running server of the folder.
-pub(in crate::commands) struct Server {
+pub(in crate::commands) struct SpawnedServer {
     pub url: String,
     child: Child,
 }
 
-impl Server {
-    pub(in crate::commands) fn start(desk: &Desk) -> Result<Self, Problem> {
-        let failed = || Problem::failed("the server of the folder cannot be started");
+impl SpawnedServer {
+    pub(in crate::commands) fn start(desk: &CommandContext) -> Result<Self, CliError> {
+        let failed = || CliError::failed("the server of the folder cannot be started");
         let program = std::env::current_exe().map_err(|error| failed().because(error))?;
         let mut child = Command::new(program)
             .arg("serve")
@@ -57,7 +57,7 @@ impl Server {
     }
 
     /// A server without its index finds nothing, which is no fault of its settings.
-    fn wait_until_ready(&mut self, address: &str) -> Result<(), Problem> {
+    fn wait_until_ready(&mut self, address: &str) -> Result<(), CliError> {
         let end = Instant::now() + READY;
         while Instant::now() < end {
             if docent_check::is_up(&format!("{address}/readyz")) {
@@ -73,7 +73,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SpawnedServer {
     fn drop(&mut self) {
         // Its index is safe against being ended at any moment, so nothing is waited for.
         let _ = self.child.kill();

@@ -3,9 +3,9 @@
 
 use docent_search::{CatalogField, FieldKind, RangeBound};
 
-use super::survey::Survey;
+use super::survey::FolderSurvey;
 use crate::knowledge::{one_line, pluralize};
-use crate::links::Template;
+use crate::links::UrlTemplate;
 use crate::shape::cast;
 
 /// The most bytes of the file: three quarters of what is read of one.
@@ -22,7 +22,7 @@ const MAX_FOLDERS: usize = 30;
 const NO_FIELDS: [&str; 4] = ["id", "text", "title", "url"];
 
 /// The text of the file; `name` is what the documents are called without a title.
-pub(super) fn write(survey: &Survey, name: &str) -> String {
+pub(super) fn write(survey: &FolderSurvey, name: &str) -> String {
     let mut page = head(survey, name);
     page.push_str(&addresses(survey));
     page.push_str(
@@ -48,7 +48,7 @@ pub(super) fn write(survey: &Survey, name: &str) -> String {
     page
 }
 
-fn head(survey: &Survey, name: &str) -> String {
+fn head(survey: &FolderSurvey, name: &str) -> String {
     let kinds: Vec<_> = survey
         .kinds
         .iter()
@@ -80,7 +80,7 @@ fn head(survey: &Survey, name: &str) -> String {
     page
 }
 
-fn addresses(survey: &Survey) -> String {
+fn addresses(survey: &FolderSurvey) -> String {
     let mut page = "\n#[documents]\n".to_owned();
     let known = survey.addresses.len() as u64;
     let template = common(&survey.addresses);
@@ -107,14 +107,14 @@ fn common(addresses: &[(String, String)]) -> Option<String> {
         .find(|(id, url)| url.contains(id.as_str()))?;
     let place = if id.contains('/') { "{+id}" } else { "{id}" };
     let text = url.replacen(id.as_str(), place, 1);
-    Template::parse(&text)?;
+    UrlTemplate::parse(&text)?;
     let (before, after) = text.split_once(place)?;
     let fits = |(id, url): &&(String, String)| *url == format!("{before}{id}{after}");
     (addresses.iter().filter(fits).count() * 2 >= addresses.len()).then_some(text)
 }
 
 /// Fields that the folders at the top would give.
-fn added(survey: &Survey) -> Vec<String> {
+fn added(survey: &FolderSurvey) -> Vec<String> {
     let names: Vec<_> = survey
         .folders
         .keys()
@@ -141,7 +141,7 @@ fn added(survey: &Survey) -> Vec<String> {
     )]
 }
 
-fn entry(field: &CatalogField, survey: &Survey) -> String {
+fn entry(field: &CatalogField, survey: &FolderSurvey) -> String {
     let name = &field.name;
     let kind = cast::name(field.kind);
     let values = values(field, survey.examples.get(name));
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn survey(fields: usize) -> Survey {
+    fn survey(fields: usize) -> FolderSurvey {
         let mut catalog = CatalogBuilder::new();
         catalog.documents(fields as u64);
         for n in 0..fields {
@@ -229,7 +229,7 @@ mod tests {
                 1,
             );
         }
-        Survey {
+        FolderSurvey {
             files: fields,
             looked_at: fields,
             unread: 0,
@@ -258,9 +258,9 @@ mod tests {
         assert_eq!(page.parse::<toml::Table>().unwrap(), toml::Table::new());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(crate::settings::FILE), switched_on(&page)).unwrap();
-        let resolved = crate::settings::resolve(crate::settings::Sources {
+        let resolved = crate::settings::resolve(crate::settings::SettingSources {
             folder: Some(dir.path()),
-            ..crate::settings::Sources::default()
+            ..crate::settings::SettingSources::default()
         });
         let settings = resolved
             .unwrap_or_else(|problem| panic!("{problem:?}\n{page}"))
@@ -281,7 +281,7 @@ mod tests {
             }
             let catalog = catalog.build();
             write(
-                &Survey {
+                &FolderSurvey {
                     catalog,
                     ..survey(0)
                 },

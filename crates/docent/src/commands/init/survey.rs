@@ -7,8 +7,8 @@ use docent_ingest::{FileEntry, FolderSource};
 use docent_search::{Catalog, CatalogBuilder, Document, DocumentValue, MAX_CATALOG_FIELDS};
 
 use crate::corpus;
-use crate::output::Progress;
-use crate::problem::Problem;
+use crate::output::ProgressReporter;
+use crate::problem::CliError;
 use crate::settings::Settings;
 
 /// How many files are looked at, in proportion to how many there are of each kind, and at least of each.
@@ -28,7 +28,7 @@ const MAX_DOCUMENTS: usize = 10_000;
 const MAX_ADDRESSES: usize = 1_000;
 
 /// What was found.
-pub(super) struct Survey {
+pub(super) struct FolderSurvey {
     /// Files there are.
     pub files: usize,
     /// Files that were read.
@@ -47,9 +47,9 @@ pub(super) struct Survey {
     pub folders: BTreeMap<String, u64>,
 }
 
-impl Survey {
+impl FolderSurvey {
     /// Looks at a folder.
-    pub(super) fn of(folder: &Path, settings: &Settings) -> Result<Self, Problem> {
+    pub(super) fn of(folder: &Path, settings: &Settings) -> Result<Self, CliError> {
         let source = corpus::source(folder, settings)?;
         let entries = source.list().entries;
         let chosen = sample_entries(&entries);
@@ -64,7 +64,7 @@ impl Survey {
             folders: BTreeMap::new(),
         };
         let mut catalog = CatalogBuilder::new();
-        let mut progress = Progress::start("looking at files");
+        let mut progress = ProgressReporter::start("looking at files");
         let mut left = MAX_BYTES;
         for (done, entry) in chosen.iter().enumerate() {
             progress.at(done, chosen.len());

@@ -3,12 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::Desk;
-use crate::audit::Audit;
-use crate::problem::Problem;
+use super::CommandContext;
+use crate::audit::AuditLog;
+use crate::problem::CliError;
 
 /// The log that settings ask for.
-pub(super) fn open(desk: &Desk) -> Result<Option<Arc<Audit>>, Problem> {
+pub(super) fn open(desk: &CommandContext) -> Result<Option<Arc<AuditLog>>, CliError> {
     let wish = &desk.settings.audit;
     let Some(file) = &wish.file else {
         return Ok(None);
@@ -20,18 +20,18 @@ pub(super) fn open(desk: &Desk) -> Result<Option<Arc<Audit>>, Problem> {
             file.display()
         );
         let hint = "everybody could search it; choose a place outside of the folder";
-        return Err(Problem::usage(message).hint(hint));
+        return Err(CliError::usage(message).hint(hint));
     }
-    Audit::open(&place, wish).map(|audit| Some(Arc::new(audit)))
+    AuditLog::open(&place, wish).map(|audit| Some(Arc::new(audit)))
 }
 
 /// The file in its folder, which has to be there, without links.
-fn place(file: &Path) -> Result<PathBuf, Problem> {
+fn place(file: &Path) -> Result<PathBuf, CliError> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
     let folder = folder
         .canonicalize()
-        .map_err(|error| Problem::io("use", folder, error))?;
+        .map_err(|error| CliError::io("use", folder, error))?;
     Ok(folder.join(file.file_name().unwrap_or_default()))
 }
 

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use docent_mcp::{CertificateAuthorities, MAX_AUTHORITIES_BYTES};
 
-use crate::problem::Problem;
+use crate::problem::CliError;
 use crate::settings;
 
 /// Who vouches for issuers and for the provider, where that is said.
 pub(super) fn of_issuers(
-    settings: &settings::Auth,
-) -> Result<Option<CertificateAuthorities>, Problem> {
+    settings: &settings::AuthSettings,
+) -> Result<Option<CertificateAuthorities>, CliError> {
     let Some(path) = &settings.issuer_ca else {
         return Ok(None);
     };
     let bad = |error| {
-        Problem::usage(format!(
+        CliError::usage(format!(
             "`auth.issuer_ca` cannot be used: `{}`",
             path.display()
         ))
@@ -29,9 +29,9 @@ pub(super) fn of_issuers(
 }
 
 /// The text of such a file.
-pub(super) fn read(path: &Path) -> Result<String, Problem> {
+pub(super) fn read(path: &Path) -> Result<String, CliError> {
     let unread =
-        |error| Problem::io("read", path, error).hint("name a file of certificates in PEM");
+        |error| CliError::io("read", path, error).hint("name a file of certificates in PEM");
     let file = std::fs::File::open(path).map_err(unread)?;
     let mut text = String::new();
     let most = MAX_AUTHORITIES_BYTES as u64 + 1;
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path) -> Result<String, Problem> {
             "`{}` has more than {MAX_AUTHORITIES_BYTES} bytes",
             path.display()
         );
-        return Err(Problem::usage(message).hint("keep only certificates in it"));
+        return Err(CliError::usage(message).hint("keep only certificates in it"));
     }
     Ok(text)
 }
@@ -64,9 +64,9 @@ mod tests {
     fn what_is_no_certificate_is_told_by_its_setting() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.pem");
-        let settings = settings::Auth {
+        let settings = settings::AuthSettings {
             issuer_ca: Some(path.clone()),
-            ..settings::Auth::default()
+            ..settings::AuthSettings::default()
         };
         assert!(
             of_issuers(&settings)
@@ -79,6 +79,10 @@ mod tests {
             let problem = of_issuers(&settings).unwrap_err();
             assert!(problem.hint.unwrap().contains("certificates"), "{bad:?}");
         }
-        assert!(of_issuers(&settings::Auth::default()).unwrap().is_none());
+        assert!(
+            of_issuers(&settings::AuthSettings::default())
+                .unwrap()
+                .is_none()
+        );
     }
 }

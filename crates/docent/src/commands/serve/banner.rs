@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use url::Url;
 
-use super::Desk;
-use crate::knowledge::{Knowledge, pluralize};
+use super::CommandContext;
+use crate::knowledge::{KnowledgeBase, pluralize};
 use crate::output;
 
 /// Says what is served and where; without an address it is served on stdin and stdout.
-pub(super) fn show(desk: &Desk, knowledge: &Knowledge, bound: Option<SocketAddr>) {
+pub(super) fn show(desk: &CommandContext, knowledge: &KnowledgeBase, bound: Option<SocketAddr>) {
     let version = env!("CARGO_PKG_VERSION");
     output::say(&format!(
         "docent {version}: {}, {}",

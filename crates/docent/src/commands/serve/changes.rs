@@ -28,30 +28,30 @@ const EVERY: Duration = Duration::from_secs(600);
 const EVERY_UNWATCHED: Duration = Duration::from_secs(30);
 
 /// Changes of one folder.
-pub(super) struct Changes {
-    hints: Arc<Hints>,
+pub(super) struct FolderWatcher {
+    hints: Arc<ChangeSignal>,
     every: Duration,
     /// Watches for as long as it is kept.
     _watcher: Option<RecommendedWatcher>,
 }
 
 #[derive(Default)]
-struct Hints {
+struct ChangeSignal {
     is_due: AtomicBool,
     woken: Notify,
 }
 
-impl Hints {
+impl ChangeSignal {
     fn notify(&self) {
         self.is_due.store(true, Ordering::Release);
         self.woken.notify_one();
     }
 }
 
-impl Changes {
+impl FolderWatcher {
     /// Watches a folder, but not the index in it.
     pub(super) fn watch(folder: &Path, index: &Path) -> Self {
-        let hints = Arc::new(Hints::default());
+        let hints = Arc::new(ChangeSignal::default());
         let told = hints.clone();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let index = index.canonicalize().unwrap_or_else(|_| index.to_owned());
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_hints_are_one_look() {
-        let changes = Changes {
+        let changes = FolderWatcher {
             hints: Arc::default(),
             every: EVERY,
             _watcher: None,

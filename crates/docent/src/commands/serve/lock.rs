@@ -6,12 +6,12 @@ use docent_mcp::{
     ApiKeyStore, Auth, AuthRequirement, Issuer, IssuerNetwork, IssuerTransport, LinkKey,
 };
 
-use super::{Desk, authorities, sign_in};
+use super::{CommandContext, authorities, sign_in};
 use crate::output;
-use crate::pages::Seal;
+use crate::pages::LinkSigner;
 use crate::place;
-use crate::problem::Problem;
-use crate::settings::{self, By};
+use crate::problem::CliError;
+use crate::settings::{self, SignInMethod};
 
 /// The file of API keys.
 pub(in crate::commands) const KEYS: &str = "api-keys.json";
@@ -20,10 +20,10 @@ const LINKS: &str = "link.key";
 
 /// The lock, where sign-in is on; `own` is the issuer in this process, if there is one.
 pub(super) fn build_auth(
-    desk: &Desk,
+    desk: &CommandContext,
     bound: SocketAddr,
     own: Option<Issuer>,
-) -> Result<Option<Auth>, Problem> {
+) -> Result<Option<Auth>, CliError> {
     let settings = &desk.settings.auth;
     if own.is_none() && !settings.is_on() {
         return Ok(None);
@@ -48,7 +48,7 @@ pub(super) fn build_auth(
     if alone && keys.list().is_empty() {
         let folder = desk.folder.display();
         return Err(
-            Problem::usage("nobody could sign in: there is no API key yet")
+            CliError::usage("nobody could sign in: there is no API key yet")
                 .hint(format!("make one: docent key add NAME --path '{folder}'")),
         );
     }
@@ -56,15 +56,15 @@ pub(super) fn build_auth(
 }
 
 /// What signs the addresses of pages.
-pub(super) fn link_signer(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
+pub(super) fn link_signer(desk: &CommandContext, auth: &Auth) -> Result<LinkSigner, CliError> {
     place::create_parent(&desk.sign_in_dir())?;
     let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(auth_error)?;
     let needed = auth.requirement() == AuthRequirement::Always;
-    Ok(Seal::new(key, desk.settings.auth.link_days, needed))
+    Ok(LinkSigner::new(key, desk.settings.auth.link_days, needed))
 }
 
 /// Tells the person who started the server who can sign in.
-pub(super) fn announce_sign_in(desk: &Desk, auth: Option<&Auth>) {
+pub(super) fn announce_sign_in(desk: &CommandContext, auth: Option<&Auth>) {
     if auth.is_some() {
         output::say(&sign_in_line(desk));
     } else if !desk.settings.permissions.are_open() {
@@ -73,12 +73,12 @@ pub(super) fn announce_sign_in(desk: &Desk, auth: Option<&Auth>) {
     }
 }
 
-fn sign_in_line(desk: &Desk) -> String {
+fn sign_in_line(desk: &CommandContext) -> String {
     let settings = &desk.settings.auth;
     let mut ways = match desk.settings.sign_in.by {
-        By::Disabled => Vec::new(),
-        By::Password => vec!["passwords".to_owned()],
-        By::Upstream => desk
+        SignInMethod::Disabled => Vec::new(),
+        SignInMethod::Password => vec!["passwords".to_owned()],
+        SignInMethod::Upstream => desk
             .settings
             .sign_in
             .upstream_issuer
@@ -97,11 +97,11 @@ fn sign_in_line(desk: &Desk) -> String {
     format!("  sign-in      {whether}: {}", ways.join(", "))
 }
 
-fn auth_error(error: docent_mcp::AuthError) -> Problem {
-    Problem::usage("the sign-in cannot be set up").because(error)
+fn auth_error(error: docent_mcp::AuthError) -> CliError {
+    CliError::usage("the sign-in cannot be set up").because(error)
 }
 
-fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
+fn issuers(settings: &settings::AuthSettings) -> Result<Vec<Issuer>, CliError> {
     let reach = IssuerTransport {
         network: if settings.private_network {
             IssuerNetwork::Private
@@ -120,7 +120,7 @@ fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
     if let Some(url) = &asked.url {
         let Some(name) = &asked.issuer else {
             return Err(
-                Problem::usage("`auth.introspection.issuer` is not set").hint(
+                CliError::usage("`auth.introspection.issuer` is not set").hint(
                     "name the issuer of the opaque tokens, such as `https://login.example.org`",
                 ),
             );

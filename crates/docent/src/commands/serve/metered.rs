@@ -7,18 +7,18 @@ use docent_search::Engine;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Desk, bind};
-use crate::meter::Meter;
+use super::{CommandContext, bind};
+use crate::meter::ServerMetrics;
 use crate::output;
-use crate::problem::Problem;
-use crate::standing::Standing;
+use crate::problem::CliError;
+use crate::standing::Readiness;
 
 /// The address of the counts, taken.
-pub(super) struct Counts(TcpListener);
+pub(super) struct MetricsListener(TcpListener);
 
-impl Counts {
+impl MetricsListener {
     /// Takes the address that settings name, if they name one.
-    pub(super) async fn open(desk: &Desk) -> Result<Option<Self>, Problem> {
+    pub(super) async fn open(desk: &CommandContext) -> Result<Option<Self>, CliError> {
         match desk.settings.server.metrics {
             Some(address) => bind(address).await.map(|listener| Some(Self(listener))),
             None => Ok(None),
@@ -28,15 +28,15 @@ impl Counts {
     /// Has the calls of an app counted, and the counts served until told to stop.
     pub(super) fn start(
         self,
-        desk: &Desk,
+        desk: &CommandContext,
         app: AppBuilder,
-        (standing, engine): (&Arc<Standing>, Arc<dyn Engine>),
+        (standing, engine): (&Arc<Readiness>, Arc<dyn Engine>),
         stop: CancellationToken,
     ) -> AppBuilder {
         let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
         let spans = desk.traces.as_ref().map(|traces| traces.counts.clone());
-        let meter =
-            Meter::new(&title, &app.tool_names(), standing.clone(), engine).with_spans(spans);
+        let meter = ServerMetrics::new(&title, &app.tool_names(), standing.clone(), engine)
+            .with_spans(spans);
         let meter = Arc::new(meter);
         let options = http::HttpOptions {
             allowed_hosts: desk.settings.server.allow_hosts.clone(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use docent_search::{EngineStatus, PartState};
 use tokio_util::sync::CancellationToken;
 
-use super::step::Parts;
-use crate::output::{self, Progress};
+use super::step::SyncContext;
+use crate::output::{self, ProgressReporter};
 
 /// How many documents are settled at a time. Between two times the server can be stopped.
 const AT_ONCE: usize = 8_192;
@@ -17,12 +17,16 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Settles until nothing is left, something else `is_due`, or the server stops. A failure is tried
 /// again, later each time.
-pub(super) async fn embed_all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn() -> bool) {
+pub(super) async fn embed_all(
+    parts: &SyncContext,
+    stop: &CancellationToken,
+    is_due: impl Fn() -> bool,
+) {
     let has_model = |status: EngineStatus| status.vectors != PartState::Absent;
     if !parts.knowledge.engine.status().await.is_ok_and(has_model) {
         return;
     }
-    let mut progress = Progress::lines("embedding");
+    let mut progress = ProgressReporter::lines("embedding");
     let mut wait = FIRST_WAIT;
     while !stop.is_cancelled() && !is_due() {
         match parts.knowledge.engine.embed_pending(AT_ONCE).await {

@@ -10,36 +10,39 @@ use docent_mcp::sign_in::{
 };
 use url::Host;
 
-use super::{Desk, authorities};
+use super::{CommandContext, authorities};
 use crate::place;
-use crate::problem::Problem;
-use crate::settings::{By, Server, SignIn};
+use crate::problem::CliError;
+use crate::settings::{ServerSettings, SignInMethod, SignInSettings};
 
 /// What a token has to allow.
 const SCOPE: &str = "docs.read";
 
 /// Whose tokens open the lock, and the pages where people get them.
-pub(super) struct Opened {
+pub(super) struct SignInServer {
     pub(super) issuer: Issuer,
     pub(super) routes: Vec<Route>,
 }
 
 /// Opens the sign-in, where one is wanted.
-pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Problem> {
+pub(super) fn open(
+    desk: &CommandContext,
+    bound: SocketAddr,
+) -> Result<Option<SignInServer>, CliError> {
     let settings = &desk.settings.sign_in;
     let login = match settings.by {
-        By::Disabled => return Ok(None),
-        By::Password => LoginMethod::Password,
-        By::Upstream => LoginMethod::Upstream(upstream(settings)?),
+        SignInMethod::Disabled => return Ok(None),
+        SignInMethod::Password => LoginMethod::Password,
+        SignInMethod::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
     let dir = desk.sign_in_dir();
     place::create_parent(&dir)?;
-    if settings.by == By::Password {
+    if settings.by == SignInMethod::Password {
         require_user(desk, &UserStore::in_dir(&dir))?;
     }
     if desk.settings.auth.scopes != [SCOPE] {
         return Err(
-            Problem::usage("`auth.scopes` cannot be set where docent signs people in")
+            CliError::usage("`auth.scopes` cannot be set where docent signs people in")
                 .hint(format!("leave it out: `{SCOPE}` is what its tokens grant")),
         );
     }
@@ -55,20 +58,20 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
         ..AuthorizationServerOptions::new(&address, &title, &dir)
     })
     .map_err(open_error)?;
-    Ok(Some(Opened {
+    Ok(Some(SignInServer {
         issuer: server.issuer(),
         routes: server.routes(),
     }))
 }
 
 /// Nobody could sign in: says what to type.
-fn require_user(desk: &Desk, users: &UserStore) -> Result<(), Problem> {
+fn require_user(desk: &CommandContext, users: &UserStore) -> Result<(), CliError> {
     let known = users
         .list()
-        .map_err(|error| Problem::failed("the list of users cannot be read").because(error))?;
+        .map_err(|error| CliError::failed("the list of users cannot be read").because(error))?;
     if known.is_empty() {
         let folder = desk.folder.display();
-        return Err(Problem::usage("nobody can sign in yet").hint(format!(
+        return Err(CliError::usage("nobody can sign in yet").hint(format!(
             "add somebody: docent user add NAME --path '{folder}'"
         )));
     }
@@ -76,7 +79,10 @@ fn require_user(desk: &Desk, users: &UserStore) -> Result<(), Problem> {
 }
 
 /// The addresses under which the server is reached, the one that names the issuer first.
-pub(super) fn addresses(bound: SocketAddr, server: &Server) -> Result<Vec<String>, Problem> {
+pub(super) fn addresses(
+    bound: SocketAddr,
+    server: &ServerSettings,
+) -> Result<Vec<String>, CliError> {
     let mut addresses = Vec::new();
     if let Some(public) = &server.public_url {
         let here = match public.host() {
@@ -87,7 +93,7 @@ pub(super) fn addresses(bound: SocketAddr, server: &Server) -> Result<Vec<String
         };
         if public.scheme() != "https" && !here {
             let message = format!("passwords cannot be asked for at `{public}`");
-            return Err(Problem::usage(message).hint("use an https address for `--public-url`"));
+            return Err(CliError::usage(message).hint("use an https address for `--public-url`"));
         }
         let base = public.as_str().trim_end_matches('/');
         addresses.push(base.strip_suffix("/mcp").unwrap_or(base).to_owned());
@@ -99,16 +105,16 @@ pub(super) fn addresses(bound: SocketAddr, server: &Server) -> Result<Vec<String
     }
     if addresses.is_empty() {
         return Err(
-            Problem::usage("sign-in needs to know the address of this server")
+            CliError::usage("sign-in needs to know the address of this server")
                 .hint("name it: `--public-url https://docs.example.org`"),
         );
     }
     Ok(addresses)
 }
 
-fn upstream(settings: &SignIn) -> Result<UpstreamProvider, Problem> {
+fn upstream(settings: &SignInSettings) -> Result<UpstreamProvider, CliError> {
     let missing = |key: &str| {
-        Problem::usage(format!("`{key}` is not set")).hint(
+        CliError::usage(format!("`{key}` is not set")).hint(
             "sign-in at a provider needs `auth.upstream.issuer` and `auth.upstream.client_id`",
         )
     };
@@ -121,7 +127,7 @@ fn upstream(settings: &SignIn) -> Result<UpstreamProvider, Problem> {
     })
 }
 
-fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
+fn own_hosts(settings: &SignInSettings) -> Result<OwnHosts, CliError> {
     let file = settings.client_ca.as_ref();
     Ok(OwnHosts {
         names: settings.client_hosts.clone(),
@@ -129,7 +135,7 @@ fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
     })
 }
 
-fn open_error(error: AuthorizationServerError) -> Problem {
+fn open_error(error: AuthorizationServerError) -> CliError {
     let hint = match &error {
         AuthorizationServerError::Taken(_) => {
             "stop the other server, or choose another folder with `auth.dir`"
@@ -144,9 +150,9 @@ fn open_error(error: AuthorizationServerError) -> Problem {
             "`auth.client_ca` names a file of certificates in PEM"
         }
         AuthorizationServerError::Upstream(_) => "example: `https://login.example.org`",
-        _ => return Problem::usage(error.to_string()),
+        _ => return CliError::usage(error.to_string()),
     };
-    Problem::failed("the sign-in cannot be opened")
+    CliError::failed("the sign-in cannot be opened")
         .hint(hint)
         .because(error)
 }
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    fn of(bound: &str, public: Option<&str>) -> Result<Vec<String>, Problem> {
+    fn of(bound: &str, public: Option<&str>) -> Result<Vec<String>, CliError> {
         let mut server = Settings::default().server;
         server.public_url = public.map(|url| Url::parse(url).unwrap());
         addresses(bound.parse().unwrap(), &server)

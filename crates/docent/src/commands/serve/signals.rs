@@ -3,15 +3,15 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CliError;
 
 /// What shells call the status of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
 /// Cancels `stop` at the first SIGINT or SIGTERM and ends the process at the second. Must be called
 /// inside the runtime.
-pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), Problem> {
-    let mut signals = Signals::new()?;
+pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), CliError> {
+    let mut signals = OsSignals::new()?;
     tokio::spawn(async move {
         wait_for_shutdown(&mut signals, &stop).await;
         std::process::exit(INTERRUPTED);
@@ -20,7 +20,7 @@ pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), Problem>
 }
 
 /// Returns when it is time to end at once.
-async fn wait_for_shutdown(signals: &mut impl Source, stop: &CancellationToken) {
+async fn wait_for_shutdown(signals: &mut impl SignalSource, stop: &CancellationToken) {
     signals.next().await;
     output::say("stopping; requests in flight are answered first");
     stop.cancel();
@@ -28,23 +28,24 @@ async fn wait_for_shutdown(signals: &mut impl Source, stop: &CancellationToken) 
 }
 
 /// Where signals come from: the system, or a test.
-trait Source: Send {
+trait SignalSource: Send {
     /// Waits for the next one.
     fn next(&mut self) -> impl Future<Output = ()> + Send;
 }
 
 #[cfg(unix)]
-struct Signals {
+struct OsSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Signals {
-    fn new() -> Result<Self, Problem> {
+impl OsSignals {
+    fn new() -> Result<Self, CliError> {
         use tokio::signal::unix::{SignalKind, signal};
         let on = |kind| {
-            signal(kind).map_err(|error| Problem::failed("cannot watch for signals").because(error))
+            signal(kind)
+                .map_err(|error| CliError::failed("cannot watch for signals").because(error))
         };
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
@@ -54,7 +55,7 @@ impl Signals {
 }
 
 #[cfg(unix)]
-impl Source for Signals {
+impl SignalSource for OsSignals {
     async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -67,14 +68,14 @@ impl Source for Signals {
 struct Signals;
 
 #[cfg(not(unix))]
-impl Signals {
-    fn new() -> Result<Self, Problem> {
+impl OsSignals {
+    fn new() -> Result<Self, CliError> {
         Ok(Self)
     }
 }
 
 #[cfg(not(unix))]
-impl Source for Signals {
+impl SignalSource for OsSignals {
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
@@ -88,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    impl Source for mpsc::Receiver<()> {
+    impl SignalSource for mpsc::Receiver<()> {
         async fn next(&mut self) {
             assert!(self.recv().await.is_some());
         }

@@ -12,15 +12,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::index::{problem_lines, save_losses, summary};
-use super::changes::Changes;
-use super::{Desk, settle};
+use super::changes::FolderWatcher;
+use super::{CommandContext, settle};
 use crate::app::OVERVIEW;
-use crate::corpus::{self, Report, Seen, Watch};
-use crate::knowledge::Knowledge;
-use crate::output::{self, Progress};
-use crate::problem::Problem;
-use crate::settings::{FILE, Reload, Settings};
-use crate::standing::{Standing, Sync};
+use crate::corpus::{self, FileStateCache, SyncObserver, SyncReport};
+use crate::knowledge::KnowledgeBase;
+use crate::output::{self, ProgressReporter};
+use crate::problem::CliError;
+use crate::settings::{FILE, Settings, SettingsReloader};
+use crate::standing::{Readiness, SyncState};
 
 /// The most problems that are said one by one; `docent index` says all of them.
 const MAX_COMPLAINTS: usize = 10;
@@ -30,19 +30,23 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// What a sync has to tell.
 #[derive(Clone)]
-pub(super) struct Parts {
-    pub(super) knowledge: Arc<Knowledge>,
+pub(super) struct SyncContext {
+    pub(super) knowledge: Arc<KnowledgeBase>,
     pub(super) app: App,
-    pub(super) readiness: Arc<Standing>,
+    pub(super) readiness: Arc<Readiness>,
 }
 
 /// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops.
-pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinHandle<()> {
-    let keeper = Keeper {
+pub(super) fn start(
+    desk: &CommandContext,
+    parts: SyncContext,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
+    let keeper = FolderSyncer {
         folder: desk.folder.clone(),
         index: desk.place.existing().to_owned(),
         settings: desk.settings.clone(),
-        reload: Reload::new(&desk.folder, desk.flags.clone()),
+        reload: SettingsReloader::new(&desk.folder, desk.flags.clone()),
         parts,
         stop,
     };
@@ -51,23 +55,23 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
 }
 
 /// Keeps one folder and its index in step.
-struct Keeper {
+struct FolderSyncer {
     folder: PathBuf,
     index: PathBuf,
     settings: Settings,
-    reload: Reload,
-    parts: Parts,
+    reload: SettingsReloader,
+    parts: SyncContext,
     stop: CancellationToken,
 }
 
-impl Keeper {
+impl FolderSyncer {
     async fn run(mut self) {
         // Watched from the beginning, so that nothing that happens during the first look is missed.
         let changes = self
             .settings
             .watch
-            .then(|| Changes::watch(&self.folder, &self.index));
-        let mut seen = Seen::default();
+            .then(|| FolderWatcher::watch(&self.folder, &self.index));
+        let mut seen = FileStateCache::default();
         let mut is_first = true;
         loop {
             if !self.leads().await {
@@ -87,7 +91,7 @@ impl Keeper {
                 self.warn_empty();
             }
             is_first = false;
-            let is_due = || changes.as_ref().is_some_and(Changes::has_changes);
+            let is_due = || changes.as_ref().is_some_and(FolderWatcher::has_changes);
             settle::embed_all(&self.parts, &self.stop, is_due).await;
             let next = async {
                 match &changes {
@@ -102,7 +106,7 @@ impl Keeper {
                 () = tokio::time::sleep(RETRY), if is_failed => {}
             }
             if self.reload() {
-                seen = Seen::default();
+                seen = FileStateCache::default();
                 self.close_stale().await;
             }
         }
@@ -114,7 +118,7 @@ impl Keeper {
         match self.parts.knowledge.engine.acquire_leadership().await {
             Ok(true) => true,
             Ok(false) => {
-                self.parts.readiness.set_sync(Sync::ReadOnly);
+                self.parts.readiness.set_sync(SyncState::ReadOnly);
                 self.parts.refresh_counts().await;
                 false
             }
@@ -186,11 +190,11 @@ impl Keeper {
         output::warn(&text, Some(&hint));
     }
 
-    async fn sync_once(&self, seen: &mut Seen) -> Result<Report, Problem> {
-        let mut watch = Told {
+    async fn sync_once(&self, seen: &mut FileStateCache) -> Result<SyncReport, CliError> {
+        let mut watch = SyncReporter {
             parts: &self.parts,
             stop: self.stop.clone(),
-            progress: Progress::lines("indexing"),
+            progress: ProgressReporter::lines("indexing"),
             batches: 0,
         };
         let engine = self.parts.knowledge.engine.clone();
@@ -199,15 +203,15 @@ impl Keeper {
     }
 }
 
-impl Parts {
+impl SyncContext {
     /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say; true
     /// when something was said about the documents.
-    async fn report_outcome(&self, outcome: Result<Report, Problem>, is_first: bool) -> bool {
+    async fn report_outcome(&self, outcome: Result<SyncReport, CliError>, is_first: bool) -> bool {
         self.refresh_counts().await;
         match outcome {
             Ok(report) if report.stopped => false,
             Ok(report) => {
-                self.readiness.set_sync(Sync::Done);
+                self.readiness.set_sync(SyncState::Done);
                 let is_news = is_first || report.indexed + report.removed > 0;
                 if is_news {
                     print_report(&report, self.knowledge.documents());
@@ -215,7 +219,7 @@ impl Parts {
                 is_news
             }
             Err(problem) => {
-                self.readiness.set_sync(Sync::Failed);
+                self.readiness.set_sync(SyncState::Failed);
                 output::say("the folder could not be indexed; what was indexed before is served");
                 output::error(&problem);
                 false
@@ -247,7 +251,7 @@ fn quoted_keys(keys: &[String]) -> String {
     keys.join(", ")
 }
 
-fn print_report(report: &Report, documents: u64) {
+fn print_report(report: &SyncReport, documents: u64) {
     for line in problem_lines(report, MAX_COMPLAINTS) {
         output::say(&line);
     }
@@ -255,16 +259,18 @@ fn print_report(report: &Report, documents: u64) {
 }
 
 /// Passes on what happens during a sync.
-struct Told<'a> {
-    parts: &'a Parts,
+struct SyncReporter<'a> {
+    parts: &'a SyncContext,
     stop: CancellationToken,
-    progress: Progress,
+    progress: ProgressReporter,
     batches: usize,
 }
 
-impl Watch for Told<'_> {
+impl SyncObserver for SyncReporter<'_> {
     fn at(&mut self, done: usize, total: usize) {
-        self.parts.readiness.set_sync(Sync::Running { done, total });
+        self.parts
+            .readiness
+            .set_sync(SyncState::Running { done, total });
         self.progress.at(done, total);
     }
 

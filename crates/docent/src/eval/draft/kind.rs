@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::words::{Frequencies, sentences, words};
-use crate::eval::chance::Chance;
+use super::words::{SampleFrequencies, sentences, words};
+use crate::eval::chance::SplitMix64;
 
 /// Texts with fewer words than this could be the answer to anything.
 const MIN_WORDS: usize = 30;
@@ -22,7 +22,7 @@ const NUMBERED: [&str; 12] = [
 
 /// The three ways to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DraftKind {
     /// Some words of the title and of the text.
     Keywords,
     /// What is left of a sentence in memory.
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Question,
 }
 
-impl Kind {
+impl DraftKind {
     /// All of them, in turn.
     pub(crate) const ALL: [Self; 3] = [Self::Keywords, Self::Phrase, Self::Question];
 
@@ -46,8 +46,8 @@ impl Kind {
 }
 
 /// A document, taken apart for drafting.
-pub(crate) struct Draftable<'f> {
-    frequencies: &'f Frequencies,
+pub(crate) struct DraftSource<'f> {
+    frequencies: &'f SampleFrequencies,
     title: Vec<String>,
     /// Sentences with at least four telling words, the most telling first.
     sentences: Vec<Vec<String>>,
@@ -55,9 +55,9 @@ pub(crate) struct Draftable<'f> {
     counts: HashMap<String, usize>,
 }
 
-impl<'f> Draftable<'f> {
+impl<'f> DraftSource<'f> {
     /// The document, if there is enough text to ask for it.
-    pub(crate) fn new(title: &str, text: &str, frequencies: &'f Frequencies) -> Option<Self> {
+    pub(crate) fn new(title: &str, text: &str, frequencies: &'f SampleFrequencies) -> Option<Self> {
         let all = sentences(text);
         let mut counts: HashMap<String, usize> = HashMap::new();
         for word in all
@@ -90,12 +90,12 @@ impl<'f> Draftable<'f> {
 
     /// A query of this kind, unless the document gives none that keeps the rules: at least two
     /// telling words, and never the whole title.
-    pub(crate) fn query(&self, kind: Kind, chance: &mut Chance) -> Option<String> {
+    pub(crate) fn query(&self, kind: DraftKind, chance: &mut SplitMix64) -> Option<String> {
         let sentence = self.sentence(chance)?;
         let text = match kind {
-            Kind::Keywords => self.keywords(sentence),
-            Kind::Phrase => self.phrase(sentence, chance),
-            Kind::Question => self.question(sentence, chance),
+            DraftKind::Keywords => self.keywords(sentence),
+            DraftKind::Phrase => self.phrase(sentence, chance),
+            DraftKind::Question => self.question(sentence, chance),
         };
         let asked = words(&text);
         let telling = asked
@@ -105,7 +105,7 @@ impl<'f> Draftable<'f> {
         (telling >= 2 && !self.copies_title(&asked)).then_some(text)
     }
 
-    fn sentence(&self, chance: &mut Chance) -> Option<&Vec<String>> {
+    fn sentence(&self, chance: &mut SplitMix64) -> Option<&Vec<String>> {
         self.sentences
             .get(chance.below(self.sentences.len().min(BEST_SENTENCES)))
     }
@@ -157,7 +157,7 @@ impl<'f> Draftable<'f> {
     }
 
     /// A sentence as it is remembered: its best words, and half of the others.
-    fn phrase(&self, sentence: &[String], chance: &mut Chance) -> String {
+    fn phrase(&self, sentence: &[String], chance: &mut SplitMix64) -> String {
         let near = self.top_words(&self.informative_words(sentence), 5);
         let sure = self.top_words(&near, 2);
         let kept: Vec<_> = near
@@ -167,7 +167,7 @@ impl<'f> Draftable<'f> {
         kept.join(" ")
     }
 
-    fn question(&self, sentence: &[String], chance: &mut Chance) -> String {
+    fn question(&self, sentence: &[String], chance: &mut SplitMix64) -> String {
         let telling = self.informative_words(sentence);
         if !self.frequencies.are_english() {
             return self.top_words(&telling, 3).join(" ") + "?";
@@ -233,8 +233,8 @@ mod tests {
         for every barge of silt, and the silt must be carried beyond the outer lighthouse before the \
         oyster season. Fishermen asked what the barges would do to the spawning beds of the herring.";
 
-    fn corpus() -> Frequencies {
-        let mut frequencies = Frequencies::default();
+    fn corpus() -> SampleFrequencies {
+        let mut frequencies = SampleFrequencies::default();
         frequencies.add(TITLE, TEXT);
         for n in 0..9 {
             frequencies.add("The other", &format!("the words of speech {n} and to it"));
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn every_kind_asks_in_its_own_way() {
         let frequencies = corpus();
-        let document = Draftable::new(TITLE, TEXT, &frequencies).unwrap();
+        let document = DraftSource::new(TITLE, TEXT, &frequencies).unwrap();
         for seed in 0..50 {
-            for kind in Kind::ALL {
-                let draw = || document.query(kind, &mut Chance::new(seed));
+            for kind in DraftKind::ALL {
+                let draw = || document.query(kind, &mut SplitMix64::new(seed));
                 let query = draw().unwrap_or_default();
                 assert_eq!(
                     draw().unwrap_or_default(),
@@ -258,7 +258,7 @@ mod tests {
                 let asked = words(&query);
                 assert!((2..=10).contains(&asked.len()), "{kind:?}: {query}");
                 assert!(!query.contains("harbour dredging contract"), "{query}");
-                assert_eq!(query.ends_with('?'), kind == Kind::Question, "{query}");
+                assert_eq!(query.ends_with('?'), kind == DraftKind::Question, "{query}");
                 let from = words(&format!("{TITLE} {TEXT}"));
                 let own = asked.iter().filter(|word| from.contains(word)).count();
                 assert!(own >= 2, "{query}");
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn numbers_make_questions_of_how_many() {
         let frequencies = corpus();
-        let document = Draftable::new(TITLE, TEXT, &frequencies).unwrap();
-        let asked =
-            (0..20).filter_map(|seed| document.query(Kind::Question, &mut Chance::new(seed)));
+        let document = DraftSource::new(TITLE, TEXT, &frequencies).unwrap();
+        let asked = (0..20)
+            .filter_map(|seed| document.query(DraftKind::Question, &mut SplitMix64::new(seed)));
         let all: Vec<_> = asked.collect();
         assert!(
             all.iter()
@@ -287,14 +287,14 @@ mod tests {
     /// A title of one word is never part of the query, or the query would hold it whole.
     #[test]
     fn the_whole_title_is_never_copied() {
-        let mut frequencies = Frequencies::default();
+        let mut frequencies = SampleFrequencies::default();
         frequencies.add("Silt", TEXT);
         frequencies.add("Other", "words and more words");
-        let document = Draftable::new("Silt", TEXT, &frequencies).unwrap();
+        let document = DraftSource::new("Silt", TEXT, &frequencies).unwrap();
         for seed in 0..50 {
-            for kind in Kind::ALL {
+            for kind in DraftKind::ALL {
                 let query = document
-                    .query(kind, &mut Chance::new(seed))
+                    .query(kind, &mut SplitMix64::new(seed))
                     .unwrap_or_default();
                 assert!(!words(&query).contains(&"silt".to_owned()), "{query}");
             }
@@ -318,10 +318,10 @@ mod tests {
             };
             (0..count).map(word).collect::<Vec<_>>().join(" ")
         };
-        assert!(Draftable::new("", &unknown(MIN_WORDS), &frequencies).is_some());
-        assert!(Draftable::new("", &unknown(MIN_WORDS - 1), &frequencies).is_none());
+        assert!(DraftSource::new("", &unknown(MIN_WORDS), &frequencies).is_some());
+        assert!(DraftSource::new("", &unknown(MIN_WORDS - 1), &frequencies).is_none());
         // Long enough, but it says nothing.
-        assert!(Draftable::new("", &"the words of speech ".repeat(20), &frequencies).is_none());
-        assert!(Draftable::new("", "", &frequencies).is_none());
+        assert!(DraftSource::new("", &"the words of speech ".repeat(20), &frequencies).is_none());
+        assert!(DraftSource::new("", "", &frequencies).is_none());
     }
 }

@@ -31,7 +31,7 @@ const STOP_WORDS: [&str; 77] = [
 
 /// The sentences of the first characters of a text, each as its words in lower case.
 pub(crate) fn sentences(text: &str) -> Vec<Vec<String>> {
-    let mut reader = Reader::default();
+    let mut reader = SentenceSplitter::default();
     let mut chars = text.chars().take(MAX_TEXT_CHARS).peekable();
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
@@ -56,13 +56,13 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct SentenceSplitter {
     word: String,
     sentence: Vec<String>,
     sentences: Vec<Vec<String>>,
 }
 
-impl Reader {
+impl SentenceSplitter {
     fn letter(&mut self, c: char) {
         let full = self.word.chars().count() >= UNSPACED_CHARS;
         let was_unspaced = self.word.chars().next_back().is_some_and(is_unspaced);
@@ -124,12 +124,12 @@ fn is_unspaced(c: char) -> bool {
 
 /// How many documents of a sample hold each word.
 #[derive(Debug, Default)]
-pub(crate) struct Frequencies {
+pub(crate) struct SampleFrequencies {
     documents: usize,
     of: HashMap<String, usize>,
 }
 
-impl Frequencies {
+impl SampleFrequencies {
     /// Counts the words of one more document.
     pub(crate) fn add(&mut self, title: &str, text: &str) {
         self.documents += 1;
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn rare_words_tell_and_common_ones_do_not() {
-        let mut frequencies = Frequencies::default();
+        let mut frequencies = SampleFrequencies::default();
         for text in [
             "der Deich hält",
             "der Fluss",
@@ -241,7 +241,7 @@ mod tests {
         assert!(!frequencies.are_english());
         frequencies.add("", "the end of the road, and to the sea");
         assert!(!frequencies.are_english());
-        let mut english = Frequencies::default();
+        let mut english = SampleFrequencies::default();
         english.add("", "the end of the road, and to the sea");
         assert!(english.are_english());
     }

@@ -1,9 +1,9 @@
 //! Numbers into drawings: bars and columns as SVG inside the page.
 
-use super::escape::Html;
+use super::escape::SafeHtml;
 
 /// One bar of a bar chart.
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     pub(super) label: String,
     /// Its length, from 0 to 1.
     pub(super) size: f64,
@@ -14,7 +14,7 @@ pub(super) struct Bar {
 const WIDTH: f64 = 480.0;
 
 /// Lying bars, one below the other.
-pub(super) fn rows(bars: &[Bar], what: &str) -> Html {
+pub(super) fn rows(bars: &[ChartBar], what: &str) -> SafeHtml {
     const ROW: f64 = 30.0;
     const LEFT: f64 = 100.0;
     const RIGHT: f64 = 50.0;
@@ -35,7 +35,7 @@ pub(super) fn rows(bars: &[Bar], what: &str) -> Html {
 }
 
 /// Standing columns with their numbers above and their names below.
-pub(super) fn columns(counts: &[(String, usize)], what: &str) -> Html {
+pub(super) fn columns(counts: &[(String, usize)], what: &str) -> SafeHtml {
     const HEIGHT: f64 = 190.0;
     const FLOOR: f64 = 162.0;
     const ROOF: f64 = 22.0;
@@ -97,20 +97,20 @@ pub(super) fn steps(times: &[f64]) -> Vec<(String, usize)> {
     counts.split_off(first)
 }
 
-fn open(height: f64, what: &str) -> Html {
-    let mut html = Html::default();
+fn open(height: f64, what: &str) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<svg viewBox=\"0 0 ")
         .number(WIDTH)
         .raw(" ")
         .number(height)
         .raw("\" role=\"img\" aria-label=\"")
-        .add(&Html::text(what))
+        .add(&SafeHtml::text(what))
         .raw("\">");
     html
 }
 
-fn block(class: &'static str, [x, y, width, height]: [f64; 4]) -> Html {
-    let mut html = Html::default();
+fn block(class: &'static str, [x, y, width, height]: [f64; 4]) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<rect class=\"")
         .raw(class)
         .raw("\" x=\"")
@@ -125,13 +125,13 @@ fn block(class: &'static str, [x, y, width, height]: [f64; 4]) -> Html {
     html
 }
 
-fn word(x: f64, y: f64, anchor: &'static str, text: &str) -> Html {
-    let mut html = Html::default();
+fn word(x: f64, y: f64, anchor: &'static str, text: &str) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<text x=\"").number(x).raw("\" y=\"").number(y);
     html.raw("\" text-anchor=\"")
         .raw(anchor)
         .raw("\">")
-        .add(&Html::text(text))
+        .add(&SafeHtml::text(text))
         .raw("</text>");
     html
 }
@@ -160,7 +160,7 @@ mod tests {
     fn the_tallest_column_fills_the_room_and_bars_stay_inside() {
         let html = columns(&[("a".to_owned(), 4), ("b".to_owned(), 0)], "x").to_string();
         assert!(html.contains("height=\"140.0\""), "{html}");
-        let bar = |size| Bar {
+        let bar = |size| ChartBar {
             label: String::new(),
             size,
             shown: String::new(),

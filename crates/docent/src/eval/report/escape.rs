@@ -5,9 +5,9 @@ use std::fmt;
 
 /// Markup that is safe to put into the page.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Html(String);
+pub(super) struct SafeHtml(String);
 
-impl Html {
+impl SafeHtml {
     /// A text as it is: every mark of HTML escaped, and what would hide or turn text made visible.
     pub(super) fn text(text: &str) -> Self {
         let mut html = String::with_capacity(text.len());
@@ -45,7 +45,7 @@ impl Html {
     }
 }
 
-impl fmt::Display for Html {
+impl fmt::Display for SafeHtml {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn no_mark_of_html_passes() {
-        let html = Html::text("<a href=\"x\" title='y'>&\u{1b}\u{202E}ü").to_string();
+        let html = SafeHtml::text("<a href=\"x\" title='y'>&\u{1b}\u{202E}ü").to_string();
         assert_eq!(
             html,
             "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp; \u{FFFD}ü"

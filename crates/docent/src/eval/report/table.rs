@@ -1,10 +1,10 @@
 //! What needs words into tables: kinds, changes, and the worst queries with what they found.
 
-use super::super::compare::{Comparison, Move};
-use super::super::score::{MEASURES, Summary};
+use super::super::compare::{QueryDelta, RunComparison};
+use super::super::score::{MEASURES, RunSummary};
 use super::super::text;
-use super::escape::Html;
-use super::{Case, Shown, labels};
+use super::escape::SafeHtml;
+use super::{ReportDocument, WorstQuery, labels};
 use crate::knowledge::one_line;
 use crate::settings::shorten;
 
@@ -15,8 +15,8 @@ pub(super) const MAX_LISTED: usize = 3;
 const MAX_CELL_CHARS: usize = 160;
 
 /// The scores of each kind of query.
-pub(super) fn kinds(summary: &Summary) -> Html {
-    let mut html = Html::default();
+pub(super) fn kinds(summary: &RunSummary) -> SafeHtml {
+    let mut html = SafeHtml::default();
     if summary.kinds.is_empty() {
         return html;
     }
@@ -24,7 +24,7 @@ pub(super) fn kinds(summary: &Summary) -> Html {
         "<section class=\"panel\"><h2>By kind of query</h2><div class=\"wide\"><table><thead><tr>",
     );
     for label in ["kind", "queries"].into_iter().chain(labels()) {
-        html.raw("<th>").add(&Html::text(label)).raw("</th>");
+        html.raw("<th>").add(&SafeHtml::text(label)).raw("</th>");
     }
     html.raw("</tr></thead><tbody>");
     for (kind, count, scores) in &summary.kinds {
@@ -40,12 +40,12 @@ pub(super) fn kinds(summary: &Summary) -> Html {
 }
 
 /// The scores before and now, and the queries that moved most.
-pub(super) fn change(change: &Comparison) -> Html {
-    let mut html = Html::default();
+pub(super) fn change(change: &RunComparison) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<div class=\"wide\"><table><thead><tr><th>score</th><th>before</th><th>now</th><th>change</th></tr></thead><tbody>");
     for (measure, before, now) in &change.scores {
         html.raw("<tr><td>")
-            .add(&Html::text(measure.label))
+            .add(&SafeHtml::text(measure.label))
             .raw("</td>");
         html.add(&figure(&format!("{before:.3}")))
             .add(&figure(&format!("{now:.3}")));
@@ -58,7 +58,7 @@ pub(super) fn change(change: &Comparison) -> Html {
     ] {
         if !moves.is_empty() {
             html.raw("<h3>")
-                .add(&Html::text(title))
+                .add(&SafeHtml::text(title))
                 .raw("</h3>")
                 .add(&moved(moves));
         }
@@ -66,8 +66,8 @@ pub(super) fn change(change: &Comparison) -> Html {
     html
 }
 
-fn moved(moves: &[Move]) -> Html {
-    let mut html = Html::default();
+fn moved(moves: &[QueryDelta]) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<div class=\"wide\"><table><thead><tr><th>query</th><th>before</th><th>now</th><th>change</th></tr></thead><tbody>");
     for one in moves {
         html.raw("<tr><td>").add(&cell(&one.query)).raw("</td>");
@@ -80,8 +80,8 @@ fn moved(moves: &[Move]) -> Html {
 }
 
 /// The worst queries.
-pub(super) fn worst(cases: &[Case<'_>]) -> Html {
-    let mut html = Html::default();
+pub(super) fn worst(cases: &[WorstQuery<'_>]) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>Worst queries</h2>");
     if cases.is_empty() {
         html.raw("<p class=\"note\">Every query has the best order there is.</p></section>");
@@ -108,7 +108,7 @@ pub(super) fn worst(cases: &[Case<'_>]) -> Html {
             .saturating_sub(case.expected.len());
         if more > 0 {
             html.raw("<p class=\"note\">")
-                .add(&Html::text(&format!("and {more} more")))
+                .add(&SafeHtml::text(&format!("and {more} more")))
                 .raw("</p>");
         }
         html.raw("</td><td>")
@@ -119,8 +119,8 @@ pub(super) fn worst(cases: &[Case<'_>]) -> Html {
     html
 }
 
-fn list(documents: &[Shown], none: &'static str) -> Html {
-    let mut html = Html::default();
+fn list(documents: &[ReportDocument], none: &'static str) -> SafeHtml {
+    let mut html = SafeHtml::default();
     if documents.is_empty() {
         html.raw("<p class=\"note\">").raw(none).raw("</p>");
         return html;
@@ -136,7 +136,7 @@ fn list(documents: &[Shown], none: &'static str) -> Html {
             .rank
             .map_or_else(|| "–".to_owned(), |rank| rank.to_string());
         html.raw("<span class=\"rank\">")
-            .add(&Html::text(&rank))
+            .add(&SafeHtml::text(&rank))
             .raw("</span><span>");
         let title = if document.title.is_empty() {
             &document.id
@@ -156,28 +156,28 @@ fn list(documents: &[Shown], none: &'static str) -> Html {
 }
 
 /// How each number is counted.
-pub(super) fn meanings() -> Html {
-    let mut html = Html::default();
+pub(super) fn meanings() -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>What the numbers mean</h2><dl>");
     for measure in &MEASURES {
         html.raw("<dt>")
-            .add(&Html::text(measure.label))
+            .add(&SafeHtml::text(measure.label))
             .raw("</dt><dd>");
-        html.add(&Html::text(measure.meaning)).raw("</dd>");
+        html.add(&SafeHtml::text(measure.meaning)).raw("</dd>");
     }
     html.raw("<dt>p50, p99</dt><dd>the time that 50 and 99 of 100 searches kept within, by the nearest rank</dd></dl></section>");
     html
 }
 
-fn figure(text: &str) -> Html {
-    let mut html = Html::default();
+fn figure(text: &str) -> SafeHtml {
+    let mut html = SafeHtml::default();
     html.raw("<td class=\"figure\">")
-        .add(&Html::text(text))
+        .add(&SafeHtml::text(text))
         .raw("</td>");
     html
 }
 
-fn signed(change: f64) -> Html {
+fn signed(change: f64) -> SafeHtml {
     let class = if change > 0.000_5 {
         "<td class=\"figure good\">"
     } else if change < -0.000_5 {
@@ -185,18 +185,18 @@ fn signed(change: f64) -> Html {
     } else {
         "<td class=\"figure\">"
     };
-    let mut html = Html::default();
+    let mut html = SafeHtml::default();
     html.raw(class)
-        .add(&Html::text(&text::signed(change)))
+        .add(&SafeHtml::text(&text::signed(change)))
         .raw("</td>");
     html
 }
 
 /// A text from outside, short enough for a cell. Its direction of writing stays its own.
-fn cell(text: &str) -> Html {
+fn cell(text: &str) -> SafeHtml {
     let short = shorten(&one_line(text, 2 * MAX_CELL_CHARS), MAX_CELL_CHARS);
-    let mut html = Html::default();
-    html.raw("<bdi>").add(&Html::text(&short)).raw("</bdi>");
+    let mut html = SafeHtml::default();
+    html.raw("<bdi>").add(&SafeHtml::text(&short)).raw("</bdi>");
     html
 }
 

@@ -7,7 +7,9 @@ use docent_search::{
 };
 use serde_json::{Map, Value};
 
-use super::parameters::{FACETS, LIMIT, OFFSET, Parameter, Parameters, QUERY, SORT, Takes};
+use super::parameters::{
+    FACETS, FilterParameter, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT,
+};
 use super::schema::{ORDERS, options};
 use crate::settings::shorten;
 
@@ -25,7 +27,7 @@ const MAX_NAMED_CHARS: usize = 2_000;
 
 /// What `find` was asked.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct FindQuery {
     pub query: String,
     pub limit: usize,
     pub offset: usize,
@@ -38,9 +40,9 @@ pub(super) struct Question {
 /// Reads what was sent. `null` is what hosts send for a parameter that they leave out.
 pub(super) fn read(
     given: &Map<String, Value>,
-    parameters: &Parameters,
+    parameters: &FindParameters,
     catalog: &Catalog,
-) -> Result<Question, Failure> {
+) -> Result<FindQuery, Failure> {
     let known: Vec<_> = parameters.names().collect();
     if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
         let message = format!("there is no parameter `{}`", shorten(name, MAX_SHOWN));
@@ -56,7 +58,7 @@ pub(super) fn read(
         .ok_or_else(|| wrong(QUERY, "is not a text", query).hint("pass one text"))?;
     let size =
         |name, bounds, default| get(name).map_or(Ok(default), |value| integer(name, value, bounds));
-    Ok(Question {
+    Ok(FindQuery {
         query: query.to_owned(),
         limit: size(LIMIT, 1..=MAX_LIMIT, DEFAULT_LIMIT)?,
         offset: size(OFFSET, 0..=MAX_OFFSET, 0)?,
@@ -123,7 +125,7 @@ fn sort(value: &Value) -> Result<SortOrder, Failure> {
     }
 }
 
-fn facets(value: &Value, parameters: &Parameters) -> Result<Vec<(String, String)>, Failure> {
+fn facets(value: &Value, parameters: &FindParameters) -> Result<Vec<(String, String)>, Failure> {
     let names: Vec<_> = parameters
         .facets
         .iter()
@@ -163,12 +165,12 @@ fn texts<'v>(name: &str, value: &'v Value, most: usize) -> Result<Vec<&'v str>, 
 }
 
 fn filters<'v>(
-    parameters: &Parameters,
+    parameters: &FindParameters,
     catalog: &Catalog,
     get: impl Fn(&str) -> Option<&'v Value>,
 ) -> Result<Vec<Filter>, Failure> {
     let mut filters = Vec::new();
-    let mut bounds: Option<(&Parameter, Edge)> = None;
+    let mut bounds: Option<(&FilterParameter, LowerBound)> = None;
     for parameter in &parameters.filters {
         // No value at all of several is what hosts send when nobody chose one.
         let is_empty = |value: &&Value| value.as_array().is_some_and(Vec::is_empty);
@@ -178,32 +180,32 @@ fn filters<'v>(
         let name = &parameter.name;
         let field = catalog.field(&parameter.field);
         let test = match &parameter.takes {
-            Takes::OneOf(all) => {
+            ParameterKind::OneOf(all) => {
                 filters.push(one_of(parameter, field, all, value)?);
                 continue;
             }
-            Takes::Text(_) => {
+            ParameterKind::Text(_) => {
                 let several = texts(name, value, MAX_VALUES)?;
                 filters.push(any(parameter, several.into_iter().map(str::to_owned)));
                 continue;
             }
-            Takes::Flag => FieldTest::Bool(value.as_bool().ok_or_else(|| {
+            ParameterKind::Flag => FieldTest::Bool(value.as_bool().ok_or_else(|| {
                 wrong(name, "is neither true nor false", value)
                     .hint("allowed are `true` and `false`")
             })?),
-            Takes::AtLeast(_) => number(name, value).map(|from| FieldTest::Number {
+            ParameterKind::AtLeast(_) => number(name, value).map(|from| FieldTest::Number {
                 from: Some(from),
                 to: None,
             })?,
-            Takes::AtMost(_) => number(name, value).map(|to| FieldTest::Number {
+            ParameterKind::AtMost(_) => number(name, value).map(|to| FieldTest::Number {
                 from: None,
                 to: Some(to),
             })?,
-            Takes::From(_) => day(name, value).map(|from| FieldTest::Date {
+            ParameterKind::From(_) => day(name, value).map(|from| FieldTest::Date {
                 from: Some(from),
                 to: None,
             })?,
-            Takes::To(_) => day(name, value).map(|to| FieldTest::Date {
+            ParameterKind::To(_) => day(name, value).map(|to| FieldTest::Date {
                 from: None,
                 to: Some(to),
             })?,
@@ -218,7 +220,7 @@ fn filters<'v>(
 }
 
 /// The lower end of a range.
-enum Edge {
+enum LowerBound {
     Number(f64),
     Day(String),
 }
@@ -226,17 +228,17 @@ enum Edge {
 /// Refuses a range whose ends are the wrong way round: nothing would ever be found, and nobody
 /// would know why.
 fn check_order<'p>(
-    lower: &mut Option<(&'p Parameter, Edge)>,
-    parameter: &'p Parameter,
+    lower: &mut Option<(&'p FilterParameter, LowerBound)>,
+    parameter: &'p FilterParameter,
     test: &FieldTest,
 ) -> Result<(), Failure> {
     let edge = match test {
         FieldTest::Number {
             from: Some(from), ..
-        } => Some(Edge::Number(*from)),
+        } => Some(LowerBound::Number(*from)),
         FieldTest::Date {
             from: Some(from), ..
-        } => Some(Edge::Day(from.clone())),
+        } => Some(LowerBound::Day(from.clone())),
         _ => None,
     };
     if let Some(edge) = edge {
@@ -250,8 +252,8 @@ fn check_order<'p>(
         return Ok(());
     };
     let is_turned = match (edge, test) {
-        (Edge::Number(from), FieldTest::Number { to: Some(to), .. }) => from > *to,
-        (Edge::Day(from), FieldTest::Date { to: Some(to), .. }) => from > *to,
+        (LowerBound::Number(from), FieldTest::Number { to: Some(to), .. }) => from > *to,
+        (LowerBound::Day(from), FieldTest::Date { to: Some(to), .. }) => from > *to,
         _ => false,
     };
     if is_turned {
@@ -275,7 +277,7 @@ fn day(name: &str, value: &Value) -> Result<String, Failure> {
 }
 
 fn one_of(
-    parameter: &Parameter,
+    parameter: &FilterParameter,
     field: Option<&CatalogField>,
     all: &[String],
     value: &Value,
@@ -305,7 +307,7 @@ fn one_of(
 }
 
 /// Any of these values.
-fn any(parameter: &Parameter, values: impl Iterator<Item = String>) -> Filter {
+fn any(parameter: &FilterParameter, values: impl Iterator<Item = String>) -> Filter {
     let is = |value| Filter::Field {
         name: parameter.field.clone(),
         test: FieldTest::Is(value),

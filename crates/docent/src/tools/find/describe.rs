@@ -2,9 +2,9 @@
 
 use docent_search::{Catalog, RangeBound};
 
-use super::parameters::{FACETS, LIMIT, OFFSET, Parameters, QUERY, SORT, Takes};
+use super::parameters::{FACETS, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT};
 use super::schema::{ORDERS, options};
-use crate::knowledge::{Knowledge, one_line, pluralize};
+use crate::knowledge::{KnowledgeBase, one_line, pluralize};
 
 /// Claude Code cuts descriptions after 2 KB.
 const MAX_BYTES: usize = 2_047;
@@ -22,9 +22,9 @@ const ROOMS: [(Option<usize>, usize); 6] = [
 
 /// The description of `find`.
 pub(super) fn description(
-    knowledge: &Knowledge,
+    knowledge: &KnowledgeBase,
     catalog: &Catalog,
-    parameters: &Parameters,
+    parameters: &FindParameters,
 ) -> String {
     let mut text = String::new();
     for (values, about) in ROOMS {
@@ -37,9 +37,9 @@ pub(super) fn description(
 }
 
 fn described(
-    knowledge: &Knowledge,
+    knowledge: &KnowledgeBase,
     catalog: &Catalog,
-    parameters: &Parameters,
+    parameters: &FindParameters,
     (values, about): (Option<usize>, usize),
 ) -> String {
     let find = &knowledge.find;
@@ -74,7 +74,7 @@ fn described(
 }
 
 /// What the corpus holds: how many documents, of which years.
-fn corpus_sentence(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> String {
+fn corpus_sentence(knowledge: &KnowledgeBase, catalog: &Catalog, about: usize) -> String {
     let find = &knowledge.find;
     let count = if find.noun() == "documents" {
         pluralize(catalog.documents, "document")
@@ -104,7 +104,7 @@ fn corpus_sentence(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> St
 }
 
 /// What can be done with the documents.
-fn abilities(parameters: &Parameters) -> String {
+fn abilities(parameters: &FindParameters) -> String {
     let mut names: Vec<&str> = Vec::new();
     for parameter in &parameters.filters {
         if !names.contains(&parameter.field.as_str()) {
@@ -134,7 +134,7 @@ fn join_or(words: &[String]) -> String {
     }
 }
 
-fn lines(parameters: &Parameters, noun: &str, most: usize) -> Vec<String> {
+fn lines(parameters: &FindParameters, noun: &str, most: usize) -> Vec<String> {
     let mut lines = vec![format!(
         "- {QUERY}: words to search the {noun} for; understands filters such as field:value too"
     )];
@@ -142,8 +142,10 @@ fn lines(parameters: &Parameters, noun: &str, most: usize) -> Vec<String> {
     while let Some(parameter) = filters.next() {
         let mut name = parameter.name.clone();
         // The two ends of a range share a line.
-        if matches!(parameter.takes, Takes::AtLeast(_) | Takes::From(_))
-            && let Some(other) = filters.next_if(|other| other.field == parameter.field)
+        if matches!(
+            parameter.takes,
+            ParameterKind::AtLeast(_) | ParameterKind::From(_)
+        ) && let Some(other) = filters.next_if(|other| other.field == parameter.field)
         {
             name = format!("{name}/{}", other.name);
         }
@@ -166,7 +168,7 @@ fn lines(parameters: &Parameters, noun: &str, most: usize) -> Vec<String> {
     lines
 }
 
-fn parameter_text(takes: &Takes, most: usize) -> String {
+fn parameter_text(takes: &ParameterKind, most: usize) -> String {
     let range = |first: &str, last: &str| {
         if most == 0 {
             String::new()
@@ -175,23 +177,23 @@ fn parameter_text(takes: &Takes, most: usize) -> String {
         }
     };
     match takes {
-        Takes::OneOf(_) | Takes::Text(_) if most == 0 => String::new(),
-        Takes::OneOf(values) => options(values, most),
-        Takes::Text(values) if values.is_empty() => String::new(),
-        Takes::Text(values) => format!("such as {}", options(values, most)),
-        Takes::AtLeast(bounds) | Takes::AtMost(bounds) => {
+        ParameterKind::OneOf(_) | ParameterKind::Text(_) if most == 0 => String::new(),
+        ParameterKind::OneOf(values) => options(values, most),
+        ParameterKind::Text(values) if values.is_empty() => String::new(),
+        ParameterKind::Text(values) => format!("such as {}", options(values, most)),
+        ParameterKind::AtLeast(bounds) | ParameterKind::AtMost(bounds) => {
             let bounds = bounds.map(|(least, most)| range(&least.to_string(), &most.to_string()));
             format!("numbers{}", bounds.unwrap_or_default())
         }
-        Takes::From(bounds) | Takes::To(bounds) => {
+        ParameterKind::From(bounds) | ParameterKind::To(bounds) => {
             let bounds = bounds.as_ref().map(|(first, last)| range(first, last));
             format!("ISO 8601 dates (YYYY-MM-DD){}", bounds.unwrap_or_default())
         }
-        Takes::Flag => "true or false".to_owned(),
+        ParameterKind::Flag => "true or false".to_owned(),
     }
 }
 
-fn workflow(knowledge: &Knowledge) -> String {
+fn workflow(knowledge: &KnowledgeBase) -> String {
     let (find, record) = (&knowledge.find, &knowledge.record);
     let id = crate::tools::members::alias_of(&find.result, "document_id").unwrap_or("document_id");
     let (reader, parameter) = match &record.name {
@@ -213,11 +215,11 @@ mod tests {
     use docent_search::{CatalogBuilder, Day, MemoryEngine};
 
     use super::*;
-    use crate::settings::{Find, Record, Settings};
+    use crate::settings::{FindSettings, RecordSettings, Settings};
 
     fn described_with(settings: &Settings, catalog: &Catalog) -> String {
-        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), settings, "folder");
-        let parameters = Parameters::new(catalog, &settings.find);
+        let knowledge = KnowledgeBase::new(Arc::new(MemoryEngine::new()), settings, "folder");
+        let parameters = FindParameters::new(catalog, &settings.find);
         description(&knowledge, catalog, &parameters)
     }
 
@@ -270,17 +272,17 @@ mod tests {
             let settings = Settings {
                 title: Some("𝔘".repeat(120)),
                 description: Some("𝔘".repeat(500)),
-                find: Find {
+                find: FindSettings {
                     name: name.clone(),
                     title: long.clone(),
                     list: name.clone(),
                     prefer: true,
-                    ..Find::default()
+                    ..FindSettings::default()
                 },
-                record: Record {
+                record: RecordSettings {
                     name: Some(name.clone()),
                     parameter: name,
-                    ..Record::default()
+                    ..RecordSettings::default()
                 },
                 ..Settings::default()
             };

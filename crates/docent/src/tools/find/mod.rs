@@ -13,18 +13,18 @@ use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor
 use docent_search::{Filter, ParsedQuery, Query, ReaderIdentity, grammar};
 use serde_json::{Map, Value};
 
-use self::ask::Question;
-use self::parameters::Parameters;
+use self::ask::FindQuery;
+use self::parameters::FindParameters;
 use super::{about, prose};
-use crate::knowledge::Knowledge;
+use crate::knowledge::KnowledgeBase;
 
 /// The most characters that Claude Code shows of an answer; a hundred results have up to 200,000.
 const MAX_ANSWER_CHARS: usize = 500_000;
 
 /// The `find` tool.
-pub struct Find(pub Arc<Knowledge>);
+pub struct FindTool(pub Arc<KnowledgeBase>);
 
-impl Find {
+impl FindTool {
     /// The answer to what was sent.
     async fn answer(
         &self,
@@ -33,7 +33,7 @@ impl Find {
     ) -> Result<Answer<Value>, Failure> {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
-        let parameters = Parameters::new(&catalog, &self.0.find);
+        let parameters = FindParameters::new(&catalog, &self.0.find);
         let question = ask::read(given, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
         let understood = about::query_report(&parsed);
@@ -46,7 +46,7 @@ impl Find {
         if !ignored.is_empty() {
             parsed.ignored = ignored;
             // Something is said about what was ignored, whatever was found.
-            let remarks = about::search_note(&parsed, &catalog, about::Outcome::Some);
+            let remarks = about::search_note(&parsed, &catalog, about::ResultAvailability::Some);
             answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer)).touched(ids);
@@ -54,7 +54,7 @@ impl Find {
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn query(&self, parsed: &ParsedQuery, question: &Question, reader: ReaderIdentity) -> Query {
+    fn query(&self, parsed: &ParsedQuery, question: &FindQuery, reader: ReaderIdentity) -> Query {
         let facets = question.facets.iter().map(|(_, field)| field.clone());
         Query::parsed(parsed, question.limit, reader)
             .method(self.0.method)
@@ -69,7 +69,7 @@ impl Find {
 
 /// Adds the conditions of the parameters to those of the query. Without any, and without words,
 /// everything is listed.
-fn add_filters(parsed: &mut ParsedQuery, question: &Question) -> Result<(), Failure> {
+fn add_filters(parsed: &mut ParsedQuery, question: &FindQuery) -> Result<(), Failure> {
     let mut all: Vec<Filter> = parsed.filter.take().into_iter().collect();
     all.extend(question.filters.iter().cloned());
     let is_blank = ["", "*"].contains(&parsed.text.trim())
@@ -87,14 +87,14 @@ fn add_filters(parsed: &mut ParsedQuery, question: &Question) -> Result<(), Fail
     checked.map_err(|error| Failure::caller(error.to_string()).hint("ask for less at a time"))
 }
 
-impl Tool for Find {
+impl Tool for FindTool {
     type Input = Map<String, Value>;
     type Output = Value;
 
     fn descriptor(&self) -> ToolDescriptor {
         let catalog = self.0.catalog();
         let find = &self.0.find;
-        let parameters = Parameters::new(&catalog, find);
+        let parameters = FindParameters::new(&catalog, find);
         let noun = find.noun();
         let description = describe::description(&self.0, &catalog, &parameters);
         ToolDescriptor::new(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use docent_search::{Catalog, CatalogField, FieldKind, RangeBound};
 
-use crate::settings::{Find, Named};
+use crate::settings::{FindSettings, NameAlias};
 
 /// The most parameters that fields bring. A model has to take in all of them before it can use one.
 pub(super) const MAX_PARAMETERS: usize = 16;
@@ -30,9 +30,9 @@ pub(super) const FACETS: &str = "facets";
 
 /// Everything that `find` takes besides `query` and `limit`.
 #[derive(Debug, Default)]
-pub(super) struct Parameters {
+pub(super) struct FindParameters {
     /// What filters, in the order in which hosts show it.
-    pub(super) filters: Vec<Parameter>,
+    pub(super) filters: Vec<FilterParameter>,
     /// Whether results can be passed over.
     pub(super) offset: bool,
     /// Whether they can be put in another order.
@@ -43,18 +43,18 @@ pub(super) struct Parameters {
 
 /// One parameter about a field.
 #[derive(Debug, PartialEq)]
-pub(super) struct Parameter {
+pub(super) struct FilterParameter {
     /// What it is called.
     pub(super) name: String,
     /// The field it is about.
     pub(super) field: String,
     /// What it takes.
-    pub(super) takes: Takes,
+    pub(super) takes: ParameterKind,
 }
 
 /// What a parameter takes.
 #[derive(Debug, PartialEq)]
-pub(super) enum Takes {
+pub(super) enum ParameterKind {
     /// One of these values, which are all there are.
     OneOf(Vec<String>),
     /// Any text; these are examples.
@@ -71,9 +71,9 @@ pub(super) enum Takes {
     Flag,
 }
 
-impl Parameters {
+impl FindParameters {
     /// The parameters for the fields there are now.
-    pub(super) fn new(catalog: &Catalog, find: &Find) -> Self {
+    pub(super) fn new(catalog: &Catalog, find: &FindSettings) -> Self {
         let asked = |name: &str| {
             let mut named = find.parameters.iter();
             find.parameters.is_empty() || named.any(|one| one.name == name && one.source == name)
@@ -93,11 +93,14 @@ impl Parameters {
             }
             let (stem, names) = free_names(&stem, field, &takes, &taken);
             taken.extend(names.iter().cloned());
-            let one = names.into_iter().zip(takes).map(|(name, takes)| Parameter {
-                name,
-                field: field.name.clone(),
-                takes,
-            });
+            let one = names
+                .into_iter()
+                .zip(takes)
+                .map(|(name, takes)| FilterParameter {
+                    name,
+                    field: field.name.clone(),
+                    takes,
+                });
             all.filters.extend(one);
             if asked(FACETS)
                 && matches!(
@@ -129,12 +132,15 @@ impl Parameters {
 
 /// The fields that become parameters, each with what it is called: those that settings name, in
 /// their order, or all.
-fn selected_fields<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c CatalogField)> {
+fn selected_fields<'c>(
+    catalog: &'c Catalog,
+    named: &[NameAlias],
+) -> Vec<(String, &'c CatalogField)> {
     if named.is_empty() {
         let all = catalog.fields.iter();
         return all.map(|field| (stem(&field.name), field)).collect();
     }
-    let is_own = |one: &Named| {
+    let is_own = |one: &NameAlias| {
         let ours = [QUERY, LIMIT, OFFSET, SORT, FACETS];
         one.name == one.source && ours.contains(&one.name.as_str())
     };
@@ -148,7 +154,7 @@ fn selected_fields<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'
 
 /// What the parameters of a field take. A text of which no value comes back is no use as a filter,
 /// unless somebody asked for it.
-fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
+fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<ParameterKind> {
     let values = || field.values.iter().map(|(value, _)| value.clone());
     let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
     match field.kind {
@@ -159,11 +165,13 @@ fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
             if all.is_empty() {
                 Vec::new()
             } else {
-                vec![Takes::OneOf(all)]
+                vec![ParameterKind::OneOf(all)]
             }
         }
         FieldKind::Text if only_useful && field.values.is_empty() => Vec::new(),
-        FieldKind::Keyword | FieldKind::List | FieldKind::Text => vec![Takes::Text(examples())],
+        FieldKind::Keyword | FieldKind::List | FieldKind::Text => {
+            vec![ParameterKind::Text(examples())]
+        }
         FieldKind::Number => {
             let range = match &field.range {
                 Some((RangeBound::Number(least), RangeBound::Number(most))) => {
@@ -171,7 +179,7 @@ fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
                 }
                 _ => None,
             };
-            vec![Takes::AtLeast(range), Takes::AtMost(range)]
+            vec![ParameterKind::AtLeast(range), ParameterKind::AtMost(range)]
         }
         FieldKind::Date => {
             let range = match &field.range {
@@ -180,9 +188,9 @@ fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
                 }
                 _ => None,
             };
-            vec![Takes::From(range.clone()), Takes::To(range)]
+            vec![ParameterKind::From(range.clone()), ParameterKind::To(range)]
         }
-        FieldKind::Bool => vec![Takes::Flag],
+        FieldKind::Bool => vec![ParameterKind::Flag],
     }
 }
 
@@ -209,18 +217,22 @@ fn stem(name: &str) -> String {
 fn free_names(
     stem: &str,
     field: &CatalogField,
-    takes: &[Takes],
+    takes: &[ParameterKind],
     taken: &BTreeSet<String>,
 ) -> (String, Vec<String>) {
     let named = |stem: &str| -> Vec<String> {
-        let name = |one: &Takes| match one {
-            Takes::OneOf(_) | Takes::Text(_) | Takes::Flag => stem.to_owned(),
-            Takes::AtLeast(_) => format!("min_{stem}"),
-            Takes::AtMost(_) => format!("max_{stem}"),
-            Takes::From(_) if stem == "date" && field.name == "date" => "start_date".to_owned(),
-            Takes::To(_) if stem == "date" && field.name == "date" => "end_date".to_owned(),
-            Takes::From(_) => format!("{stem}_from"),
-            Takes::To(_) => format!("{stem}_to"),
+        let name = |one: &ParameterKind| match one {
+            ParameterKind::OneOf(_) | ParameterKind::Text(_) | ParameterKind::Flag => {
+                stem.to_owned()
+            }
+            ParameterKind::AtLeast(_) => format!("min_{stem}"),
+            ParameterKind::AtMost(_) => format!("max_{stem}"),
+            ParameterKind::From(_) if stem == "date" && field.name == "date" => {
+                "start_date".to_owned()
+            }
+            ParameterKind::To(_) if stem == "date" && field.name == "date" => "end_date".to_owned(),
+            ParameterKind::From(_) => format!("{stem}_from"),
+            ParameterKind::To(_) => format!("{stem}_to"),
         };
         takes.iter().map(name).collect()
     };
@@ -268,22 +280,22 @@ mod tests {
         builder.build()
     }
 
-    fn find(parameters: &[(&str, &str)]) -> Find {
-        Find {
+    fn find(parameters: &[(&str, &str)]) -> FindSettings {
+        FindSettings {
             parameters: parameters
                 .iter()
-                .map(|(name, source)| Named {
+                .map(|(name, source)| NameAlias {
                     name: (*name).to_owned(),
                     source: (*source).to_owned(),
                 })
                 .collect(),
-            ..Find::default()
+            ..FindSettings::default()
         }
     }
 
     #[test]
     fn every_useful_field_has_its_parameters() {
-        let all = Parameters::new(&catalog(), &Find::default());
+        let all = FindParameters::new(&catalog(), &FindSettings::default());
         assert_eq!(
             all.names().collect::<Vec<_>>(),
             [
@@ -306,11 +318,11 @@ mod tests {
         );
         assert_eq!(
             all.filters[0].takes,
-            Takes::OneOf(vec!["Greens".to_owned(), "Labor".to_owned()])
+            ParameterKind::OneOf(vec!["Greens".to_owned(), "Labor".to_owned()])
         );
         let tags = all.filters.iter().find(|one| one.name == "tags").unwrap();
         let examples = ["tag 0", "tag 1", "tag 2"].map(str::to_owned).to_vec();
-        assert_eq!(tags.takes, Takes::Text(examples));
+        assert_eq!(tags.takes, ParameterKind::Text(examples));
         let facets: Vec<_> = all.facets.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(facets, ["party", "open", "tags", "limit_2"]);
     }
@@ -318,7 +330,7 @@ mod tests {
     #[test]
     fn settings_choose_and_name() {
         let names = |parameters: &[(&str, &str)]| {
-            let all = Parameters::new(&catalog(), &find(parameters));
+            let all = FindParameters::new(&catalog(), &find(parameters));
             all.names().map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -362,7 +374,7 @@ mod tests {
         for name in ["a_b", "x", "min_x"] {
             builder.number(name, (1.0, 2.0), 10);
         }
-        let all = Parameters::new(&builder.build(), &Find::default());
+        let all = FindParameters::new(&builder.build(), &FindSettings::default());
         let names: BTreeSet<_> = all.names().collect();
         assert_eq!(names.len(), all.names().count());
         assert!(names.is_superset(&["field", "field_2", "a_b", "a_b_2", "min_a_b"].into()));
@@ -376,7 +388,7 @@ mod tests {
             for n in 0..fields {
                 builder.flag(&format!("f{n:02}"), true, 10);
             }
-            Parameters::new(&builder.build(), &Find::default())
+            FindParameters::new(&builder.build(), &FindSettings::default())
                 .filters
                 .len()
         };

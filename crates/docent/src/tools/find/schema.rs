@@ -4,10 +4,12 @@ use docent_search::{MAX_FACETS, MAX_LIMIT, MAX_OFFSET};
 use serde_json::{Map, Value, json};
 
 use super::ask::DEFAULT_LIMIT;
-use super::parameters::{FACETS, LIMIT, OFFSET, Parameter, Parameters, QUERY, SORT, Takes};
+use super::parameters::{
+    FACETS, FilterParameter, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT,
+};
 use super::show;
 use crate::knowledge::one_line;
-use crate::settings::Find;
+use crate::settings::FindSettings;
 use crate::tools::members;
 
 /// The most characters of all values that the schema lists. Values of a field that would go over
@@ -24,7 +26,7 @@ const MAX_OPTION_CHARS: usize = 66;
 pub(super) const ORDERS: [&str; 3] = ["relevance", "newest", "oldest"];
 
 /// What `find` takes.
-pub(super) fn input(parameters: &Parameters, find: &Find) -> Value {
+pub(super) fn input(parameters: &FindParameters, find: &FindSettings) -> Value {
     let noun = find.noun();
     let mut properties = Map::new();
     let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
@@ -77,10 +79,10 @@ pub(super) fn input(parameters: &Parameters, find: &Find) -> Value {
     })
 }
 
-fn property(parameter: &Parameter, noun: &str, room: &mut usize) -> Value {
+fn property(parameter: &FilterParameter, noun: &str, room: &mut usize) -> Value {
     let field = one_line(&parameter.field, 64);
     match &parameter.takes {
-        Takes::OneOf(values) => {
+        ParameterKind::OneOf(values) => {
             let options = options(values, MAX_OPTIONS_CHARS);
             let text = format!("Filter by {field}. Options: {options}");
             let size: usize = values.iter().map(|value| value.chars().count()).sum();
@@ -92,7 +94,7 @@ fn property(parameter: &Parameter, noun: &str, room: &mut usize) -> Value {
                 None => json!({"type": "string", "description": text}),
             }
         }
-        Takes::Text(examples) => {
+        ParameterKind::Text(examples) => {
             let text = format!("Filter by {field}.");
             let text = match options(examples, MAX_OPTIONS_CHARS) {
                 examples if examples.is_empty() => text,
@@ -100,11 +102,11 @@ fn property(parameter: &Parameter, noun: &str, room: &mut usize) -> Value {
             };
             json!({"type": "string", "description": text})
         }
-        Takes::AtLeast(range) => number(&format!("Least {field}."), *range),
-        Takes::AtMost(range) => number(&format!("Greatest {field}."), *range),
-        Takes::From(range) => day("Start", "after", &field, noun, range.as_ref()),
-        Takes::To(range) => day("End", "before", &field, noun, range.as_ref()),
-        Takes::Flag => {
+        ParameterKind::AtLeast(range) => number(&format!("Least {field}."), *range),
+        ParameterKind::AtMost(range) => number(&format!("Greatest {field}."), *range),
+        ParameterKind::From(range) => day("Start", "after", &field, noun, range.as_ref()),
+        ParameterKind::To(range) => day("End", "before", &field, noun, range.as_ref()),
+        ParameterKind::Flag => {
             json!({"type": "boolean", "description": format!("Filter by {field}: true or false.")})
         }
     }
@@ -154,7 +156,7 @@ pub(super) fn options(values: &[String], most: usize) -> String {
 }
 
 /// What `find` gives.
-pub(super) fn output(find: &Find) -> Value {
+pub(super) fn output(find: &FindSettings) -> Value {
     let counts = json!({"type": "array", "items": {
         "type": "object",
         "properties": {"value": {"type": "string"}, "count": {"type": "integer"}},
@@ -206,21 +208,21 @@ mod tests {
                 .map(|n| format!("{n:02}{}", letter.repeat(48)))
                 .collect()
         };
-        let parameter = |name: &str, values: Vec<String>| Parameter {
+        let parameter = |name: &str, values: Vec<String>| FilterParameter {
             name: name.to_owned(),
             field: name.to_owned(),
-            takes: Takes::OneOf(values),
+            takes: ParameterKind::OneOf(values),
         };
-        let parameters = Parameters {
+        let parameters = FindParameters {
             // Eighty values of fifty characters are exactly what fits.
             filters: vec![
                 parameter("a", values(50, "a")),
                 parameter("b", values(30, "b")),
                 parameter("c", vec!["c".to_owned()]),
             ],
-            ..Parameters::default()
+            ..FindParameters::default()
         };
-        let schema = input(&parameters, &Find::default());
+        let schema = input(&parameters, &FindSettings::default());
         let properties = &schema["properties"];
         assert_eq!(properties["a"]["enum"].as_array().unwrap().len(), 50);
         assert_eq!(properties["b"]["enum"].as_array().unwrap().len(), 30);

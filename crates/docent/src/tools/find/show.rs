@@ -3,9 +3,9 @@
 use docent_search::{FacetCounts, MAX_OFFSET, SearchHit, SearchResults, TextAnchors};
 use serde_json::{Map, Value, json};
 
-use super::ask::Question;
-use crate::knowledge::Knowledge;
-use crate::tools::members::{self, Own, Room};
+use super::ask::FindQuery;
+use crate::knowledge::KnowledgeBase;
+use crate::tools::members::{self, BuiltInMember, FieldCharLimits};
 use crate::tools::parts;
 
 /// The members of the answer beside the list of results.
@@ -16,7 +16,7 @@ pub(super) const FACETS: &str = "facets";
 pub(super) const NOTE: &str = "note";
 
 /// How much of a document's fields a result shows: a hundred results have to fit into an answer.
-const ROOM: Room = Room {
+const ROOM: FieldCharLimits = FieldCharLimits {
     value: 300,
     all: 1_000,
 };
@@ -36,7 +36,7 @@ const OURS: [&str; 10] = [
 ];
 
 /// The schemas of these members, and whether each is always there.
-pub(super) fn built_in_members() -> Vec<Own> {
+pub(super) fn built_in_members() -> Vec<BuiltInMember> {
     let kind = |name: &str| match name {
         "relevance_score" => json!({"type": "number", "minimum": 0, "maximum": 1}),
         "chunk_index" | "word_count" => json!({"type": "integer", "minimum": 0}),
@@ -52,8 +52,8 @@ pub(super) fn built_in_members() -> Vec<Own> {
 
 /// The answer to a question.
 pub(super) fn answer(
-    knowledge: &Knowledge,
-    question: &Question,
+    knowledge: &KnowledgeBase,
+    question: &FindQuery,
     found: &SearchResults,
     has_offset: bool,
 ) -> Map<String, Value> {
@@ -89,7 +89,7 @@ fn facet_json(facet: &FacetCounts, name: &str) -> Value {
     json!({"field": name, "values": values.collect::<Vec<_>>(), "more": facet.more})
 }
 
-fn result(knowledge: &Knowledge, hit: &SearchHit) -> Value {
+fn result(knowledge: &KnowledgeBase, hit: &SearchHit) -> Value {
     let id = hit.id.as_str();
     let best = hit.excerpts.first();
     let index = best.map_or(0, |best| best.index);

@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 80;
 /// What `show_results` takes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct ShowResultsInput {
     query: Option<String>,
     ids: Option<Vec<String>>,
     filters: Option<BTreeMap<String, Vec<String>>>,
@@ -39,7 +39,7 @@ pub struct Input {
 
 /// The same, as the widget gets it back to ask again.
 #[derive(Debug, Default, Clone, Serialize)]
-pub(super) struct Asked {
+pub(super) struct EchoedQuery {
     pub(super) query: String,
     pub(super) ids: Vec<String>,
     filters: BTreeMap<String, Vec<String>>,
@@ -51,8 +51,8 @@ pub(super) struct Asked {
 
 /// A question that can be asked.
 #[derive(Debug)]
-pub(super) struct Question {
-    pub(super) asked: Asked,
+pub(super) struct ResultsQuery {
+    pub(super) asked: EchoedQuery,
     pub(super) sort: SortOrder,
     /// What was typed, for what there is to say about it.
     pub(super) typed: ParsedQuery,
@@ -62,7 +62,7 @@ pub(super) struct Question {
     conditions: Vec<Filter>,
 }
 
-impl Question {
+impl ResultsQuery {
     /// Whether it is about some days alone.
     pub(super) fn has_day_bounds(&self) -> bool {
         !self.asked.from.is_empty() || !self.asked.to.is_empty()
@@ -106,7 +106,11 @@ fn words(typed: &ParsedQuery) -> String {
 }
 
 /// Reads what was sent.
-pub(super) fn read(input: Input, catalog: &Catalog, today: Day) -> Result<Question, Failure> {
+pub(super) fn read(
+    input: ShowResultsInput,
+    catalog: &Catalog,
+    today: Day,
+) -> Result<ResultsQuery, Failure> {
     let query = input.query.unwrap_or_default();
     let ids = input.ids.unwrap_or_default();
     if ids.len() > MAX_IDS {
@@ -124,8 +128,8 @@ pub(super) fn read(input: Input, catalog: &Catalog, today: Day) -> Result<Questi
     let (filters, mut conditions) = filters(given, catalog)?;
     let typed = grammar::parse(&query, catalog, today);
     conditions.extend(typed.filter.clone());
-    let mut question = Question {
-        asked: Asked {
+    let mut question = ResultsQuery {
+        asked: EchoedQuery {
             query,
             ids,
             filters,
@@ -159,9 +163,9 @@ fn sort(given: Option<&str>) -> Result<(SortOrder, &'static str), Failure> {
     }
 }
 
-type Days = (Option<String>, Option<String>);
+type DayBounds = (Option<String>, Option<String>);
 
-fn days(from: Option<&str>, to: Option<&str>) -> Result<Days, Failure> {
+fn days(from: Option<&str>, to: Option<&str>) -> Result<DayBounds, Failure> {
     let read = |name: &str, given: Option<&str>| match given.filter(|text| !text.is_empty()) {
         None => Ok(None),
         Some(text) => Day::parse(text).map(Some).ok_or_else(|| {
@@ -178,9 +182,12 @@ fn days(from: Option<&str>, to: Option<&str>) -> Result<Days, Failure> {
     ))
 }
 
-type Chosen = (BTreeMap<String, Vec<String>>, Vec<Filter>);
+type ChosenFilters = (BTreeMap<String, Vec<String>>, Vec<Filter>);
 
-fn filters(given: BTreeMap<String, Vec<String>>, catalog: &Catalog) -> Result<Chosen, Failure> {
+fn filters(
+    given: BTreeMap<String, Vec<String>>,
+    catalog: &Catalog,
+) -> Result<ChosenFilters, Failure> {
     if given.len() > MAX_FILTERS {
         let message = format!("`filters` has more than {MAX_FILTERS} fields");
         return Err(Failure::caller(message).hint("ask for less at a time"));
@@ -280,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(input: Value) -> Result<Question, Failure> {
+    fn ask(input: Value) -> Result<ResultsQuery, Failure> {
         let mut builder = CatalogBuilder::new();
         builder.documents(40);
         builder.text("party", "Harbour", 30);

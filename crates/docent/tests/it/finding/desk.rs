@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use docent::knowledge::Knowledge;
+use docent::knowledge::KnowledgeBase;
 use docent::settings::Settings;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{Document, DocumentChange, DocumentValue as Field, Engine as _, MemoryEngine};
@@ -14,14 +14,14 @@ use crate::contract;
 /// A whole server in this process.
 pub(super) struct Desk {
     pub(super) engine: Arc<MemoryEngine>,
-    pub(super) knowledge: Arc<Knowledge>,
+    pub(super) knowledge: Arc<KnowledgeBase>,
     pub(super) app: docent_mcp::App,
 }
 
 impl Desk {
     pub(super) async fn new(documents: Vec<Document>, settings: &Settings) -> Self {
         let engine = Arc::new(MemoryEngine::new());
-        let knowledge = Arc::new(Knowledge::new(engine.clone(), settings, "world"));
+        let knowledge = Arc::new(KnowledgeBase::new(engine.clone(), settings, "world"));
         let app = docent::app::app(&knowledge, DualFormat::Auto, TextForm::Json).unwrap();
         let desk = Self {
             engine,

@@ -1,6 +1,6 @@
 //! Names and shapes that settings give.
 
-use docent::settings::{Named, Settings};
+use docent::settings::{NameAlias, Settings};
 use docent_search::DocumentValue as Field;
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::contract;
 #[test]
 fn settings_name_tools_parameters_and_members() {
     run(async {
-        let named = |names: &[(&str, &str)]| -> Vec<Named> {
-            let named = names.iter().map(|(name, source)| Named {
+        let named = |names: &[(&str, &str)]| -> Vec<NameAlias> {
+            let named = names.iter().map(|(name, source)| NameAlias {
                 name: (*name).to_owned(),
                 source: (*source).to_owned(),
             });

@@ -6,7 +6,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use docent::audit::{Audit, Wish};
+use docent::audit::{AuditLog, AuditSettings};
 use serde_json::{Value, json};
 
 use self::world::{ASKS, Ask, Client, GROUPS, NOBODY, PLAIN, TRACE, World};
@@ -100,7 +100,7 @@ async fn who_has_not_signed_in_sees_what_is_for_everyone() {
 async fn every_call_is_written_down_without_names_or_questions() {
     let dir = Dir::new();
     let path = dir.path().join("audit.jsonl");
-    let audit = Arc::new(Audit::open(&path, &Wish::default()).unwrap());
+    let audit = Arc::new(AuditLog::open(&path, &AuditSettings::default()).unwrap());
     let world = World::start(Some(audit.clone())).await;
     let mut client = Client::new(&world);
     for group in GROUPS {

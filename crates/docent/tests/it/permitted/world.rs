@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use docent::audit::Audit;
-use docent::knowledge::Knowledge;
+use docent::audit::AuditLog;
+use docent::knowledge::KnowledgeBase;
 use docent::settings::Settings;
 use docent::{app, pages};
 use docent_mcp::http::{HttpOptions, limits::HttpLimits};
@@ -69,7 +69,7 @@ fn open(n: usize) -> Document {
 }
 
 impl World {
-    pub(super) async fn start(audit: Option<Arc<Audit>>) -> Self {
+    pub(super) async fn start(audit: Option<Arc<AuditLog>>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let engine = EmbeddedEngine::open(&dir.path().join("index")).unwrap();
         let mut all: Vec<_> = (0..4).map(open).collect();
@@ -83,7 +83,7 @@ impl World {
             .await
             .unwrap();
         let settings = Settings::default();
-        let knowledge = Arc::new(Knowledge::new(Arc::new(engine), &settings, "world"));
+        let knowledge = Arc::new(KnowledgeBase::new(Arc::new(engine), &settings, "world"));
         knowledge.refresh_counts().await.unwrap();
         let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
         let observer = audit
