@@ -8,9 +8,9 @@ use docent_mcp::{
     Resource, ResourceBody, TextForm, Widget, WidgetPermission,
 };
 
-use crate::engine;
+use crate::engine_settings;
 use crate::fields;
-use crate::knowledge::KnowledgeBase;
+use crate::knowledge_base::KnowledgeBase;
 use crate::tools::fetch::FetchTool;
 use crate::tools::find::FindTool;
 use crate::tools::list_fields::ListFieldsTool;
@@ -38,7 +38,7 @@ pub fn builder(knowledge: &Arc<KnowledgeBase>, dual: DualFormat, text: TextForm)
         .instructions(instructions(knowledge))
         .dual_format(dual)
         .text_form(text)
-        .explain(engine::explain)
+        .explain(engine_settings::explain)
         .tool(SearchTool(knowledge.clone()))
         .tool(FetchTool(knowledge.clone()));
     if knowledge.find.enabled {

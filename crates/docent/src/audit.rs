@@ -4,9 +4,9 @@
 //! Whoever calls never waits for the disk. Calls go through a queue to one thread that writes; what finds the
 //! queue full, or the disk, is counted, and the next line that can be written says how many are missing.
 
-pub(crate) mod chain;
-pub(crate) mod file;
-mod keyed;
+pub(crate) mod hash_chain;
+mod hmac;
+pub(crate) mod log_writer;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use std::time::SystemTime;
 use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Caller};
 use serde_json::{Map, Value, json};
 
-use self::file::AuditLogWriter;
-use self::keyed::HmacKey;
-use crate::problem::CliError;
+use self::hmac::HmacKey;
+use self::log_writer::AuditLogWriter;
+use crate::cli_error::CliError;
 
 /// How many calls may wait to be written. With the bounds below they take twenty megabytes at most.
 const QUEUE: usize = 1_024;

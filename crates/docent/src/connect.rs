@@ -1,12 +1,12 @@
 //! A client and a server into what connects them: what to type, what to write into the client's own
 //! configuration, and what is still missing.
 
-pub(crate) mod config;
-pub(crate) mod entry;
-pub(crate) mod missing;
-pub(crate) mod steps;
-pub(crate) mod store;
-pub(crate) mod whereabouts;
+pub(crate) mod config_edit;
+pub(crate) mod config_location;
+pub(crate) mod config_store;
+pub(crate) mod connection_status;
+pub(crate) mod server_entry;
+pub(crate) mod setup_steps;
 
 mod json_file;
 mod toml_file;

@@ -5,15 +5,15 @@
 //! happened in the folder between. New documents go in before old ones go out, so that a reader
 //! meanwhile misses nothing.
 
-mod ahead;
-mod batch;
-mod budget;
-mod claims;
-mod register;
-mod run;
-mod seen;
-mod tally;
-mod unreadable;
+mod change_batch;
+mod file_state;
+mod format_counts;
+mod id_claims;
+mod index_inventory;
+mod memory_budget;
+mod prefetch;
+mod sync_run;
+mod unreadable_documents;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -25,17 +25,17 @@ use docent_ingest::{
 };
 use docent_search::{DocId, Document, Engine, EngineStatus};
 
-use self::ahead::{ContentCheck, FilePrefetcher, ReadJob};
-pub use self::budget::IndexMemoryBudget;
-use self::register::IndexInventory;
-use self::run::SyncRun;
-use self::seen::FileProblems;
-pub use self::seen::FileStateCache;
-pub use self::tally::{FormatBreakdown, FormatCounts};
-pub(crate) use self::unreadable::{UnreadableDocuments, count_stale, remove_stale};
-use crate::problem::CliError;
+use self::file_state::FileProblems;
+pub use self::file_state::FileStateCache;
+pub use self::format_counts::{FormatBreakdown, FormatCounts};
+use self::index_inventory::IndexInventory;
+pub use self::memory_budget::IndexMemoryBudget;
+use self::prefetch::{ContentCheck, FilePrefetcher, ReadJob};
+use self::sync_run::SyncRun;
+pub(crate) use self::unreadable_documents::{UnreadableDocuments, count_stale, remove_stale};
+use crate::cli_error::CliError;
+use crate::document_transform::DocumentTransform;
 use crate::settings::Settings;
-use crate::shape::DocumentTransform;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
 pub const PARSER: &str = "__parse";

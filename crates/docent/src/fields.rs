@@ -7,8 +7,8 @@ use docent_mcp::{Caller, Completer, Context, Failure, ResourceBody, ResourceTemp
 use docent_search::{Catalog, CatalogField, Day, FieldKind, Filter, RangeBound, grammar};
 use serde_json::{Value, json};
 
-use crate::knowledge::KnowledgeBase;
-use crate::tools::about;
+use crate::knowledge_base::KnowledgeBase;
+use crate::tools::search_notes;
 
 /// Where one field can be read.
 pub(crate) const FIELD: &str = "docent://fields/{field}";
@@ -23,7 +23,7 @@ pub(crate) fn entry(field: &CatalogField, catalog: &Catalog, most: usize, today:
     let has_more = field.more || field.values.len() > most;
     let members = [
         ("name", json!(field.name)),
-        ("type", json!(about::kind(field.kind))),
+        ("type", json!(search_notes::kind(field.kind))),
         ("documents", json!(field.documents)),
         ("from", json!(range.map(|(from, _)| bound(from)))),
         ("to", json!(range.map(|(_, to)| bound(to)))),

@@ -8,34 +8,34 @@
 pub mod app;
 pub mod args;
 pub mod audit;
+pub mod cli_error;
 pub mod commands;
 pub mod connect;
 pub mod corpus;
-pub mod engine;
-pub mod knowledge;
+pub mod document_transform;
+pub mod engine_settings;
+pub mod knowledge_base;
 pub mod links;
-pub mod model;
+pub mod model_settings;
 pub mod output;
 pub mod pages;
 pub mod permissions;
 pub mod preview;
-pub mod problem;
 pub mod settings;
-pub mod shape;
 pub mod telemetry;
 pub mod tools;
 
 mod doctor;
 mod eval;
 mod fields;
+mod index_location;
 mod layout;
 mod logging;
-mod losses;
-mod meter;
+mod loss_report;
+mod metrics;
 mod package;
-mod place;
+mod readiness;
 mod reference;
-mod standing;
 
 use std::process::ExitCode;
 
@@ -47,8 +47,8 @@ pub fn main() -> ExitCode {
     match commands::run(args) {
         Ok(code) => code,
         Err(problem) => {
-            output::error(&problem);
-            ExitCode::from(problem.exit)
+            output::error(&cli_error);
+            ExitCode::from(cli_error.exit)
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::problem::CliError;
+use crate::cli_error::CliError;
 
 /// From this many steps on, work tells how far it is even where there is no terminal.
 const LONG: usize = 500;

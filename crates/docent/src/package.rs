@@ -1,9 +1,9 @@
 //! A served folder into what directories and registries ask for.
 
 pub(crate) mod bundle;
-pub(crate) mod cases;
 pub(crate) mod registry;
 pub(crate) mod submission;
+pub(crate) mod test_cases;
 
 use url::Url;
 

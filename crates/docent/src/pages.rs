@@ -3,9 +3,9 @@
 //!
 //! The page loads nothing and runs no script. A passage is marked by the address alone: `?p=7#p7`.
 
+mod block_html;
 mod html;
-mod prose;
-mod seal;
+mod signed_links;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,8 +20,8 @@ use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
 pub(crate) use self::html::escape;
-pub(crate) use self::seal::LinkSigner;
-use crate::knowledge::KnowledgeBase;
+pub(crate) use self::signed_links::LinkSigner;
+use crate::knowledge_base::KnowledgeBase;
 use crate::links::UrlTemplate;
 use crate::settings::ServerSettings;
 

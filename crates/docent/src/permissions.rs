@@ -4,7 +4,7 @@
 //! Only a field that is not there at all leaves the word to the others: one that is empty, malformed or over a
 //! limit lets nobody in.
 
-mod path;
+mod path_glob;
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use docent_ingest::{IngestError, READER_RULES, ReaderFault};
 use docent_mcp::Caller;
 use docent_search::{AllowedReaders, DocumentValue, MAX_READERS, Principal, ReaderIdentity};
 
-pub(crate) use self::path::MAX_CHARS as MAX_PATH_CHARS;
-pub use self::path::PathGlob;
+pub(crate) use self::path_glob::MAX_CHARS as MAX_PATH_CHARS;
+pub use self::path_glob::PathGlob;
 use crate::settings::shorten;
 
 /// What everybody holds who has signed in.

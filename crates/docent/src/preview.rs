@@ -4,16 +4,16 @@
 //! The page calls the server that it came from directly and any other through [`proxy`], because a
 //! browser does not let it. Widgets come from [`frame`] under the policy that the host would derive.
 
-mod frame;
 mod page;
 mod proxy;
+mod widget_frame;
 
 use std::sync::Arc;
 
 use docent_mcp::Failure;
 use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 
-use self::frame::WidgetFrames;
+use self::widget_frame::WidgetFrames;
 
 /// What the page shows, and whom it may call.
 #[derive(Debug, Clone)]
@@ -35,8 +35,8 @@ pub fn routes(target: &PreviewTarget) -> Vec<Route> {
             let page = page.clone();
             async move { require_same_origin(&visit, true).map(|()| page.answer()) }
         }),
-        frame::store_route(frames.clone(), token.clone()),
-        frame::frame_route(frames),
+        widget_frame::store_route(frames.clone(), token.clone()),
+        widget_frame::frame_route(frames),
     ];
     if let PreviewTarget::Any(only) = target {
         routes.push(proxy::route(token, only.clone()));

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::CliArgs;
-use crate::problem::CliError;
+use crate::cli_error::CliError;
 
 /// The name that people type.
 const NAME: &str = "docent";

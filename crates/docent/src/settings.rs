@@ -7,14 +7,14 @@ mod auth;
 mod engine;
 mod fields;
 mod files;
-mod key;
 mod keys;
 mod permissions;
 mod reload;
+mod setting_key;
+mod setting_value;
 mod sign_in;
 mod telemetry;
 mod tools;
-mod value;
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -29,24 +29,24 @@ use docent_search::RankingMethod;
 use url::Url;
 
 use crate::audit::AuditSettings;
+use crate::cli_error::CliError;
 use crate::corpus::{IndexMemoryBudget, SyncOptions};
-use crate::engine::EngineSettings;
+use crate::document_transform::{DocumentTransform, Rule};
+use crate::engine_settings::EngineSettings;
 use crate::links::UrlTemplate;
-use crate::model::ModelSettings;
+use crate::model_settings::ModelSettings;
 use crate::permissions::PermissionRules;
-use crate::problem::CliError;
-use crate::shape::{DocumentTransform, Rule};
 use crate::telemetry::TelemetrySettings as Traces;
 
 pub use auth::{AuthSettings, IntrospectionSecret};
 pub use files::FileFilterSettings;
-pub use key::SettingKey;
 pub use keys::KEYS;
 pub use reload::{ReloadedSettings, SettingsReloader};
+pub use setting_key::SettingKey;
+pub(crate) use setting_value::shorten;
+pub use setting_value::{InvalidSetting, MAX_LIST, SettingValue};
 pub use sign_in::{SignInMethod, SignInSettings};
 pub use tools::{FindSettings, NameAlias, RecordSettings, WidgetSettings};
-pub(crate) use value::shorten;
-pub use value::{InvalidSetting, MAX_LIST, SettingValue};
 
 /// The name of the settings file beside the documents.
 pub const FILE: &str = "docent.toml";

@@ -7,8 +7,8 @@
 //! Nothing of a document or a question gets in here: attributes are names of methods and tools that the server has, words
 //! for outcomes, and numbers.
 
-mod export;
 mod otlp;
+mod span_exporter;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use url::Url;
 use uuid::Uuid;
 
-pub(crate) use export::{SpanCounts, SpanExporter};
+pub(crate) use span_exporter::{SpanCounts, SpanExporter};
 
 /// The most attributes of one span; ours have four.
 const MAX_ATTRIBUTES: usize = 16;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Flags;
 use clap::builder::RangedU64ValueParser;
 
-use crate::eval::draft::MAX_MADE;
+use crate::eval::query_draft::MAX_MADE;
 
 const EXAMPLES: &str = "\
 Examples:

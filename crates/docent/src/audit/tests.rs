@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::file::AuditLogWriter;
+use super::log_writer::AuditLogWriter;
 use super::verify::verify;
 use super::*;
 
@@ -85,7 +85,7 @@ fn the_first_bad_line_is_named() {
     assert_eq!(line(lines[..7].join("\n") + "\n"), 8);
     assert_eq!(line(lines[1..].join("\n") + "\n"), 1);
     assert_eq!(line("not json\n".to_owned()), 1);
-    let longest = "x".repeat(usize::try_from(super::file::MAX_LINE_BYTES).unwrap() + 1);
+    let longest = "x".repeat(usize::try_from(super::log_writer::MAX_LINE_BYTES).unwrap() + 1);
     assert_eq!(line(longest), 1);
 }
 

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, ChainLink, NOTHING, OPENED, ParsedAuditLine};
-use super::file::MAX_LINE_BYTES;
-use super::keyed::sibling_path;
-use crate::problem::CliError;
+use super::hash_chain::{self, ChainLink, NOTHING, OPENED, ParsedAuditLine};
+use super::hmac::sibling_path;
+use super::log_writer::MAX_LINE_BYTES;
+use crate::cli_error::CliError;
 
 /// A log that is whole.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl ChainVerifier {
         }
         let link = ChainLink {
             number: said.number,
-            hash: chain::hash(line),
+            hash: hash_chain::hash(line),
         };
         if let Some(head) = &self.head
             && head.number == link.number

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use crate::args::AuditCommand;
 use crate::audit::verify::verify;
-use crate::knowledge::pluralize;
+use crate::cli_error::CliError;
+use crate::knowledge_base::pluralize;
 use crate::output;
-use crate::problem::CliError;
 
 pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, CliError> {
     let AuditCommand::Verify { files } = command;

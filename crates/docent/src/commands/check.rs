@@ -1,7 +1,7 @@
 //! `docent check`: an MCP server into findings, in the form that was asked for, and into an exit status
 //! for scripts.
 
-pub(super) mod own;
+pub(super) mod spawned_server;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use url::Url;
 
 use super::load_settings;
 use crate::args::{CheckArgs, ReportFormat, SettingOverrides};
+use crate::cli_error::CliError;
 use crate::output::{self, StepSpinner};
-use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// The most bytes of a file of tools.
@@ -54,7 +54,7 @@ pub(super) fn run(check: &CheckArgs, flags: SettingOverrides) -> Result<ExitCode
             let path = check.path.as_deref().unwrap_or(Path::new("."));
             // Settled here, so that a bad setting is said by this process and not by the one it starts.
             let desk = super::CommandContext::open(path, flags)?;
-            let server = own::SpawnedServer::start(&desk)?;
+            let server = spawned_server::SpawnedServer::start(&desk)?;
             run_check(&CheckTarget::Url(server.url.clone()), &options)
         }
     };

@@ -11,17 +11,17 @@ use url::Url;
 
 use super::CommandContext;
 use crate::args::{ConnectArgs, PrintFormat, SettingOverrides};
-use crate::connect::config::{self, NameConflictPolicy};
-use crate::connect::entry::ServerEntry;
-use crate::connect::missing::{ConnectionStatus, connection_status};
-use crate::connect::steps::{SetupStep, after_writing, steps};
-use crate::connect::store::{self, EditOutcome};
-use crate::connect::whereabouts::{ConfigDirs, ConfigLocation};
+use crate::cli_error::CliError;
+use crate::connect::config_edit::{self, NameConflictPolicy};
+use crate::connect::config_location::{ConfigDirs, ConfigLocation};
+use crate::connect::config_store::{self, EditOutcome};
+use crate::connect::connection_status::{ConnectionStatus, connection_status};
+use crate::connect::server_entry::ServerEntry;
+use crate::connect::setup_steps::{SetupStep, after_writing, steps};
 use crate::connect::{
     ClientLocation, ClientTransport, ConnectionSpec, McpClient, is_name, name_of,
 };
 use crate::output::{self, AnsiStyler, StepSpinner};
-use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// How long the server may take for each answer; a client waits about as long when it starts.
@@ -232,11 +232,11 @@ fn edit_config(
     } else {
         NameConflictPolicy::Keep
     };
-    store::edit(&place.file, |text| {
+    config_store::edit(&place.file, |text| {
         if connect.remove {
-            config::remove_server(text, place, &wish.name, &entry, others)
+            config_edit::remove_server(text, place, &wish.name, &entry, others)
         } else {
-            config::insert_server(text, place, &wish.name, &entry, others)
+            config_edit::insert_server(text, place, &wish.name, &entry, others)
         }
     })
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crate::args::{DoctorArgs, SettingOverrides};
+use crate::cli_error::CliError;
 use crate::doctor::{self, DoctorFinding, FindingStatus, folder, index, network, system};
-use crate::model::{self, CoreShare};
+use crate::index_location::{self, IndexLocation};
+use crate::model_settings::{self, CoreShare};
 use crate::output::{self, AnsiStyler, StepSpinner};
-use crate::place::{self, IndexLocation};
-use crate::problem::CliError;
 use crate::settings::{self, FILE, SettingSources, Settings};
 
 pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
@@ -22,10 +22,14 @@ pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCo
     let walked = folder::scan(&root, SystemTime::now());
     findings.extend(folder::findings(&root, &walked));
     steps.at("at the index");
-    let place = IndexLocation::new(&root, settings.index_dir.as_deref(), place::cache());
+    let place = IndexLocation::new(
+        &root,
+        settings.index_dir.as_deref(),
+        index_location::cache(),
+    );
     let dir = place.existing();
     findings.extend(super::runtime()?.block_on(index::findings(dir, &root, &settings)));
-    findings.push(model(&settings));
+    findings.push(model_settings(&settings));
     steps.at("at the machine");
     findings.extend(system::disk(dir));
     if settings.watch {
@@ -96,7 +100,7 @@ fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, S
 }
 
 fn model(settings: &Settings) -> DoctorFinding {
-    match model::embedder(settings, CoreShare::Half) {
+    match model_settings::embedder(settings, CoreShare::Half) {
         Ok(Some(_)) => DoctorFinding::good("model", format!("`{}` is ready", settings.model.name)),
         Ok(None) => DoctorFinding::good("model", "none is wanted: words alone are searched"),
         Err(problem) => {

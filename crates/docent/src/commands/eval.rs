@@ -12,17 +12,17 @@ use docent_search::Engine;
 
 use super::CommandContext;
 use crate::args::EvalArgs;
-use crate::eval::ask::{self, EvalObserver};
-use crate::eval::compare::{BaselineRun, RunComparison};
-use crate::eval::gate::{self, QualityThresholds};
-use crate::eval::judged::{self, JudgedQueries, JudgedQuery};
+use crate::cli_error::CliError;
+use crate::eval::judged_queries::{self, JudgedQueries, JudgedQuery};
 use crate::eval::qrels::Qrels;
-use crate::eval::score::RunSummary;
-use crate::eval::wire::{self, EvalRun};
-use crate::eval::{draft, report, text};
-use crate::knowledge::KnowledgeBase;
+use crate::eval::quality_gate::{self, QualityThresholds};
+use crate::eval::query_runner::{self, EvalObserver};
+use crate::eval::run_comparison::{BaselineRun, RunComparison};
+use crate::eval::run_json::{self, EvalRun};
+use crate::eval::scoring::RunSummary;
+use crate::eval::{query_draft, report, run_text};
+use crate::knowledge_base::KnowledgeBase;
 use crate::output::{self, ProgressReporter};
-use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// How many unknown documents are named.
@@ -52,7 +52,7 @@ fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitC
     let ids: HashSet<&str> = held.iter().map(|held| held.id.as_str()).collect();
     let unknown = warn_unknown(&queries, &ids);
     let mut watch = EvalProgress::new("asking");
-    let outcomes = runtime.block_on(ask::run_queries(&knowledge, queries, &mut watch));
+    let outcomes = runtime.block_on(query_runner::run_queries(&knowledge, queries, &mut watch));
     watch.progress.finish();
     let outcomes = outcomes?;
     let summary = RunSummary::new(&outcomes);
@@ -64,7 +64,7 @@ fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitC
         mrr: eval.min_mrr,
         drop: eval.max_drop,
     };
-    let gates = gate::gates(floors, &summary.scores, change.as_ref());
+    let gates = quality_gate::gates(floors, &summary.scores, change.as_ref());
     let run = EvalRun {
         title: &knowledge.title,
         documents: held.len(),
@@ -82,14 +82,14 @@ fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitC
         let page = report::page(&run, &cases);
         std::fs::write(path, page).map_err(|error| CliError::io("write", path, error))?;
     }
-    gate::enforce(&gates).map(|()| ExitCode::SUCCESS)
+    quality_gate::enforce(&gates).map(|()| ExitCode::SUCCESS)
 }
 
 fn show(eval: &EvalArgs, run: &EvalRun<'_>) -> Result<(), CliError> {
     if eval.json {
-        return output::json(&wire::json(run));
+        return output::json(&run_json::json(run));
     }
-    output::data(&text::lines(run))
+    output::data(&run_text::lines(run))
 }
 
 /// The queries, with a word about what was left out.
@@ -97,7 +97,7 @@ fn read(eval: &EvalArgs, queries: &Path) -> Result<JudgedQueries, CliError> {
     let skip = eval.skip_bad;
     let qrels = eval.qrels.as_deref().map(|path| Qrels::read(path, skip));
     let (qrels, of_qrels) = qrels.transpose()?.unzip();
-    let mut reading = judged::read(queries, qrels.as_ref(), skip)?;
+    let mut reading = judged_queries::read(queries, qrels.as_ref(), skip)?;
     if let Some(more) = of_qrels {
         reading.faults.count += more.count;
         reading.faults.named.extend(more.named);
@@ -117,7 +117,7 @@ fn read(eval: &EvalArgs, queries: &Path) -> Result<JudgedQueries, CliError> {
         );
     }
     if reading.unjudged > 0 {
-        let left_out = text::queries(reading.unjudged, "");
+        let left_out = run_text::queries(reading.unjudged, "");
         output::warn(
             &format!("{left_out} left out, without a relevant document"),
             None,
@@ -207,7 +207,7 @@ fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode
     }
     let lines = draft_lines(engine.as_ref(), count, eval.seed.unwrap_or(1))?;
     if lines.len() < count {
-        let made = text::queries(lines.len(), "");
+        let made = run_text::queries(lines.len(), "");
         output::warn(
             &format!("only {made} of {count} could be drafted"),
             Some("each document gives up to three, and needs some thirty words of text"),
@@ -216,7 +216,7 @@ fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode
     match &eval.out {
         Some(path) => {
             write_new(path, &lines)?;
-            let made = text::queries(lines.len(), "");
+            let made = run_text::queries(lines.len(), "");
             output::say(&format!(
                 "{made} drafted in {}; read them, correct them, and add your own",
                 path.display()
@@ -231,7 +231,7 @@ fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode
 fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, CliError> {
     let mut progress = ProgressReporter::start("drafting");
     let mut told = |done, total| progress.at(done, total);
-    let drafts = super::runtime()?.block_on(draft::make(engine, count, seed, &mut told));
+    let drafts = super::runtime()?.block_on(query_draft::make(engine, count, seed, &mut told));
     progress.finish();
     Ok(drafts?
         .iter()

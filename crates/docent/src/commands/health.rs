@@ -8,8 +8,8 @@ use docent_check::get;
 use url::Url;
 
 use crate::args::HealthArgs;
+use crate::cli_error::CliError;
 use crate::output;
-use crate::problem::CliError;
 use crate::settings::{Settings, shorten};
 
 /// The most of an answer that is shown; `/readyz` says how far everything is.

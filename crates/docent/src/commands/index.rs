@@ -8,15 +8,15 @@ use docent_search::{EmbeddedEngine, EmbeddingProgress, Engine, PartState};
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
+use crate::cli_error::CliError;
 use crate::corpus::{
     self, FileStateCache, FormatBreakdown, FormatCounts, SyncObserver, SyncReport,
     UnreadableDocuments,
 };
-use crate::knowledge::pluralize;
-use crate::losses::LossReport;
-use crate::model::{self, CoreShare};
+use crate::knowledge_base::pluralize;
+use crate::loss_report::LossReport;
+use crate::model_settings::{self, CoreShare};
 use crate::output::{self, ProgressReporter};
-use crate::problem::CliError;
 
 /// How many documents are made findable by their meaning between two looks at the progress.
 const AT_ONCE: usize = 8_192;
@@ -96,14 +96,16 @@ pub(super) fn save_losses(report: &SyncReport, index: &Path) {
 
 /// The engine to be changed, and where its index is.
 fn open(desk: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
-    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
     let shared = &desk.settings.engine;
     if shared.is_shared() {
         return Ok((Box::new(shared.open(embedder)?), shared.index_address()));
     }
     let dir = desk.place.create()?;
     let engine = match embedder {
-        Some(embedder) => EmbeddedEngine::open_with_previous(dir, embedder, model::built_in)?,
+        Some(embedder) => {
+            EmbeddedEngine::open_with_previous(dir, embedder, model_settings::built_in)?
+        }
         None => EmbeddedEngine::open(dir)?,
     };
     super::warn_corrupt_index(&engine);

@@ -1,7 +1,7 @@
 //! `docent init`: looks at a folder and writes a docent.toml that says what was found. Everything in it is
 //! commented out, so that it changes nothing until somebody wants it to.
 
-mod page;
+mod settings_template;
 mod survey;
 
 use std::fs::OpenOptions;
@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 use super::default_title;
 use crate::args;
-use crate::knowledge::pluralize;
+use crate::cli_error::CliError;
+use crate::knowledge_base::pluralize;
 use crate::output;
-use crate::problem::CliError;
 use crate::settings::{FILE, Settings};
 use survey::FolderSurvey;
 
@@ -29,7 +29,7 @@ pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode
         return Err(CliError::usage(message).hint(hint));
     }
     let survey = FolderSurvey::of(&folder, settings)?;
-    let text = page::write(&survey, &default_title(&folder));
+    let text = settings_template::write(&survey, &default_title(&folder));
     if init.print {
         output::data(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::CommandContext;
 use super::serve::KEYS;
 use crate::args::{AddKeyArgs, KeyCommand};
+use crate::cli_error::CliError;
+use crate::index_location;
 use crate::output;
-use crate::place;
-use crate::problem::CliError;
 use crate::settings::SignInMethod;
 
 const DAY: u64 = 86_400;
@@ -58,7 +58,7 @@ fn add(desk: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result<()
     }
     let now = now();
     grant.expires = new.days.map(|days| now + days * DAY);
-    place::create_parent(&desk.sign_in_dir())?;
+    index_location::create_parent(&desk.sign_in_dir())?;
     let key = keys.add(grant, now).map_err(key_error)?;
     output::data(&key)?;
     output::say("keep it: it cannot be shown again");

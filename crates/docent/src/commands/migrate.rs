@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::CommandContext;
 use crate::args;
-use crate::engine::EngineKind;
-use crate::knowledge::pluralize;
-use crate::model::{self, CoreShare};
+use crate::cli_error::CliError;
+use crate::engine_settings::EngineKind;
+use crate::knowledge_base::pluralize;
+use crate::model_settings::{self, CoreShare};
 use crate::output::{self, ProgressReporter};
-use crate::problem::CliError;
 
 /// How many documents are carried at a time. What is interrupted begins again behind the last that arrived.
 const AT_ONCE: usize = 256;
@@ -45,9 +45,9 @@ pub(super) fn run(
                 .hint("write `qdrant` or `embedded`"));
         }
     };
-    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
     let source = open_engine(desk, from, embedder.clone(), true)?;
-    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
+    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model_settings)));
     let target = open_engine(
         desk,
         to,

@@ -27,9 +27,9 @@ use docent_search::EmbeddedEngine;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{CliArgs, CliCommand, SettingOverrides};
-use crate::knowledge::one_line;
-use crate::place::{self, IndexLocation};
-use crate::problem::CliError;
+use crate::cli_error::CliError;
+use crate::index_location::{self, IndexLocation};
+use crate::knowledge_base::one_line;
 use crate::settings::{self, ResolvedSettings, SettingSources, Settings};
 use crate::telemetry::{SpanExportLayer, SpanExporter};
 use crate::{logging, output};
@@ -98,7 +98,11 @@ impl CommandContext {
         let settings = resolve_settings(Some(&folder), flags.clone())?;
         let traces = SpanExporter::start(&settings.telemetry)?;
         logging::start(&settings.log, traces.clone().map(SpanExportLayer::new));
-        let place = IndexLocation::new(&folder, settings.index_dir.as_deref(), place::cache());
+        let place = IndexLocation::new(
+            &folder,
+            settings.index_dir.as_deref(),
+            index_location::cache(),
+        );
         Ok(Self {
             folder,
             settings,
@@ -111,7 +115,7 @@ impl CommandContext {
     /// Where users, grants and keys of the sign-in are kept.
     fn sign_in_dir(&self) -> PathBuf {
         let set = self.settings.sign_in.dir.clone();
-        set.unwrap_or_else(|| place::sign_in(&self.folder))
+        set.unwrap_or_else(|| index_location::sign_in(&self.folder))
     }
 
     /// What to call the documents when no title is set.

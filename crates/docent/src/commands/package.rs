@@ -9,16 +9,16 @@ use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severit
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::check::own::SpawnedServer;
+use super::check::spawned_server::SpawnedServer;
 use super::check::{self, run_check};
 use super::{CommandContext, connect, search};
 use crate::args::{PackageArgs, ReportFormat, SettingOverrides};
+use crate::cli_error::CliError;
 use crate::connect::name_of;
 use crate::output;
-use crate::package::cases::{self, POSITIVE, TestCase};
 use crate::package::registry::{self, BundleDownload};
+use crate::package::test_cases::{self, POSITIVE, TestCase};
 use crate::package::{PackageInfo, bundle, submission};
-use crate::problem::CliError;
 use crate::settings::shorten;
 
 pub(super) fn run(package: &PackageArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
@@ -94,7 +94,7 @@ fn package_info(package: &PackageArgs, desk: &CommandContext) -> Result<PackageI
 /// Draws cases from the documents and keeps those that the server answers.
 fn cases(desk: &CommandContext, target: &CheckTarget) -> Result<Vec<TestCase>, CliError> {
     let engine = search::engine(desk)?;
-    super::runtime()?.block_on(cases::passing_cases(target, engine.as_ref()))
+    super::runtime()?.block_on(test_cases::passing_cases(target, engine.as_ref()))
 }
 
 /// Writes the bundle and tells where it is.

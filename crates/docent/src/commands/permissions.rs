@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::CommandContext;
 use super::serve::KEYS;
 use crate::args::{ExplainArgs, PermissionsCommand};
+use crate::cli_error::CliError;
 use crate::corpus;
-use crate::knowledge::pluralize;
+use crate::document_transform::reader_fault_of;
+use crate::knowledge_base::pluralize;
 use crate::output;
 use crate::permissions::{self, PermissionRules, ReaderAudience};
-use crate::problem::CliError;
-use crate::shape::reader_fault_of;
 
 /// The most documents that a list shows.
 const MAX_LISTED: usize = 10_000;

@@ -12,9 +12,9 @@ use url::Url;
 
 use super::serve::{bind, signals};
 use crate::args::PreviewArgs;
+use crate::cli_error::CliError;
 use crate::output;
 use crate::preview::{PreviewTarget, routes};
-use crate::problem::CliError;
 use crate::settings::shorten;
 
 /// A widget may be a few megabytes, and its page sends it here to have it framed.

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use crate::args::{CompletionsArgs, ManPageArgs};
+use crate::cli_error::CliError;
 use crate::output;
-use crate::problem::CliError;
 use crate::reference;
 use crate::settings::shorten;
 

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::CommandContext;
 use crate::args;
-use crate::knowledge::KnowledgeBase;
-use crate::model::{self, CoreShare};
+use crate::cli_error::CliError;
+use crate::knowledge_base::KnowledgeBase;
+use crate::model_settings::{self, CoreShare};
 use crate::output::{self, AnsiStyler};
-use crate::problem::CliError;
-use crate::tools::about;
+use crate::tools::search_notes;
 
 pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<ExitCode, CliError> {
     let engine = engine(desk)?;
@@ -38,7 +38,7 @@ pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<Ex
             .iter()
             .map(|hit| hit_json(&knowledge, hit, search))
             .collect();
-        let understood = RawValue::from_string(about::query_report(&parsed)).ok();
+        let understood = RawValue::from_string(search_notes::query_report(&parsed)).ok();
         output::json(&json!({
             "results": results,
             "total": found.total,
@@ -73,7 +73,7 @@ pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<Ex
 
 /// The index of the folder, opened to be read.
 pub(super) fn engine(desk: &CommandContext) -> Result<Arc<dyn Engine>, CliError> {
-    let embedder = model::embedder(&desk.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
     if desk.settings.engine.is_shared() {
         return Ok(Arc::new(desk.settings.engine.open_read_only(embedder)?));
     }

@@ -2,17 +2,17 @@
 //! stop. It answers from the index it finds at once and brings it in step with the folder
 //! meanwhile.
 
-mod audited;
-mod authorities;
+mod audit_log;
+mod auth_config;
 mod banner;
-mod changes;
-mod lock;
-mod metered;
-pub(super) use lock::KEYS;
-mod settle;
+mod certificate_authorities;
+mod folder_watcher;
+mod metrics_listener;
+pub(super) use auth_config::KEYS;
+mod embed_pending;
+mod folder_sync;
 mod sign_in;
 pub(super) mod signals;
-mod step;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -25,15 +25,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandContext;
+use crate::cli_error::CliError;
 use crate::corpus;
-use crate::knowledge::{KnowledgeBase, pluralize};
-use crate::model::{self, CoreShare};
+use crate::knowledge_base::{KnowledgeBase, pluralize};
+use crate::model_settings::{self, CoreShare};
 use crate::output;
 use crate::pages;
 use crate::preview;
-use crate::problem::CliError;
+use crate::readiness::{Readiness, SyncState};
 use crate::settings::TlsFiles;
-use crate::standing::{Readiness, SyncState};
 
 /// How long a collector may take for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(3);
@@ -58,7 +58,7 @@ struct OpenedIndex {
 
 /// Opens the index for writing; where somebody else writes to it, or nobody can, for reading.
 fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
-    let embedder = model::embedder(&desk.settings, CoreShare::Half)?;
+    let embedder = model_settings::embedder(&desk.settings, CoreShare::Half)?;
     if desk.settings.engine.is_shared() {
         return Ok(OpenedIndex {
             engine: Arc::new(desk.settings.engine.open(embedder)?),
@@ -68,7 +68,7 @@ fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
     let dir = desk.place.create()?;
     let opened = match &embedder {
         Some(embedder) => {
-            EmbeddedEngine::open_with_previous(dir, embedder.clone(), model::built_in)
+            EmbeddedEngine::open_with_previous(dir, embedder.clone(), model_settings::built_in)
         }
         None => EmbeddedEngine::open(dir),
     };
@@ -143,13 +143,13 @@ async fn serve(
     } else {
         Some(bind(server.listen).await?)
     };
-    let counts = metered::MetricsListener::open(desk).await?;
+    let counts = metrics_listener::MetricsListener::open(desk).await?;
     let bound = listener.as_ref().and_then(|l| l.local_addr().ok());
     let sign_in = bound.map(|bound| sign_in::open(desk, bound)).transpose()?;
     let sign_in = sign_in.flatten();
     let own = sign_in.as_ref().map(|own| own.issuer.clone());
     let auth = match bound {
-        Some(bound) => lock::build_auth(desk, bound, own)?,
+        Some(bound) => auth_config::build_auth(desk, bound, own)?,
         None => None,
     };
     let tls = tls(&server.tls)?;
@@ -163,9 +163,9 @@ async fn serve(
     signals::watch(stop.clone())?;
     banner::show(desk, &knowledge, bound);
     if bound.is_some() {
-        lock::announce_sign_in(desk, auth.as_ref());
+        auth_config::announce_sign_in(desk, auth.as_ref());
     }
-    let audit = audited::open(desk)?;
+    let audit = audit_log::open(desk)?;
     let mut app = crate::app::builder(&knowledge, server.dual, server.text);
     if let Some(audit) = &audit {
         app = app.observer(audit.clone());
@@ -185,9 +185,9 @@ async fn serve(
         options.routes.extend(sign_in.routes);
     }
     let syncing = (!index.read_only).then(|| {
-        step::start(
+        folder_sync::start(
             desk,
-            step::SyncContext {
+            folder_sync::SyncContext {
                 knowledge,
                 app: app.clone(),
                 readiness: standing.clone(),
@@ -226,7 +226,7 @@ fn knowledge(
         knowledge
     };
     if let Some(auth) = auth {
-        knowledge.set_link_signer(lock::link_signer(desk, auth)?);
+        knowledge.set_link_signer(auth_config::link_signer(desk, auth)?);
     }
     Ok(Arc::new(knowledge))
 }

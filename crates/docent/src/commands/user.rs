@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::CommandContext;
 use crate::args::UserCommand;
+use crate::cli_error::CliError;
+use crate::index_location;
 use crate::output;
-use crate::place;
-use crate::problem::CliError;
 
 pub(super) fn run(desk: &CommandContext, command: &UserCommand) -> Result<ExitCode, CliError> {
     let dir = desk.sign_in_dir();
@@ -27,7 +27,7 @@ pub(super) fn run(desk: &CommandContext, command: &UserCommand) -> Result<ExitCo
             ));
         }
         UserCommand::Add(new) => {
-            place::create_parent(&dir)?;
+            index_location::create_parent(&dir)?;
             let password = UserPassword::of(new.stdin)?;
             let user = UserAccount {
                 name: new.name.clone(),

@@ -4,8 +4,8 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::entry::ServerEntry;
-use super::whereabouts::ConfigFileFormat;
+use super::config_location::ConfigFileFormat;
+use super::server_entry::ServerEntry;
 
 /// Why a file cannot be edited, as the end of a sentence that begins with its name.
 pub(super) type UneditableReason = String;

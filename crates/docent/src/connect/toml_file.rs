@@ -3,8 +3,8 @@
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use super::entry::ServerEntry;
 use super::json_file::UneditableReason;
+use super::server_entry::ServerEntry;
 
 /// The whole file as a value, dates as texts.
 pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {

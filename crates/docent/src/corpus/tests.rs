@@ -6,7 +6,7 @@ use docent_ingest::{FileFilter, IngestOptions};
 use docent_search::{InventoryEntry, MemoryEngine};
 use proptest::prelude::*;
 
-use super::run::is_below;
+use super::sync_run::is_below;
 use super::*;
 
 struct NoopObserver;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::DoctorFinding;
-use crate::knowledge::pluralize;
+use crate::knowledge_base::pluralize;
 
 /// The most entries that are looked at: enough to see what is wrong, few enough for a large folder.
 const MAX_ENTRIES: usize = 100_000;
@@ -110,7 +110,7 @@ pub(crate) fn findings(folder: &Path, walked: &FolderScan) -> Vec<DoctorFinding>
             says,
             format!(
                 "let this user read it: `chmod -R u+rX {}`",
-                crate::connect::steps::shell_quote(&shown.to_string())
+                crate::connect::setup_steps::shell_quote(&shown.to_string())
             ),
         ));
     }

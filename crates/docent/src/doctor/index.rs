@@ -5,10 +5,10 @@ use std::path::Path;
 use docent_search::{EmbeddedEngine, Engine as _, SearchError, is_index_locked};
 
 use super::DoctorFinding;
-use crate::connect::steps::shell_quote;
+use crate::connect::setup_steps::shell_quote;
 use crate::corpus::{self, UnreadableDocuments};
-use crate::knowledge::pluralize;
-use crate::losses::LossReport;
+use crate::knowledge_base::pluralize;
+use crate::loss_report::LossReport;
 use crate::settings::Settings;
 
 /// The most losses that are named one by one.

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::DoctorFinding;
 use crate::connect::ClientTransport;
-use crate::connect::steps::shell_quote;
+use crate::connect::setup_steps::shell_quote;
 
 /// How long an address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -5,17 +5,17 @@
 //! [`text`], [`wire`] and [`report`] show it to people, programs and browsers. [`draft`] makes
 //! queries to begin with.
 
-pub(crate) mod ask;
-pub(crate) mod compare;
-pub(crate) mod draft;
-pub(crate) mod gate;
-pub(crate) mod judged;
+pub(crate) mod judged_queries;
 pub(crate) mod qrels;
+pub(crate) mod quality_gate;
+pub(crate) mod query_draft;
+pub(crate) mod query_runner;
 pub(crate) mod report;
-pub(crate) mod score;
-pub(crate) mod text;
-pub(crate) mod wire;
+pub(crate) mod run_comparison;
+pub(crate) mod run_json;
+pub(crate) mod run_text;
+pub(crate) mod scoring;
 
-mod chance;
-mod lines;
+mod judgement_lines;
 mod metrics;
+mod splitmix;

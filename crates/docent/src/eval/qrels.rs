@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::judged::{MAX_QUERIES, MAX_RELEVANT};
-use super::lines::{self, LineError, LineErrorLog};
-use crate::problem::CliError;
+use super::judged_queries::{MAX_QUERIES, MAX_RELEVANT};
+use super::judgement_lines::{self, LineError, LineErrorLog};
+use crate::cli_error::CliError;
 use crate::settings::shorten;
 
 /// What the first column of a header is called.
@@ -23,15 +23,15 @@ pub(crate) struct Qrels(HashMap<String, BTreeMap<String, u32>>);
 impl Qrels {
     /// Reads a file, and gives what was skipped of it.
     pub(crate) fn read(path: &Path, skip: bool) -> Result<(Self, LineErrorLog), CliError> {
-        let bytes = lines::bytes(path, lines::MAX_FILE_BYTES)?;
+        let bytes = judgement_lines::bytes(path, judgement_lines::MAX_FILE_BYTES)?;
         let mut faults = LineErrorLog::new(path, skip);
         Ok((Self::parse(&bytes, &mut faults)?, faults))
     }
 
     pub(crate) fn parse(bytes: &[u8], faults: &mut LineErrorLog) -> Result<Self, CliError> {
         let mut qrels = Self::default();
-        for (number, line) in lines::numbered(bytes) {
-            let row = lines::text(line).and_then(|text| {
+        for (number, line) in judgement_lines::numbered(bytes) {
+            let row = judgement_lines::text(line).and_then(|text| {
                 if number == 1 && is_header(text) {
                     Ok(())
                 } else {
@@ -112,8 +112,12 @@ fn row(text: &str) -> Result<(String, String, u32), LineError> {
             ));
         }
     };
-    let grade = lines::grade(grade.parse().ok(), grade)?;
-    Ok((lines::id(query)?, lines::id(document)?, grade))
+    let grade = judgement_lines::grade(grade.parse().ok(), grade)?;
+    Ok((
+        judgement_lines::id(query)?,
+        judgement_lines::id(document)?,
+        grade,
+    ))
 }
 
 #[cfg(test)]

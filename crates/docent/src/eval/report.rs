@@ -1,19 +1,19 @@
 //! A run into one page of HTML that loads nothing, runs nothing and can be sent to anyone.
 
 mod chart;
-mod escape;
+mod safe_html;
 mod table;
 
 use docent_search::{DocId, Engine, ReaderIdentity, SearchError};
 
-use super::ask::{self, DEEP, QueryOutcome, TOP};
-use super::compare::RunComparison;
-use super::score::{MEASURES, RunSummary, millis, worst};
-use super::text::{queries, significance};
-use super::wire::EvalRun;
-use crate::knowledge::{KnowledgeBase, pluralize};
+use super::query_runner::{self, DEEP, QueryOutcome, TOP};
+use super::run_comparison::RunComparison;
+use super::run_json::EvalRun;
+use super::run_text::{queries, significance};
+use super::scoring::{MEASURES, RunSummary, millis, worst};
+use crate::knowledge_base::{KnowledgeBase, pluralize};
 use chart::ChartBar;
-use escape::SafeHtml;
+use safe_html::SafeHtml;
 
 /// How many of the worst queries are shown.
 const MAX_WORST: usize = 20;
@@ -47,7 +47,7 @@ pub(crate) async fn cases<'a>(
     let mut cases = Vec::new();
     for outcome in worst(outcomes, MAX_WORST) {
         let relevant = &outcome.judged.relevant;
-        let hits = ask::search_hits(knowledge, &outcome.judged.query, TOP).await?;
+        let hits = query_runner::search_hits(knowledge, &outcome.judged.query, TOP).await?;
         let found = hits.into_iter().zip(1..).map(|(hit, rank)| ReportDocument {
             good: relevant.contains_key(hit.id.as_str()),
             id: hit.id.as_str().to_owned(),
@@ -181,7 +181,7 @@ fn gates(run: &EvalRun<'_>) -> SafeHtml {
 }
 
 fn measures(summary: &RunSummary) -> SafeHtml {
-    let bar = |(measure, mean): (&super::score::EvalMetric, f64)| ChartBar {
+    let bar = |(measure, mean): (&super::scoring::EvalMetric, f64)| ChartBar {
         label: measure.label.to_owned(),
         size: mean,
         shown: format!("{mean:.3}"),
@@ -310,7 +310,7 @@ fn labels() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::score::tests::outcome;
+    use super::super::scoring::tests::outcome;
     use super::*;
 
     const HOSTILE: &str = "</td><script src=\"https://a.example/x.js\">alert(1)</script>&\u{202E}'";

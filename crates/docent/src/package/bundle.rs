@@ -10,7 +10,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::PackageInfo;
-use crate::problem::CliError;
+use crate::cli_error::CliError;
 
 /// The largest program that goes into a bundle; hosts take packages of 100 MiB, and debug builds are larger.
 const MAX_PROGRAM: u64 = 1024 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cases::{NEGATIVE, TestCase};
+use super::test_cases::{NEGATIVE, TestCase};
 use super::{PackageInfo, truncate_at_word};
 
 const SCHEMA: &str =

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::{DocumentPage, PASSAGES, prose};
+use super::{DocumentPage, PASSAGES, block_html};
 use crate::layout::MarkdownLayout;
-use crate::tools::shown;
+use crate::tools::document_view;
 
 pub(super) const STYLE: &str = include_str!("../../assets/pages/page.css");
 
@@ -32,7 +32,7 @@ pub(super) fn policy() -> String {
 /// The page.
 pub(super) fn page(sheet: &DocumentPage<'_>) -> String {
     let document = sheet.document;
-    let title = escape(&shown::title(document));
+    let title = escape(&document_view::title(document));
     let corpus = escape(sheet.corpus);
     let language = document.language().unwrap_or("en");
     let mut html = format!(
@@ -65,11 +65,11 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
             "<div><dt dir=\"auto\">{name}</dt><dd dir=\"auto\">{value}</dd></div>"
         );
     };
-    let day = shown::day(document);
+    let day = document_view::day(document);
     if !day.is_empty() && document.fields.iter().all(|(name, _)| name != "date") {
         row("Date", &day);
     }
-    for field in shown::fields(document, MAX_FIELDS, MAX_FIELD_CHARS) {
+    for field in document_view::fields(document, MAX_FIELDS, MAX_FIELD_CHARS) {
         row(&field.name, &field.value);
     }
     if !document.source.is_empty() {
@@ -88,7 +88,7 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
 
 /// The headings, where there are enough to choose from.
 fn contents(sheet: &DocumentPage<'_>, html: &mut String) {
-    let headings = shown::outline(&sheet.document.text, sheet.passages);
+    let headings = document_view::outline(&sheet.document.text, sheet.passages);
     let last = sheet.passages.last().map_or(0, |passage| passage.range.end);
     let is_whole = sheet.passages.len() == sheet.total && last > 0;
     if headings.len() < MIN_CONTENTS || !is_whole {
@@ -153,7 +153,7 @@ fn text(sheet: &DocumentPage<'_>, html: &mut String) {
         );
         let words = words.unwrap_or_default();
         let blocks = layout.blocks(words, &sheet.marker.highlights(words));
-        prose::write(&blocks, html);
+        block_html::write(&blocks, html);
         html.push_str("</section>\n");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use docent_mcp::SignatureAlgorithm;
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 
 /// A secret that no message and no log shows.
 #[derive(Clone, Default, PartialEq, Eq)]

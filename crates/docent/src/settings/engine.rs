@@ -2,7 +2,7 @@
 
 use docent_search::{MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 
 /// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
 pub(super) fn addresses(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {

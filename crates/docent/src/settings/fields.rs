@@ -3,9 +3,9 @@
 use docent_ingest::clean_line;
 use docent_search::{DocumentValue, FieldKind};
 
-use super::value::{InvalidSetting, SettingValue, shorten};
-use crate::shape::cast::{KINDS, cast};
-use crate::shape::{DATE, Pattern, Rule, TITLE, URL};
+use super::setting_value::{InvalidSetting, SettingValue, shorten};
+use crate::document_transform::value_cast::{KINDS, cast};
+use crate::document_transform::{DATE, Pattern, Rule, TITLE, URL};
 
 /// The section of the file.
 pub(super) const SECTION: &str = "fields";

@@ -2,7 +2,7 @@
 
 use docent_ingest::FileFilter;
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 
 /// What is included, what is excluded, and whether ignore files in the folder count.
 #[derive(Debug, Clone, PartialEq, Eq)]

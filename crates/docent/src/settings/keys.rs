@@ -6,11 +6,11 @@ use std::time::Duration;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES, RankingMethod, ServiceKey};
 
-use super::key::SettingKey;
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_key::SettingKey;
+use super::setting_value::{InvalidSetting, SettingValue};
 use super::{MAX_TITLE_CHARS, auth, engine, files, sign_in, telemetry, tools};
 use crate::corpus::IndexMemoryBudget;
-use crate::engine::EngineKind;
+use crate::engine_settings::EngineKind;
 use crate::links::UrlTemplate;
 use crate::logging;
 

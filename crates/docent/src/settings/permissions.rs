@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use docent_search::{AllowedReaders, MAX_READERS, Principal};
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 use super::{Settings, SignInMethod};
 use crate::permissions::{
     self, FolderRule, IssuerCount, PathGlob, PermissionRules, ReaderAudience, email, group,

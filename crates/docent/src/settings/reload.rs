@@ -7,7 +7,7 @@ use super::{
     FILE, KEYS, SettingSources, SettingValue, Settings, fields, flatten, permissions, read,
     resolve_text,
 };
-use crate::problem::CliError;
+use crate::cli_error::CliError;
 
 /// What takes effect while the server runs: which files become documents and how, who may read them, and where people
 /// find them.

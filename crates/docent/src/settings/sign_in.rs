@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use docent_mcp::sign_in::ClientSecret;
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 
 /// Who signs people in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

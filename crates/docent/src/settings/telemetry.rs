@@ -1,6 +1,6 @@
 //! Where traces go, as settings say it, and the names that OpenTelemetry has for the same in the environment.
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 use crate::telemetry::OtlpHeaders;
 
 /// Variables that mean a setting under a name that is not ours; ours wins.

@@ -1,6 +1,6 @@
 //! What the tools besides `search` and `fetch` are called, what they take and what they give.
 
-use super::value::{InvalidSetting, SettingValue};
+use super::setting_value::{InvalidSetting, SettingValue};
 
 /// Letters, digits and `_`, a letter first: a name that every host takes for a parameter.
 const MAX_NAME_CHARS: usize = 64;

@@ -13,12 +13,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::facts::TextFacts;
 use super::search::heading;
-use super::{about, parts};
-use crate::knowledge::{KnowledgeBase, one_line};
+use super::text_facts::TextFacts;
+use super::{document_parts, search_notes};
+use crate::document_transform;
+use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::settings::shorten;
-use crate::shape;
 
 /// The most characters of a title.
 const MAX_TITLE_CHARS: usize = 512;
@@ -77,7 +77,7 @@ impl FetchTool {
         reader: &ReaderIdentity,
     ) -> Result<Option<FetchOutput>, SearchError> {
         let Some(part) = self.part(id, reader).await? else {
-            return if id == about::ID {
+            return if id == search_notes::ID {
                 self.about(reader).await.map(Some)
             } else {
                 Ok(None)
@@ -117,7 +117,7 @@ impl FetchTool {
         let Some((document, number)) = self.resolve(id, reader).await? else {
             return Ok(None);
         };
-        let ranges = parts::split(&document.text, self.0.max_chars);
+        let ranges = document_parts::split(&document.text, self.0.max_chars);
         let Some(range) = ranges.get(number - 1).cloned() else {
             return Ok(None);
         };
@@ -138,11 +138,13 @@ impl FetchTool {
     /// What can be filtered by, as a document.
     async fn about(&self, reader: &ReaderIdentity) -> Result<FetchOutput, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
-        let text = about::document(&catalog);
-        let end = parts::split(&text, self.0.max_chars).into_iter().next();
+        let text = search_notes::document(&catalog);
+        let end = document_parts::split(&text, self.0.max_chars)
+            .into_iter()
+            .next();
         Ok(FetchOutput {
-            id: about::ID.to_owned(),
-            title: about::TITLE.to_owned(),
+            id: search_notes::ID.to_owned(),
+            title: search_notes::TITLE.to_owned(),
             text: end
                 .and_then(|range| text.get(range))
                 .unwrap_or_default()
@@ -162,13 +164,13 @@ impl FetchTool {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, 1)));
         }
-        if let Some((id, number)) = parts::parse_part_id(id) {
+        if let Some((id, number)) = document_parts::parse_part_id(id) {
             return Ok(self
                 .document(&id, reader)
                 .await?
                 .map(|document| (document, number)));
         }
-        let Some((id, index)) = parts::parse_passage_id(id) else {
+        let Some((id, index)) = document_parts::parse_passage_id(id) else {
             return Ok(None);
         };
         let Some(document) = self.document(id, reader).await? else {
@@ -176,7 +178,7 @@ impl FetchTool {
         };
         // The part in which the passage begins.
         let passage = passages(&document).into_iter().nth(index);
-        let ranges = parts::split(&document.text, self.0.max_chars);
+        let ranges = document_parts::split(&document.text, self.0.max_chars);
         let number = passage.and_then(|passage| {
             let holds = |range: &Range<usize>| range.contains(&passage.range.start);
             ranges.iter().position(holds)
@@ -193,7 +195,7 @@ impl FetchTool {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, None)));
         }
-        if let Some((id, index)) = parts::parse_passage_id(id)
+        if let Some((id, index)) = document_parts::parse_passage_id(id)
             && let Some(document) = self.document(id, reader).await?
         {
             return Ok(Some((document, Some(DocumentPosition::Passage(index)))));
@@ -226,7 +228,7 @@ impl FetchTool {
         reader: &ReaderIdentity,
     ) -> Result<String, SearchError> {
         let mut free = String::new();
-        for name in parts::part_ids(id.as_str(), number) {
+        for name in document_parts::part_ids(id.as_str(), number) {
             let taken = self.document(&name, reader).await?.is_some();
             free = name;
             if !taken {
@@ -296,7 +298,7 @@ fn metadata(document: &Document, facts: &TextFacts) -> BTreeMap<String, String> 
     let words = facts.words.to_string();
     let ours = [
         ("date", document.date.as_deref()),
-        ("sha256", Some(shape::content_hash(document))),
+        ("sha256", Some(document_transform::content_hash(document))),
         ("source", Some(document.source.as_str())),
     ];
     let mut all: BTreeMap<String, String> = ours

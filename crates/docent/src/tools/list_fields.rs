@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::prose;
+use super::plain_text;
 use crate::fields;
-use crate::knowledge::KnowledgeBase;
+use crate::knowledge_base::KnowledgeBase;
 use crate::settings::shorten;
 
 /// How many values of each field are named when all fields are.
@@ -119,6 +119,6 @@ impl Tool for ListFieldsTool {
     }
 
     fn prose(&self, output: &Value) -> Option<String> {
-        Some(prose::lines(output))
+        Some(plain_text::lines(output))
     }
 }

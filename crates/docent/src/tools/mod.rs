@@ -1,18 +1,18 @@
 //! The tools of the knowledge server. To add one: a file here, and a line in
 //! [`app`](crate::app::app).
 
-pub mod about;
+pub mod document_parts;
 pub mod fetch;
 pub mod find;
 pub mod list_fields;
-pub mod parts;
 pub mod record;
 pub mod search;
+pub mod search_notes;
 pub mod show_document;
 pub mod show_results;
 
-pub(crate) mod facts;
-mod histogram;
-mod members;
-mod prose;
-pub(crate) mod shown;
+mod date_buckets;
+pub(crate) mod document_view;
+mod plain_text;
+mod result_members;
+pub(crate) mod text_facts;

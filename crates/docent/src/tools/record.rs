@@ -7,11 +7,11 @@ use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor
 use serde_json::{Map, Value, json};
 
 use super::fetch::{DocumentPart, FetchTool, max_answer_chars};
-use super::members::{self, BuiltInMember, FieldCharLimits};
-use super::prose;
-use crate::knowledge::{KnowledgeBase, one_line};
+use super::plain_text;
+use super::result_members::{self, BuiltInMember, FieldCharLimits};
+use crate::document_transform;
+use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::settings::shorten;
-use crate::shape;
 
 /// How much of a document's fields a record shows; as much as `fetch` does.
 const ROOM: FieldCharLimits = FieldCharLimits {
@@ -87,15 +87,15 @@ impl RecordTool {
             "title" => json!(part.title()),
             "text" => json!(part.text()),
             "url" => json!(self.knowledge().address(document)),
-            "date" => members::date(document),
+            "date" => result_members::date(document),
             "source" => json!(document.source),
-            "word_count" => json!(members::words(&document.text)),
-            "text_sha256" => json!(members::sha256(&document.text)),
-            "source_sha256" => json!(shape::content_hash(document)),
+            "word_count" => json!(result_members::words(&document.text)),
+            "text_sha256" => json!(result_members::sha256(&document.text)),
+            "source_sha256" => json!(document_transform::content_hash(document)),
             _ => Value::Null,
         };
         let named = &self.knowledge().record.result;
-        let mut record = members::members(document, named, &OURS, ROOM, own);
+        let mut record = result_members::members(document, named, &OURS, ROOM, own);
         // These are told whatever settings name: without them nobody would read on.
         if part.of > 1 {
             let part = format!("{} of {}", part.number, part.of);
@@ -112,7 +112,7 @@ impl RecordTool {
         let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
         let find = &knowledge.find;
         let noun = find.noun();
-        let id = members::alias_of(&find.result, "document_id").unwrap_or("document_id");
+        let id = result_members::alias_of(&find.result, "document_id").unwrap_or("document_id");
         let finder = if find.enabled {
             find.name.as_str()
         } else {
@@ -160,7 +160,7 @@ impl Tool for RecordTool {
 
     fn descriptor(&self) -> ToolDescriptor {
         let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
-        let mut output = members::schema(&record.result, &built_in_members());
+        let mut output = result_members::schema(&record.result, &built_in_members());
         let long = built_in_members()
             .into_iter()
             .skip_while(|(name, _, _)| *name != PART);
@@ -213,7 +213,7 @@ impl Tool for RecordTool {
     }
 
     fn prose(&self, output: &Value) -> Option<String> {
-        Some(prose::lines(output))
+        Some(plain_text::lines(output))
     }
 }
 

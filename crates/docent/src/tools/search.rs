@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::about::{self, ResultAvailability};
-use crate::knowledge::KnowledgeBase;
+use super::search_notes::{self, ResultAvailability};
+use crate::knowledge_base::KnowledgeBase;
 
 /// The `search` tool.
 pub struct SearchTool(pub Arc<KnowledgeBase>);
@@ -67,15 +67,15 @@ impl SearchTool {
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
-        let remarks = about::search_note(
+        let remarks = search_notes::search_note(
             &parsed,
             &catalog,
             ResultAvailability::of(hits.len(), &self.0),
         );
         let mut results: Vec<_> = hits.into_iter().map(|hit| self.result_item(hit)).collect();
         results.extend(remarks.map(|text| SearchResultItem {
-            id: about::ID.to_owned(),
-            title: about::TITLE.to_owned(),
+            id: search_notes::ID.to_owned(),
+            title: search_notes::TITLE.to_owned(),
             url: String::new(),
             text,
         }));
@@ -164,12 +164,12 @@ impl Tool for SearchTool {
         let reader = self.0.reader(context.caller());
         let answered = self.results(&input.query, reader).await?;
         let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
-        let understood = about::query_report(&answered.parsed);
+        let understood = search_notes::query_report(&answered.parsed);
         let answer = Answer::new(answered.output)
             .touched(ids)
-            .meta_json(about::SEARCH_META, understood.into())
-            .meta_json(about::FIELDS_META, answered.fields);
-        Ok(about::with_unready(answer, &self.0))
+            .meta_json(search_notes::SEARCH_META, understood.into())
+            .meta_json(search_notes::FIELDS_META, answered.fields);
+        Ok(search_notes::with_unready(answer, &self.0))
     }
 
     fn json(&self, output: &SearchOutput) -> Option<EscapedJson> {

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::document_view::{self, FieldValue, MAX_STRUCTURED_BYTES, OutlineHeading};
 use super::fetch::{DocumentPosition, FetchTool};
-use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES, OutlineHeading};
-use crate::knowledge::{KnowledgeBase, one_line};
+use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::layout::{LayoutBlock, MarkdownLayout};
 use crate::settings::shorten;
 
@@ -109,10 +109,10 @@ impl ShowDocumentTool {
         let words = grammar::parse(&query, &catalog, (self.0.today)()).text;
         let marker = MatchHighlighter::new(&document, &words);
         let all = passages(&document);
-        let (mut hits, best) = shown::matching_passages(&document, &all, &marker);
+        let (mut hits, best) = document_view::matching_passages(&document, &all, &marker);
         hits.truncate(MAX_HITS);
         let start = input.passage.map(DocumentPosition::Passage).or(start);
-        let at = start.map_or(best, |start| shown::passage_at(&all, start));
+        let at = start.map_or(best, |start| document_view::passage_at(&all, start));
         let first = input.first.unwrap_or_else(|| at.saturating_sub(BEFORE));
         let window: Vec<_> = all.iter().skip(first).take(PASSAGES).collect();
         let begin = window.first().map_or(0, |passage| passage.range.start);
@@ -120,16 +120,16 @@ impl ShowDocumentTool {
         let id = document.id.as_str();
         let view = DocumentView {
             id: id.to_owned(),
-            title: shown::title(&document),
+            title: document_view::title(&document),
             url: self.0.address_at(&document, at),
             source: one_line(&document.source, 300),
-            date: shown::day(&document),
+            date: document_view::day(&document),
             query,
-            fields: shown::fields(&document, MAX_FIELDS, MAX_FIELD_CHARS),
+            fields: document_view::fields(&document, MAX_FIELDS, MAX_FIELD_CHARS),
             total: all.len(),
             at,
             hits,
-            outline: shown::outline(&document.text, &all),
+            outline: document_view::outline(&document.text, &all),
             passages: window
                 .into_iter()
                 .map(|passage| PassageView::new(&document, passage, &marker, &mut layout))

@@ -1,7 +1,7 @@
 //! Words and filters, or ids, into results that the user sees: the tool behind the widget `results`.
 //! widgets/src/payload.ts reads what it puts into `_meta`.
 
-mod ask;
+mod results_query;
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use docent_search::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::ask::{EchoedQuery, ResultsQuery};
-use super::about;
+use self::results_query::{EchoedQuery, ResultsQuery};
+use super::date_buckets::{self, DateBuckets};
+use super::document_view::{self, FieldValue, MAX_STRUCTURED_BYTES};
 use super::fetch::FetchTool;
-use super::histogram::{self, DateBuckets};
-use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES};
-use crate::knowledge::{KnowledgeBase, one_line};
+use super::search_notes;
+use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::layout::TextSpan;
 
-pub use self::ask::ShowResultsInput;
+pub use self::results_query::ShowResultsInput;
 
 /// The name of the widget and of its member of `_meta`.
 pub const WIDGET: &str = "results";
@@ -139,8 +139,8 @@ impl ShowResultsTool {
                     let marker = MatchHighlighter::new(&document, &question.parsed.text);
                     let all = passages(&document);
                     let at = match start {
-                        Some(start) => shown::passage_at(&all, start),
-                        None => shown::matching_passages(&document, &all, &marker).1,
+                        Some(start) => document_view::passage_at(&all, start),
+                        None => document_view::matching_passages(&document, &all, &marker).1,
                     };
                     let passage = all.get(at);
                     let text = passage.and_then(|one| document.text.get(one.range.clone()));
@@ -196,14 +196,18 @@ impl ShowResultsTool {
         // What is near in meaning need not hold a word of the query.
         let least = if cards.is_empty() { 0 } else { seen as u64 };
         let total = found.total.unwrap_or(0).max(least);
-        let histogram = match histogram::date_buckets(catalog) {
+        let histogram = match date_buckets::date_buckets(catalog) {
             // Who chose days without results must be able to choose others.
             Some(stretches) if total > 0 || question.has_day_bounds() => {
                 Some(self.count(&question, stretches, reader).await?)
             }
             _ => None,
         };
-        let note = about::search_note(&question.typed, catalog, about::ResultAvailability::Some);
+        let note = search_notes::search_note(
+            &question.typed,
+            catalog,
+            search_notes::ResultAvailability::Some,
+        );
         Ok(ResultsView {
             corpus: self.0.title.clone(),
             total,
@@ -227,7 +231,7 @@ impl ShowResultsTool {
         let DateBuckets { unit, bars } = stretches;
         let parsed = question.within(None, None);
         let query = Query::parsed(&parsed, 1, reader.clone()).method(RankingMethod::Lexical);
-        let field = histogram::DATE.to_owned();
+        let field = date_buckets::DATE.to_owned();
         let counts = self
             .0
             .engine
@@ -259,15 +263,15 @@ impl ShowResultsTool {
         let id = document.id.as_str();
         ResultCard {
             id: id.to_owned(),
-            title: shown::title(document),
+            title: document_view::title(document),
             url: self.0.address_at(document, passage),
             source: one_line(&document.source, 200),
-            date: shown::day(document),
+            date: document_view::day(document),
             passage,
             path: one_line(&path, 200),
-            excerpt: shown::excerpt(&text, marker),
+            excerpt: document_view::excerpt(&text, marker),
             plain: text,
-            fields: shown::fields(document, MAX_FIELDS, MAX_FIELD_CHARS),
+            fields: document_view::fields(document, MAX_FIELDS, MAX_FIELD_CHARS),
         }
     }
 }
@@ -379,7 +383,7 @@ impl Tool for ShowResultsTool {
             self.0.title
         );
         ToolDescriptor::new("show_results", "Show results", description, ToolAnnotations::READ_ONLY)
-            .input_schema(ask::schema())
+            .input_schema(results_query::schema())
             .widget(WIDGET)
             // The widget itself asks again when somebody chooses a filter.
             .audience(ToolAudience::Everyone)
@@ -393,7 +397,7 @@ impl Tool for ShowResultsTool {
     ) -> Result<Answer<ShowResultsOutput>, Failure> {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
-        let question = ask::read(input, &catalog, (self.0.today)())?;
+        let question = results_query::read(input, &catalog, (self.0.today)())?;
         let view = if question.asked.ids.is_empty() {
             self.by_query(&catalog, question, &reader).await?
         } else {
@@ -406,7 +410,7 @@ impl Tool for ShowResultsTool {
             .touched(ids)
             .text(says)
             .meta(META, serde_json::to_value(&view)?);
-        Ok(about::with_unready(answer, &self.0))
+        Ok(search_notes::with_unready(answer, &self.0))
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use docent::knowledge::KnowledgeBase;
+use docent::knowledge_base::KnowledgeBase;
 use docent::links::UrlTemplate;
 use docent::settings::Settings;
-use docent::tools::about;
+use docent::tools::search_notes;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{
     AllowedReaders, DocId, Document, DocumentChange, DocumentValue as Field, Engine as _,
@@ -117,8 +117,9 @@ impl World {
         );
         let results = data["results"].as_array().unwrap();
         // What is said about the search itself comes last and beside the results.
-        let is_about =
-            |result: &&Value| result["id"] == about::ID && !self.documents.contains_key(about::ID);
+        let is_about = |result: &&Value| {
+            result["id"] == search_notes::ID && !self.documents.contains_key(search_notes::ID)
+        };
         let results = match results.split_last() {
             Some((last, rest)) if is_about(&last) => rest,
             _ => results.as_slice(),

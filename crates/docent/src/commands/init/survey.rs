@@ -6,9 +6,9 @@ use std::path::Path;
 use docent_ingest::{FileEntry, FolderSource};
 use docent_search::{Catalog, CatalogBuilder, Document, DocumentValue, MAX_CATALOG_FIELDS};
 
+use crate::cli_error::CliError;
 use crate::corpus;
 use crate::output::ProgressReporter;
-use crate::problem::CliError;
 use crate::settings::Settings;
 
 /// How many files are looked at, in proportion to how many there are of each kind, and at least of each.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use url::Url;
 
 use super::CommandContext;
-use crate::knowledge::{KnowledgeBase, pluralize};
+use crate::knowledge_base::{KnowledgeBase, pluralize};
 use crate::output;
 
 /// Says what is served and where; without an address it is served on stdin and stdout.

@@ -10,9 +10,9 @@ use docent_mcp::sign_in::{
 };
 use url::Host;
 
-use super::{CommandContext, authorities};
-use crate::place;
-use crate::problem::CliError;
+use super::{CommandContext, certificate_authorities};
+use crate::cli_error::CliError;
+use crate::index_location;
 use crate::settings::{ServerSettings, SignInMethod, SignInSettings};
 
 /// What a token has to allow.
@@ -36,7 +36,7 @@ pub(super) fn open(
         SignInMethod::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
     let dir = desk.sign_in_dir();
-    place::create_parent(&dir)?;
+    index_location::create_parent(&dir)?;
     if settings.by == SignInMethod::Password {
         require_user(desk, &UserStore::in_dir(&dir))?;
     }
@@ -53,7 +53,7 @@ pub(super) fn open(
         login,
         more_addresses: addresses.clone(),
         scope: SCOPE.to_owned(),
-        provider_authorities: authorities::of_issuers(&desk.settings.auth)?,
+        provider_authorities: certificate_authorities::of_issuers(&desk.settings.auth)?,
         own_hosts: own_hosts(settings)?,
         ..AuthorizationServerOptions::new(&address, &title, &dir)
     })
@@ -131,7 +131,9 @@ fn own_hosts(settings: &SignInSettings) -> Result<OwnHosts, CliError> {
     let file = settings.client_ca.as_ref();
     Ok(OwnHosts {
         names: settings.client_hosts.clone(),
-        authorities: file.map(|path| authorities::read(path)).transpose()?,
+        authorities: file
+            .map(|path| certificate_authorities::read(path))
+            .transpose()?,
     })
 }
 

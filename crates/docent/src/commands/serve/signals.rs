@@ -2,8 +2,8 @@
 
 use tokio_util::sync::CancellationToken;
 
+use crate::cli_error::CliError;
 use crate::output;
-use crate::problem::CliError;
 
 /// What shells call the status of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;

@@ -1,6 +1,6 @@
 //! Numbers into drawings: bars and columns as SVG inside the page.
 
-use super::escape::SafeHtml;
+use super::safe_html::SafeHtml;
 
 /// One bar of a bar chart.
 pub(super) struct ChartBar {

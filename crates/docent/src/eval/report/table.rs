@@ -1,11 +1,11 @@
 //! What needs words into tables: kinds, changes, and the worst queries with what they found.
 
-use super::super::compare::{QueryDelta, RunComparison};
-use super::super::score::{MEASURES, RunSummary};
-use super::super::text;
-use super::escape::SafeHtml;
+use super::super::run_comparison::{QueryDelta, RunComparison};
+use super::super::run_text;
+use super::super::scoring::{MEASURES, RunSummary};
+use super::safe_html::SafeHtml;
 use super::{ReportDocument, WorstQuery, labels};
-use crate::knowledge::one_line;
+use crate::knowledge_base::one_line;
 use crate::settings::shorten;
 
 /// How many documents are listed in a cell.
@@ -187,7 +187,7 @@ fn signed(change: f64) -> SafeHtml {
     };
     let mut html = SafeHtml::default();
     html.raw(class)
-        .add(&SafeHtml::text(&text::signed(change)))
+        .add(&SafeHtml::text(&run_text::signed(change)))
         .raw("</td>");
     html
 }

@@ -1,11 +1,11 @@
 //! Words and typed filters into results: the `find` tool, for hosts that can use more than the one
 //! parameter that `search` may have. What it takes follows from the fields of the documents.
 
-mod ask;
-mod describe;
+mod description;
+mod find_answer;
+mod find_query;
 mod parameters;
 mod schema;
-mod show;
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolDescriptor
 use docent_search::{Filter, ParsedQuery, Query, ReaderIdentity, grammar};
 use serde_json::{Map, Value};
 
-use self::ask::FindQuery;
+use self::find_query::FindQuery;
 use self::parameters::FindParameters;
-use super::{about, prose};
-use crate::knowledge::KnowledgeBase;
+use super::{plain_text, search_notes};
+use crate::knowledge_base::KnowledgeBase;
 
 /// The most characters that Claude Code shows of an answer; a hundred results have up to 200,000.
 const MAX_ANSWER_CHARS: usize = 500_000;
@@ -34,24 +34,28 @@ impl FindTool {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
         let parameters = FindParameters::new(&catalog, &self.0.find);
-        let question = ask::read(given, &parameters, &catalog)?;
+        let question = find_query::read(given, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
-        let understood = about::query_report(&parsed);
+        let understood = search_notes::query_report(&parsed);
         let ignored = std::mem::take(&mut parsed.ignored);
         add_filters(&mut parsed, &question)?;
         let query = self.query(&parsed, &question, reader);
         let found = self.0.engine.search(query).await?;
         let ids = context.touched(found.hits.iter().map(|hit| hit.id.as_str()));
-        let mut answer = show::answer(&self.0, &question, &found, parameters.offset);
+        let mut answer = find_answer::answer(&self.0, &question, &found, parameters.offset);
         if !ignored.is_empty() {
             parsed.ignored = ignored;
             // Something is said about what was ignored, whatever was found.
-            let remarks = about::search_note(&parsed, &catalog, about::ResultAvailability::Some);
-            answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
+            let remarks = search_notes::search_note(
+                &parsed,
+                &catalog,
+                search_notes::ResultAvailability::Some,
+            );
+            answer.extend(remarks.map(|text| (find_answer::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer)).touched(ids);
-        let answer = answer.meta_json(about::SEARCH_META, understood.into());
-        Ok(about::with_unready(answer, &self.0))
+        let answer = answer.meta_json(search_notes::SEARCH_META, understood.into());
+        Ok(search_notes::with_unready(answer, &self.0))
     }
 
     fn query(&self, parsed: &ParsedQuery, question: &FindQuery, reader: ReaderIdentity) -> Query {
@@ -96,7 +100,7 @@ impl Tool for FindTool {
         let find = &self.0.find;
         let parameters = FindParameters::new(&catalog, find);
         let noun = find.noun();
-        let description = describe::description(&self.0, &catalog, &parameters);
+        let description = description::description(&self.0, &catalog, &parameters);
         ToolDescriptor::new(
             &find.name,
             &find.title,
@@ -115,7 +119,7 @@ impl Tool for FindTool {
     }
 
     fn prose(&self, output: &Value) -> Option<String> {
-        Some(prose::lines(output))
+        Some(plain_text::lines(output))
     }
 }
 

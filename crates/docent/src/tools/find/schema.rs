@@ -3,14 +3,14 @@
 use docent_search::{MAX_FACETS, MAX_LIMIT, MAX_OFFSET};
 use serde_json::{Map, Value, json};
 
-use super::ask::DEFAULT_LIMIT;
+use super::find_answer;
+use super::find_query::DEFAULT_LIMIT;
 use super::parameters::{
     FACETS, FilterParameter, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT,
 };
-use super::show;
-use crate::knowledge::one_line;
+use crate::knowledge_base::one_line;
 use crate::settings::FindSettings;
-use crate::tools::members;
+use crate::tools::result_members;
 
 /// The most characters of all values that the schema lists. Values of a field that would go over
 /// it are checked all the same, and `list_fields` names them.
@@ -172,15 +172,15 @@ pub(super) fn output(find: &FindSettings) -> Value {
     let properties = [
         (
             find.list.as_str(),
-            json!({"type": "array", "items": members::schema(&find.result, &show::built_in_members())}),
+            json!({"type": "array", "items": result_members::schema(&find.result, &find_answer::built_in_members())}),
         ),
-        (show::TOTAL, json!({"type": "integer"})),
-        (show::QUERY, json!({"type": "string"})),
-        (show::NEXT, json!({"type": "integer"})),
-        (show::FACETS, facets),
-        (show::NOTE, json!({"type": "string"})),
+        (find_answer::TOTAL, json!({"type": "integer"})),
+        (find_answer::QUERY, json!({"type": "string"})),
+        (find_answer::NEXT, json!({"type": "integer"})),
+        (find_answer::FACETS, facets),
+        (find_answer::NOTE, json!({"type": "string"})),
     ];
-    let required = [find.list.as_str(), show::TOTAL, show::QUERY];
+    let required = [find.list.as_str(), find_answer::TOTAL, find_answer::QUERY];
     let properties: Map<_, _> = properties
         .into_iter()
         .map(|(name, schema)| (name.to_owned(), schema))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use docent::knowledge::KnowledgeBase;
+use docent::knowledge_base::KnowledgeBase;
 use docent::settings::Settings;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{Document, DocumentChange, DocumentValue as Field, Engine as _, MemoryEngine};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use docent::audit::AuditLog;
-use docent::knowledge::KnowledgeBase;
+use docent::knowledge_base::KnowledgeBase;
 use docent::settings::Settings;
 use docent::{app, pages};
 use docent_mcp::http::{HttpOptions, limits::HttpLimits};

@@ -1,0 +1,250 @@
+//! A change into a changed file: whole or not at all, with a backup beside it, and never over what another
+//! program wrote meanwhile.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::config_edit::{ConfigEdit, EditRefusal};
+use crate::cli_error::CliError;
+
+/// The most bytes of a configuration file; Claude Code's grows to a few million.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// How often an edit begins again because another program wrote the file meanwhile.
+const TRIES: usize = 3;
+/// What the name of a backup ends with.
+const BACKUP: &str = ".docent-backup";
+
+/// What was done to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EditOutcome {
+    /// Such as `added`.
+    pub what: &'static str,
+    pub backup: Option<PathBuf>,
+}
+
+/// Edits a file that may not be there yet.
+pub(crate) fn edit(
+    file: &Path,
+    change: impl Fn(&str) -> Result<ConfigEdit, EditRefusal>,
+) -> Result<EditOutcome, CliError> {
+    // A link, as people who keep their settings in a repository have, stays one.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    for _ in 0..TRIES {
+        let before = read(&file)?;
+        let text = before.as_deref().unwrap_or_default();
+        let (what, after) = match change(text).map_err(|refusal| refusal_error(&file, refusal))? {
+            ConfigEdit::None => {
+                return Ok(EditOutcome {
+                    what: "unchanged",
+                    backup: None,
+                });
+            }
+            ConfigEdit::Added(after) => ("added", after),
+            ConfigEdit::Changed(after) => ("changed", after),
+            ConfigEdit::Removed(after) => ("removed", after),
+        };
+        let part = write_temp_file(&file, &after)?;
+        if read(&file)? != before {
+            let _ = std::fs::remove_file(&part);
+            continue;
+        }
+        let backup = before.is_some().then(|| sibling_path(&file, BACKUP));
+        let swapped = match &backup {
+            Some(backup) => std::fs::copy(&file, backup).map(drop),
+            None => Ok(()),
+        };
+        let swapped = swapped.and_then(|()| std::fs::rename(&part, &file));
+        return match swapped {
+            Ok(()) => Ok(EditOutcome { what, backup }),
+            Err(error) => {
+                let _ = std::fs::remove_file(&part);
+                Err(CliError::io("write", &file, error))
+            }
+        };
+    }
+    Err(
+        CliError::failed(format!("`{}` changes all the time", file.display()))
+            .hint("close the program that it belongs to and try again"),
+    )
+}
+
+fn refusal_error(file: &Path, refusal: EditRefusal) -> CliError {
+    let shown = file.display();
+    match refusal {
+        EditRefusal::Unfit(why) => CliError::failed(format!("`{shown}` {why}"))
+            .hint("it was not touched; mend it, or add by hand what is shown without `--write`"),
+        EditRefusal::Taken(there) => CliError::usage(format!(
+            "`{shown}` has another server of that name: `{there}`"
+        ))
+        .hint("choose another one with `--name`, or replace it with `--force`"),
+    }
+}
+
+/// The text of a file, if it is there.
+pub(crate) fn read(file: &Path) -> Result<Option<String>, CliError> {
+    let opened = match File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CliError::io("read", file, error)),
+    };
+    let mut text = String::new();
+    opened
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::io("read", file, error).hint("it was not touched"))?;
+    if text.len() as u64 > MAX_BYTES {
+        let message = format!("`{}` has more than {MAX_BYTES} bytes", file.display());
+        return Err(CliError::failed(message).hint("it was not touched"));
+    }
+    Ok(Some(text))
+}
+
+/// Writes the new text beside the file, for those who could read the old one and for nobody else.
+fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, CliError> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| CliError::io("make", folder, error))?;
+    }
+    let part = sibling_path(file, &format!(".{}.part", Uuid::new_v4().simple()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&part)
+        .and_then(|mut new| {
+            if let Ok(old) = std::fs::metadata(file) {
+                new.set_permissions(old.permissions())?;
+            }
+            new.write_all(text.as_bytes())?;
+            new.sync_all()
+        });
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        CliError::io("write", &part, error)
+    })?;
+    Ok(part)
+}
+
+fn sibling_path(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    file.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_made_and_then_kept_beside_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("deep/er/mcp.json");
+        let done = edit(&file, |text| Ok(ConfigEdit::Added(format!("{text}a")))).unwrap();
+        assert_eq!(
+            done,
+            EditOutcome {
+                what: "added",
+                backup: None
+            }
+        );
+        let done = edit(&file, |text| Ok(ConfigEdit::Changed(format!("{text}b")))).unwrap();
+        let backup = file
+            .canonicalize()
+            .unwrap()
+            .with_file_name("mcp.json.docent-backup");
+        assert_eq!(done.backup.as_deref(), Some(backup.as_path()));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ab");
+        assert_eq!(std::fs::read_to_string(&backup).unwrap(), "a");
+        assert_eq!(
+            names(file.parent().unwrap()),
+            ["mcp.json", "mcp.json.docent-backup"]
+        );
+    }
+
+    #[test]
+    fn a_refused_edit_touches_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        std::fs::write(&file, "{").unwrap();
+        let problem = edit(&file, |_| Err(EditRefusal::Unfit("is odd".to_owned()))).unwrap_err();
+        assert!(problem.message.ends_with("mcp.json` is odd"), "{problem}");
+        assert_eq!(problem.exit, 1);
+        assert!(problem.hint.unwrap().starts_with("it was not touched"));
+        let problem = edit(&file, |_| Err(EditRefusal::Taken("x".to_owned()))).unwrap_err();
+        assert_eq!(problem.exit, 2);
+        edit(&file, |_| Ok(ConfigEdit::None)).unwrap();
+        assert_eq!(
+            (
+                std::fs::read_to_string(&file).unwrap().as_str(),
+                names(dir.path()).len()
+            ),
+            ("{", 1)
+        );
+    }
+
+    /// Another program that writes between reading and writing is not overwritten.
+    #[test]
+    fn what_another_program_writes_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        std::fs::write(&file, "1").unwrap();
+        let done = edit(&file, |text| {
+            if text == "1" {
+                std::fs::write(&file, "2").unwrap();
+            }
+            Ok(ConfigEdit::Changed(format!("{text}!")))
+        });
+        assert_eq!(done.unwrap().what, "changed");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2!");
+        let restless = edit(&file, |text| {
+            std::fs::write(&file, format!("{text}x")).unwrap();
+            Ok(ConfigEdit::Changed("gone".to_owned()))
+        });
+        assert!(
+            restless
+                .unwrap_err()
+                .message
+                .ends_with("changes all the time")
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2!xxx");
+        assert_eq!(names(dir.path()), ["mcp.json", "mcp.json.docent-backup"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
+        std::fs::write(&file, "{}").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        edit(&link, |_| Ok(ConfigEdit::Changed("new".to_owned()))).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&file), 0o600);
+        assert_eq!(mode(&dir.path().join("real.json.docent-backup")), 0o600);
+    }
+
+    #[test]
+    fn a_file_ends_at_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        let sparse = |bytes| File::create(&file).unwrap().set_len(bytes).unwrap();
+        sparse(MAX_BYTES + 1);
+        assert!(read(&file).unwrap_err().message.contains("67108864 bytes"));
+        sparse(MAX_BYTES);
+        assert!(read(&file).is_ok());
+    }
+}

@@ -1,0 +1,152 @@
+//! Settings into the model that makes documents findable by their meaning.
+
+use std::sync::Arc;
+
+use docent_search::{
+    Embedder, EndpointEmbedder, EndpointSettings, GraniteEmbedder, RankingMethod, ServiceKey,
+    StaticEmbedder,
+};
+use url::Url;
+
+use crate::cli_error::CliError;
+use crate::settings::Settings;
+
+/// Which model makes the vectors, and how it is reached.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// `granite`, `table` or `none`; behind an address, the name it has there.
+    pub name: String,
+    /// The address of an endpoint for embeddings.
+    pub url: Option<Url>,
+    /// What the endpoint wants to see as a bearer token.
+    pub key: Option<ServiceKey>,
+    /// How many numbers a vector of the endpoint shall have.
+    pub dimensions: Option<usize>,
+    /// What goes before each question.
+    pub query_prefix: String,
+    /// What goes before each passage.
+    pub passage_prefix: String,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            name: GRANITE.to_owned(),
+            url: None,
+            key: None,
+            dimensions: None,
+            query_prefix: String::new(),
+            passage_prefix: String::new(),
+        }
+    }
+}
+
+/// The models inside the program, and the word for none.
+const GRANITE: &str = "granite";
+const TABLE: &str = "table";
+const NONE: &str = "none";
+
+/// How many cores a model may keep busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreShare {
+    /// All, when nothing else is to be done.
+    All,
+    /// Half, when questions are answered meanwhile.
+    Half,
+}
+
+impl CoreShare {
+    fn count(self) -> usize {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Self::All => all,
+            Self::Half => all.div_ceil(2),
+        }
+    }
+}
+
+/// The model that the settings ask for, if any.
+///
+/// # Errors
+/// When there is no such model, or the endpoint behind which it is does not answer.
+pub fn embedder(
+    settings: &Settings,
+    cores: CoreShare,
+) -> Result<Option<Arc<dyn Embedder>>, CliError> {
+    let model = &settings.model;
+    if settings.search_method == RankingMethod::Lexical {
+        return Ok(None);
+    }
+    if let Some(url) = &model.url {
+        let endpoint = EndpointEmbedder::connect(&EndpointSettings {
+            key: model.key.clone(),
+            dimensions: model.dimensions,
+            query_prefix: with_separator(&model.query_prefix),
+            passage_prefix: with_separator(&model.passage_prefix),
+            ..EndpointSettings::new(url.as_str(), model.name.as_str())
+        });
+        return Ok(Some(Arc::new(endpoint?)));
+    }
+    Ok(match model.name.as_str() {
+        GRANITE => Some(Arc::new(GraniteEmbedder::with_threads(cores.count()))),
+        TABLE => Some(Arc::new(StaticEmbedder::new()?)),
+        NONE => None,
+        other => {
+            return Err(CliError::usage(format!("there is no model `{other}`")).hint(format!(
+                "write `{GRANITE}`, `{TABLE}` or `{NONE}` as `model.name`, or say in `model.url` \
+                 where it is served"
+            )));
+        }
+    })
+}
+
+/// The models inside the program: one of them may have made the vectors that are still there.
+#[must_use]
+pub fn built_in() -> Vec<Arc<dyn Embedder>> {
+    let granite: Arc<dyn Embedder> =
+        Arc::new(GraniteEmbedder::with_threads(CoreShare::Half.count()));
+    let table = StaticEmbedder::new().ok().map(|table| Arc::new(table) as _);
+    std::iter::once(granite).chain(table).collect()
+}
+
+/// A prefix, parted from what follows: settings lose the blank at their end.
+fn with_separator(prefix: &str) -> String {
+    if prefix.is_empty() {
+        String::new()
+    } else {
+        format!("{prefix} ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(name: &str) -> Result<Option<String>, CliError> {
+        let mut settings = Settings::default();
+        settings.model.name = name.to_owned();
+        let model = embedder(&settings, CoreShare::Half)?;
+        Ok(model.map(|model| model.fingerprint().to_owned()))
+    }
+
+    #[test]
+    fn a_name_is_a_model_or_a_mistake() {
+        assert!(model(GRANITE).unwrap().unwrap().starts_with("granite"));
+        assert_ne!(model(TABLE).unwrap(), model(GRANITE).unwrap());
+        assert_eq!(model(NONE).unwrap(), None);
+        let problem = model("gpt").unwrap_err();
+        assert_eq!(
+            (problem.message.as_str(), problem.exit),
+            ("there is no model `gpt`", 2)
+        );
+    }
+
+    #[test]
+    fn words_alone_need_no_model() {
+        let settings = Settings {
+            search_method: RankingMethod::Lexical,
+            ..Settings::default()
+        };
+        assert!(embedder(&settings, CoreShare::All).unwrap().is_none());
+    }
+}

@@ -1,0 +1,323 @@
+//! A document into the members of a JSON object: all that is known about it, or what settings
+//! name, by the names that settings give.
+
+use docent_search::{Document, DocumentValue as Field};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::knowledge_base::one_line;
+use crate::settings::NameAlias;
+
+/// What a document's own field is called where its name is one of ours, or means one of its fields
+/// in settings.
+const PREFIX: &str = "field.";
+
+/// The most characters of a member's name.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The most items of a list.
+const MAX_ITEMS: usize = 64;
+
+/// How much of a document's fields an answer shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldCharLimits {
+    /// Characters of one text, or of one item of a list.
+    pub value: usize,
+    /// Characters of all names and values.
+    pub all: usize,
+}
+
+/// A member of ours: its name, its schema, and whether it always stands there.
+pub(super) type BuiltInMember = (&'static str, Value, bool);
+
+/// What is left of the room.
+struct CharBudget {
+    room: FieldCharLimits,
+    left: usize,
+}
+
+impl CharBudget {
+    /// The value as it is shown, if there is room for it.
+    fn take(&mut self, name: &str, value: &Field) -> Option<Value> {
+        let value = field_json(value, self.room.value);
+        let cost = name.chars().count() + size(&value);
+        self.left = self.left.checked_sub(cost)?;
+        Some(value)
+    }
+}
+
+/// The members of an object.
+///
+/// `named` says which members there are; when it is empty, there are all of `ours`, in their
+/// order, and then the document's fields. `own` gives the value of one of ours.
+pub(super) fn members(
+    document: &Document,
+    named: &[NameAlias],
+    ours: &[&str],
+    room: FieldCharLimits,
+    own: impl Fn(&str) -> Value,
+) -> Map<String, Value> {
+    let left = room.all;
+    let mut budget = CharBudget { room, left };
+    let mut object = Map::new();
+    if named.is_empty() {
+        object.extend(ours.iter().map(|name| ((*name).to_owned(), own(name))));
+        for (name, value) in &document.fields {
+            let mut name = one_line(name, MAX_NAME_CHARS);
+            if ours.contains(&name.as_str()) {
+                name.insert_str(0, PREFIX);
+            }
+            if !name.is_empty() && !object.contains_key(&name) {
+                let value = budget.take(&name, value);
+                object.extend(value.map(|value| (name, value)));
+            }
+        }
+    }
+    for NameAlias { name, source } in named {
+        let value = if ours.contains(&source.as_str()) {
+            Some(own(source))
+        } else {
+            let value = field(document, source.strip_prefix(PREFIX).unwrap_or(source));
+            value.and_then(|value| budget.take(name, value))
+        };
+        object.extend(value.map(|value| (name.clone(), value)));
+    }
+    // A number that is none has no JSON.
+    object.retain(|_, value| !value.is_null());
+    object
+}
+
+/// The schema of these members. A field may hold any kind of value, and tomorrow's document may
+/// hold another than today's, so that only our own members have one kind.
+pub(super) fn schema(named: &[NameAlias], ours: &[BuiltInMember]) -> Value {
+    let kinds = ["string", "number", "boolean", "array"];
+    let any = json!({"type": kinds, "items": {"type": "string"}});
+    let all: Vec<_> = if named.is_empty() {
+        ours.iter().map(|(name, _, _)| (*name, *name)).collect()
+    } else {
+        let named = named.iter();
+        named
+            .map(|one| (one.name.as_str(), one.source.as_str()))
+            .collect()
+    };
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (name, source) in all {
+        let known = ours.iter().find(|(own, _, _)| *own == source);
+        let schema = known.map_or(&any, |(_, schema, _)| schema);
+        properties.insert(name.to_owned(), schema.clone());
+        required.extend(known.filter(|(_, _, always)| *always).map(|_| name));
+    }
+    let others = if named.is_empty() { any } else { json!(false) };
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": others,
+    })
+}
+
+/// The name under which a member stands, if it does.
+pub(super) fn alias_of<'n>(named: &'n [NameAlias], source: &'n str) -> Option<&'n str> {
+    if named.is_empty() {
+        return Some(source);
+    }
+    let one = named.iter().find(|one| one.source == source);
+    one.map(|one| one.name.as_str())
+}
+
+/// The first value of a field.
+fn field<'d>(document: &'d Document, name: &str) -> Option<&'d Field> {
+    let mut fields = document.fields.iter();
+    fields.find(|(own, _)| own == name).map(|(_, value)| value)
+}
+
+/// The document's day: its field `date`, or its own.
+pub(super) fn date(document: &Document) -> Value {
+    match field(document, "date") {
+        Some(value) => field_json(value, MAX_NAME_CHARS),
+        None => json!(document.date),
+    }
+}
+
+/// How many words a text has, as white space separates them.
+pub(super) fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// The SHA-256 of a text in hexadecimal.
+pub(super) fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn field_json(value: &Field, most: usize) -> Value {
+    match value {
+        Field::Text(text) | Field::Date(text) => json!(one_line(text, most)),
+        Field::Number(number) => number_of(*number),
+        Field::Bool(flag) => json!(flag),
+        Field::List(items) => {
+            let items = items.iter().take(MAX_ITEMS);
+            items
+                .map(|item| Value::from(one_line(item, most)))
+                .collect()
+        }
+    }
+}
+
+/// A whole number without a point behind it.
+pub(super) fn number_of(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        // In these bounds every whole number is itself.
+        #[expect(clippy::cast_possible_truncation, reason = "the bounds are checked")]
+        let whole = number as i64;
+        json!(whole)
+    } else {
+        json!(number)
+    }
+}
+
+/// The characters of the texts in a value.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.chars().count(),
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum(),
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::DocId;
+
+    use super::*;
+
+    const ROOM: FieldCharLimits = FieldCharLimits { value: 10, all: 60 };
+
+    fn document(fields: Vec<(&str, Field)>) -> Document {
+        let fields = fields.into_iter();
+        Document {
+            id: DocId::parse("a").unwrap(),
+            title: String::new(),
+            text: String::new(),
+            url: None,
+            date: Some("2024-03-12".to_owned()),
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            source: "a.md".to_owned(),
+            hash: String::new(),
+            readers: docent_search::AllowedReaders::Everyone,
+        }
+    }
+
+    fn text(text: &str) -> Field {
+        Field::Text(text.to_owned())
+    }
+
+    fn shown(fields: Vec<(&str, Field)>, named: &[(&str, &str)]) -> String {
+        let named: Vec<_> = named
+            .iter()
+            .map(|(name, source)| NameAlias {
+                name: (*name).to_owned(),
+                source: (*source).to_owned(),
+            })
+            .collect();
+        let document = document(fields);
+        let own = |name: &str| match name {
+            "id" => json!("own"),
+            "date" => date(&document),
+            _ => Value::Null,
+        };
+        Value::from(members(
+            &document,
+            &named,
+            &["id", "date", "url"],
+            ROOM,
+            own,
+        ))
+        .to_string()
+    }
+
+    #[test]
+    fn ours_come_first_and_a_field_cannot_pass_for_one() {
+        assert_eq!(
+            shown(
+                vec![
+                    ("id", text("evil")),
+                    ("tags", Field::List(vec!["a".to_owned()]))
+                ],
+                &[]
+            ),
+            r#"{"id":"own","date":"2024-03-12","field.id":"evil","tags":["a"]}"#
+        );
+        assert_eq!(
+            shown(
+                vec![
+                    ("n", Field::Number(3.0)),
+                    ("x", Field::Number(0.5)),
+                    ("b", Field::Bool(true))
+                ],
+                &[]
+            ),
+            r#"{"id":"own","date":"2024-03-12","n":3,"x":0.5,"b":true}"#
+        );
+    }
+
+    #[test]
+    fn named_members_are_all_there_is_and_in_their_order() {
+        let fields = || {
+            vec![
+                ("id", text("evil")),
+                ("party", text("Labor")),
+                ("state", text("x")),
+            ]
+        };
+        assert_eq!(
+            shown(
+                fields(),
+                &[
+                    ("p", "party"),
+                    ("speech_id", "id"),
+                    ("own_id", "field.id"),
+                    ("gone", "gone")
+                ]
+            ),
+            r#"{"p":"Labor","speech_id":"own","own_id":"evil"}"#
+        );
+    }
+
+    #[test]
+    fn fields_end_at_their_bounds() {
+        let long = |count: usize| text(&"é".repeat(count));
+        assert_eq!(
+            shown(vec![("a", long(10))], &[("a", "a")]),
+            shown(vec![("a", long(11))], &[("a", "a")])
+        );
+        // Eleven characters each with the name: five fit into sixty.
+        let many: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+            .map(|name| (name, long(10)))
+            .into();
+        let found: Value = serde_json::from_str(&shown(many, &[])).unwrap();
+        assert_eq!(found.as_object().unwrap().len(), 2 + 5);
+        let items = |count: usize| Field::List(vec![String::new(); count]);
+        let length = |count: usize| field_json(&items(count), 1).as_array().unwrap().len();
+        assert_eq!(
+            (length(MAX_ITEMS), length(MAX_ITEMS + 1)),
+            (MAX_ITEMS, MAX_ITEMS)
+        );
+    }
+
+    #[test]
+    fn hashes_and_words_are_what_others_count() {
+        assert_eq!(
+            sha256("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(words(" one\ntwo  three "), 3);
+        assert_eq!(number_of(1e300).to_string(), "1e+300");
+        assert_eq!(number_of(-2.0).to_string(), "-2");
+        assert!(number_of(f64::NAN).is_null());
+    }
+}
