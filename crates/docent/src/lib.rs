@@ -47,8 +47,8 @@ pub fn main() -> ExitCode {
     match commands::run(args) {
         Ok(code) => code,
         Err(problem) => {
-            output::error(&cli_error);
-            ExitCode::from(cli_error.exit)
+            output::error(&problem);
+            ExitCode::from(problem.exit)
         }
     }
 }

@@ -65,10 +65,10 @@ pub fn warn(text: &str, hint: Option<&str>) {
 /// Says why a command ended.
 pub fn error(problem: &CliError) {
     say(&format!("error: {}", problem.chain()));
-    if let Some(origin) = &error.origin {
+    if let Some(origin) = &problem.origin {
         say(&format!("from: {origin}"));
     }
-    if let Some(hint) = &error.hint {
+    if let Some(hint) = &problem.hint {
         say(&format!("hint: {hint}"));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCo
     );
     let dir = place.existing();
     findings.extend(super::runtime()?.block_on(index::findings(dir, &root, &settings)));
-    findings.push(model_settings(&settings));
+    findings.push(model(&settings));
     steps.at("at the machine");
     findings.extend(system::disk(dir));
     if settings.watch {

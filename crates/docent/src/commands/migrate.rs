@@ -47,7 +47,7 @@ pub(super) fn run(
     };
     let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
     let source = open_engine(desk, from, embedder.clone(), true)?;
-    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model_settings)));
+    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
     let target = open_engine(
         desk,
         to,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use docent_mcp::http::{RouteRequest, RouteResponse};
 use serde_json::json;
 
-use crate::authority::Authority;
+use crate::authority::TestAuthority;
 use crate::browser::{Browser, CALLBACK, form};
 use crate::peers::Peer;
 use crate::process::{Dir, Server, until};
@@ -23,7 +23,7 @@ const SLOW_HOSTS: usize = 5;
 const SLOW: Duration = Duration::from_secs(4);
 
 /// A host with any number of apps, which answers after a while.
-fn host(authority: &Authority, delay: Duration) -> Peer {
+fn host(authority: &TestAuthority, delay: Duration) -> Peer {
     Peer::start(Some(authority.vouch("localhost")), |name| {
         let name = name.to_owned();
         move |path: &str, _: &RouteRequest| {
@@ -46,7 +46,7 @@ fn client(host: &Peer, app: usize) -> String {
 }
 
 /// A server that trusts these hosts, with one user, and the user's password.
-fn serve(dir: &Dir, authority: &Authority, hosts: &[&Peer]) -> (Server, Browser, String) {
+fn serve(dir: &Dir, authority: &TestAuthority, hosts: &[&Peer]) -> (Server, Browser, String) {
     dir.write("ca.pem", &authority.pem);
     let names: Vec<_> = hosts.iter().map(|host| host.host()).collect();
     let settings = format!(
@@ -87,7 +87,7 @@ fn unanswered(visitors: &[TcpStream]) -> usize {
 
 #[test]
 fn many_who_wait_for_one_slow_document_keep_no_other_app_out() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let (slow, prompt) = (host(&authority, SLOW), host(&authority, Duration::ZERO));
     let dir = Dir::small();
     let (server, browser, password) = serve(&dir, &authority, &[&slow, &prompt]);
@@ -119,7 +119,7 @@ fn many_who_wait_for_one_slow_document_keep_no_other_app_out() {
 
 #[test]
 fn slow_hosts_at_once_keep_no_other_app_out() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let slow: Vec<_> = (0..SLOW_HOSTS).map(|_| host(&authority, SLOW)).collect();
     let prompt = host(&authority, Duration::ZERO);
     let dir = Dir::small();

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::balancer::Balancer;
-use self::server::{Servers, get};
+use self::server::{TestServers, get};
 
 /// How many documents there are.
 const DOCUMENTS: usize = 40;
@@ -115,11 +115,11 @@ impl Drop for Replica {
 }
 
 /// A folder of documents whose index is on these nodes.
-fn folder(servers: &Servers) -> tempfile::TempDir {
+fn folder(servers: &TestServers) -> tempfile::TempDir {
     folder_of(servers, DOCUMENTS)
 }
 
-fn folder_of(servers: &Servers, documents: usize) -> tempfile::TempDir {
+fn folder_of(servers: &TestServers, documents: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for n in 0..documents {
         let text = format!("# Ferry {n}\n\nThe ferry to isle number {n} was late again.\n");
@@ -210,7 +210,7 @@ fn an_index_is_carried_there_and_back() {
     if !is_there() {
         return;
     }
-    let servers = Servers::start(1);
+    let servers = TestServers::start(1);
     let folder = folder(&servers);
     let here = folder.path();
     docent(here, &["index", ".", "--engine", "embedded", "--json"]);
@@ -253,7 +253,7 @@ fn whoever_asks_does_not_notice_who_dies() {
     if !is_there() {
         return;
     }
-    let servers = Servers::start(3);
+    let servers = TestServers::start(3);
     let folder = folder(&servers);
     let balancer = Balancer::start(3);
     let mut replicas: Vec<_> = balancer
@@ -337,7 +337,7 @@ fn wait_for(answers: &AtomicU64, wanted: u64) {
 const MANY: usize = 1_200;
 
 /// The collection whose passages answer, as other programs see it.
-fn answering(servers: &Servers) -> Option<String> {
+fn answering(servers: &TestServers) -> Option<String> {
     let aliases = get(&servers.addresses()[0], "/aliases");
     let all = aliases.pointer("/result/aliases")?.as_array()?;
     let one = all
@@ -365,7 +365,7 @@ fn a_model_is_replaced_while_servers_answer_and_die() {
     if !is_there() {
         return;
     }
-    let servers = Servers::start(3);
+    let servers = TestServers::start(3);
     let folder = folder_of(&servers, MANY);
     let balancer = Balancer::start(3);
     let places = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(sentences(&words(MAX_SENTENCE_WORDS)).len(), 1);
         assert_eq!(sentences(&words(MAX_SENTENCE_WORDS + 1)).len(), 2);
         assert_eq!(
-            term_frequencies::words(&"a ".repeat(MAX_TEXT_CHARS)).len(),
+            super::words(&"a ".repeat(MAX_TEXT_CHARS)).len(),
             MAX_TEXT_CHARS / 2
         );
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use self::browser::{Browser, CALLBACK, Got};
 use self::peers::{Peer, nothing};
-use crate::authority::Authority;
+use crate::authority::TestAuthority;
 use crate::mint::{Signer, jwks};
 use crate::needles::found;
 use crate::process::{Dir, Server};
@@ -182,7 +182,7 @@ fn asked() -> Peer {
 }
 
 /// The host of an app that publishes a document about itself.
-fn app(authority: &Authority) -> Peer {
+fn app(authority: &TestAuthority) -> Peer {
     Peer::start(Some(authority.vouch("localhost")), |name| {
         let document = json!({
             "client_id": format!("{name}/client.json"), "client_name": "Chart room",
@@ -210,7 +210,7 @@ fn add_user(dir: &Dir, name: &str, password: &str) {
 
 #[test]
 fn ten_thousand_requests_leave_no_secret_behind() {
-    let (signer, authority) = (Signer::ed25519("k1"), Authority::new());
+    let (signer, authority) = (Signer::ed25519("k1"), TestAuthority::new());
     let (issuer, asked, app) = (issuer(&signer), asked(), app(&authority));
     let dir = Dir::small();
     dir.write("ca.pem", &authority.pem);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_provider_learns_nothing_but_what_is_its_own() {
-    let (signer, authority) = (Signer::p256("k1"), Authority::new());
+    let (signer, authority) = (Signer::p256("k1"), TestAuthority::new());
     let upstream_token = "CANARY-access-token-of-the-provider";
     let id_token = Arc::new(Mutex::new(String::new()));
     let provider = Peer::start(Some(authority.vouch("localhost")), |name| {
