@@ -1,13 +1,15 @@
-//! The models into packed files, cut into blocks that can be unpacked one by one: see `src/embed/packed.rs`.
+//! Build script: compresses the embedding models into packed files of blocks that can be decompressed one by one.
+//! `src/embed/packed.rs` reads them.
 
 use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
-/// Small enough to unpack for a single word, large enough for the packing to learn how its bytes are spread.
+/// Block size in bytes: small enough to decompress for a single word, large enough for the compressor to learn the
+/// statistics of the bytes.
 const BLOCK: usize = 96 * 1024;
 
-/// Numbers are packed by how often each byte is there; more effort finds nothing more in them.
+/// Zstandard level. Model weights only compress by the frequency of their bytes; higher levels find nothing more.
 const EFFORT: i32 = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The length of all bytes and of a block, the length of each packed block, then the blocks.
+/// Compresses a file: the header holds the total length, the block size and the compressed length of each block;
+/// the blocks follow.
 fn packed(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut head = Vec::new();
     let mut body = Vec::new();

@@ -1,12 +1,12 @@
-//! What one answer costs the engine, without a server around it:
+//! Benchmark: the time of one search in the engine, without a server around it.
 //!
 //! ```text
 //! docent index examples/parliament
 //! cargo run --release -p docent-search --example answer_speed -- examples/parliament/.docent/index 20000 water
 //! ```
 //!
-//! Under `valgrind --tool=callgrind` with few answers it counts instructions, which no neighbour on the machine
-//! changes.
+//! Run it under `valgrind --tool=callgrind` with few answers to count instructions, which other load on the machine does
+//! not change.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it measured")]
 
@@ -32,13 +32,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let query = Query::new(&question, 10, ReaderIdentity::everyone());
         engine.search(query).now_or_never()
     };
-    // The first answer pays for the model and for what is kept ready.
+    // The first search loads the model and fills the caches.
     let found = ask().transpose()?.map_or(0, |found| found.hits.len());
     let start = Instant::now();
     for _ in 0..answers {
         ask().transpose()?;
     }
-    let each = start.elapsed() / answers.max(1);
-    println!("{found} hits, {each:?} an answer");
+    let per_answer = start.elapsed() / answers.max(1);
+    println!("{found} hits, {per_answer:?} an answer");
     Ok(())
 }

@@ -1,13 +1,15 @@
-//! Lines of JSON with `id` and `text` (and perhaps `title`, which goes before the text) into their
-//! vectors: `cargo run --release -p docent-search --example embed -- out < docs.jsonl` writes
-//! `out.f32` (384 little-endian numbers a line) and `out.ids` (one id a line).
+//! Example: embeds a corpus to files of vectors, for experiments outside of the engine.
+//!
+//! Reads lines of JSON with `id`, `text` and optionally `title`, which is put before the text. `cargo run --release
+//! -p docent-search --example embed -- out < docs.jsonl` writes `out.f32` (384 little-endian numbers a line of
+//! input) and `out.ids` (one id a line).
 
 use std::io::{BufRead, BufWriter, Write};
 
 use docent_search::{Embedder, GraniteEmbedder};
 
-/// How many texts are embedded at a time, so that memory stays bounded.
-const AT_A_TIME: usize = 1024;
+/// The batch size in texts, which bounds the memory.
+const BATCH: usize = 1024;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args()
@@ -26,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .trim()
                 .to_owned(),
         );
-        if texts.len() == AT_A_TIME {
+        if texts.len() == BATCH {
             embed(&granite, &mut texts, &mut vectors)?;
         }
     }

@@ -1,5 +1,5 @@
-//! How fast the embedding model inside the program is on this machine, for every set of vector
-//! instructions it has: `cargo run --release -p docent-search --example embed_speed`.
+//! Benchmark: throughput and latency of the built-in embedding model, for every SIMD instruction set of this
+//! machine: `cargo run --release -p docent-search --example embed_speed`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it measured")]
 
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use docent_search::{Embedder, GraniteEmbedder, SearchError};
 
-/// How long each number is measured, after one round to warm up.
-const LONG_ENOUGH: Duration = Duration::from_secs(3);
+/// The time each number is measured, after one warm-up round.
+const MEASURING_TIME: Duration = Duration::from_secs(3);
 
 fn main() -> Result<(), SearchError> {
     let passage = text_of(256)?;
@@ -29,7 +29,7 @@ fn main() -> Result<(), SearchError> {
     Ok(())
 }
 
-/// A text of exactly so many tokens, the opening and closing ones included.
+/// Builds a text of exactly so many tokens, the opening and closing ones included.
 fn text_of(tokens: usize) -> Result<String, SearchError> {
     let words = "the quick brown fox jumps over a lazy dog near the river bank while it rains";
     let mut text = String::new();
@@ -50,20 +50,20 @@ fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, SearchErro
     let texts = vec![passage; 8 * threads];
     granite.passages(&texts)?;
     let (start, mut done) = (Instant::now(), 0);
-    while start.elapsed() < LONG_ENOUGH {
+    while start.elapsed() < MEASURING_TIME {
         done += granite.passages(&texts)?.len();
     }
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// The median of many queries.
+/// The median latency of many queries, in milliseconds.
 fn query_ms(name: &str, query: &str) -> Result<f64, SearchError> {
     let Some(granite) = GraniteEmbedder::with_threads(1).with_instructions(name) else {
         return Ok(0.0);
     };
     granite.query(query)?;
     let (start, mut times) = (Instant::now(), Vec::new());
-    while start.elapsed() < LONG_ENOUGH / 3 {
+    while start.elapsed() < MEASURING_TIME / 3 {
         let start = Instant::now();
         granite.query(query)?;
         times.push(start.elapsed());

@@ -1,8 +1,8 @@
-//! What it costs that not everyone may read everything: `cargo run --release -p docent-search --example
-//! reader_speed -- 100000`.
+//! Benchmark: the cost of access control in search.
 //!
-//! One corpus three times: free for all, free for all but one document, and with a hundred groups of which a reader
-//! is in one, in ten or in all. Times are medians over many questions, words alone.
+//! `cargo run --release -p docent-search --example reader_speed -- 100000` indexes one corpus three times: readable
+//! by everyone, by everyone but for one document, and by a hundred groups of which a reader is in one, ten or all.
+//! Times are medians over many lexical queries.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ fn principal(n: usize) -> Principal {
     Principal::parse(&format!("group:{n}")).unwrap()
 }
 
-/// A word, the lower ones more often.
+/// A word of a skewed distribution: low numbers are frequent.
 fn word(n: usize) -> String {
     let skewed = (n % 997) * (n % 31) / 31 + n % 13;
     format!("w{skewed}")
@@ -56,8 +56,8 @@ fn filled(
     let dir = tempfile::tempdir().unwrap();
     let engine = EmbeddedEngine::open(dir.path()).unwrap();
     let all: Vec<usize> = (0..count).collect();
-    for some in all.chunks(10_000) {
-        let puts = some
+    for batch in all.chunks(10_000) {
+        let puts = batch
             .iter()
             .map(|n| DocumentChange::Put(document(*n, readers(*n))));
         let applied = engine.apply(puts.collect()).now_or_never();
@@ -71,7 +71,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-fn measure(engine: &EmbeddedEngine, reader: &ReaderIdentity, what: &str) {
+fn measure(engine: &EmbeddedEngine, reader: &ReaderIdentity, label: &str) {
     let search = |text: &str| {
         let query = Query::new(text, 10, reader.clone());
         let found = engine.search(query).now_or_never();
@@ -88,7 +88,7 @@ fn measure(engine: &EmbeddedEngine, reader: &ReaderIdentity, what: &str) {
         times.push(start.elapsed());
     }
     println!(
-        "{what:<42} first {first:>10.1?}  median {:>10.1?}",
+        "{label:<42} first {first:>10.1?}  median {:>10.1?}",
         median(times)
     );
 }
@@ -127,8 +127,8 @@ fn main() {
     });
     for groups in [1, 10, GROUPS] {
         let reader = ReaderIdentity::holder((0..groups).map(principal));
-        let what = format!("a hundred groups, a holder of {groups}");
-        measure(&engine, &reader, &what);
+        let label = format!("a hundred groups, a holder of {groups}");
+        measure(&engine, &reader, &label);
     }
     measure(
         &engine,

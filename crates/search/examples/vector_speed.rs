@@ -1,4 +1,4 @@
-//! How fast and how exact the search among vectors is, as a table.
+//! Benchmark: latency and recall of vector search, as a table.
 //!
 //! ```text
 //! cargo run --release -p docent-search --example vector_speed -- 10000 100000 1000000
@@ -6,9 +6,9 @@
 //!     --rows rows.f32 --questions questions.f32 --dims 384
 //! ```
 //!
-//! The files hold vectors of length one, as little-endian numbers of four bytes. Where they have
-//! fewer rows than are asked for, more are made from those that are there. Without files the
-//! vectors are made up: clusters of clusters in few of the dimensions, and noise.
+//! The files hold unit vectors, as little-endian numbers of four bytes. Where they have fewer rows than requested, more
+//! are derived from them. Without files the vectors are synthetic: nested clusters in a subspace of few dimensions, and
+//! noise.
 
 #![allow(
     clippy::print_stdout,
@@ -26,10 +26,10 @@ use docent_search::vectors::{
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// How many questions are asked in each row of the table.
+/// The number of queries for each row of the table.
 const QUESTIONS: usize = 200;
 
-/// How many rows are added at once.
+/// The number of vectors of one append.
 const BATCH: usize = 8_192;
 
 fn main() -> Result<()> {
@@ -73,11 +73,13 @@ impl BenchSettings {
         }
         if settings.rows.is_empty() {
             let random = &mut BenchRng(1);
-            let world = BenchWorld::new(random, settings.dims);
+            let generator = BenchWorld::new(random, settings.dims);
             let most = settings.sizes.iter().max().copied().unwrap_or(0);
-            let made = (0..most).flat_map(|_| world.vector(random));
+            let made = (0..most).flat_map(|_| generator.vector(random));
             settings.rows = made.collect();
-            settings.questions = (0..QUESTIONS).flat_map(|_| world.vector(random)).collect();
+            settings.questions = (0..QUESTIONS)
+                .flat_map(|_| generator.vector(random))
+                .collect();
         }
         Ok(settings)
     }
@@ -91,7 +93,7 @@ fn read(path: &str) -> Result<Vec<f32>> {
 
 fn measure(settings: &BenchSettings, count: usize) -> Result<()> {
     let dims = settings.dims;
-    let rows = enough(&settings.rows, dims, count);
+    let rows = extended(&settings.rows, dims, count);
     let folder = tempfile::tempdir()?;
     let model = VectorModel::new("measured", dims)?;
     let live = LiveDocuments::new((0..count).map(|at| (key(at), at as u32)).collect());
@@ -154,11 +156,11 @@ fn searches(
             allowed.insert(ordinal);
         }
     }
-    // From all over the file: its questions may be sorted by where they come from.
+    // Spread over the whole file, because its queries may be sorted by their origin.
     let all = settings.questions.chunks_exact(dims);
     let apart = (all.len() / QUESTIONS).max(1);
     let questions: Vec<_> = all.step_by(apart).take(QUESTIONS).collect();
-    // The truth is dear: half of the questions is enough for the recall.
+    // The ground truth is expensive: half of the queries is enough for the recall.
     let truths: Vec<_> = questions
         .iter()
         .step_by(2)
@@ -169,7 +171,7 @@ fn searches(
             let mut times = Vec::new();
             let mut recalls = [0.0; 2];
             for (number, question) in questions.iter().enumerate() {
-                let wanted = VectorSearchOptions {
+                let options = VectorSearchOptions {
                     documents: 100,
                     allowed: (percent < 100).then_some(&allowed),
                     threads,
@@ -177,9 +179,9 @@ fn searches(
                 let start = Instant::now();
                 let question = view.question(question)?;
                 let found = if is_exact {
-                    view.search_exact(&question, &wanted)?
+                    view.search_exact(&question, &options)?
                 } else {
-                    view.search(&question, &wanted)?
+                    view.search(&question, &options)?
                 };
                 times.push(start.elapsed());
                 let mut found = found;
@@ -210,7 +212,7 @@ fn searches(
     Ok(())
 }
 
-/// The hundred nearest, by the numbers as they were before anything was rounded.
+/// The ground truth: the hundred nearest vectors by brute force, before quantization.
 fn truth(rows: &[f32], question: &[f32], allowed: &OrdinalSet) -> Vec<u32> {
     let mut scored: Vec<(f32, u32)> = rows
         .chunks_exact(question.len())
@@ -246,14 +248,14 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest.map(|(a, b)| a * b).sum::<f32>()
 }
 
-/// Keys in no order, as hashes are.
+/// Keys in random order, as hashes are.
 fn key(at: usize) -> u128 {
     let mut random = BenchRng(at as u64 + 1);
     u128::from(random.next()) << 64 | at as u128
 }
 
-/// As many rows as are asked for. New ones are old ones, moved as far as two others are apart.
-fn enough(rows: &[f32], dims: usize, count: usize) -> Vec<f32> {
+/// Extends the vectors to `count` rows. A new row is an old one, shifted along the difference of two others.
+fn extended(rows: &[f32], dims: usize, count: usize) -> Vec<f32> {
     let mut all: Vec<f32> = rows.iter().take(count * dims).copied().collect();
     let random = &mut BenchRng(9);
     let known = rows.len() / dims;
@@ -265,23 +267,23 @@ fn enough(rows: &[f32], dims: usize, count: usize) -> Vec<f32> {
         let (base, from, to) = (pick(), pick(), pick());
         let moves = from.iter().zip(to).map(|(from, to)| (to - from) * 0.35);
         let mut vector: Vec<f32> = base.iter().zip(moves).map(|(x, by)| x + by).collect();
-        shorten(&mut vector);
+        normalize(&mut vector);
         all.extend(vector);
     }
     all
 }
 
-fn shorten(vector: &mut [f32]) {
+fn normalize(vector: &mut [f32]) {
     let length = dot(vector, vector).sqrt();
     for number in vector {
         *number /= length;
     }
 }
 
-/// Where made up vectors come from.
+/// A generator of synthetic vectors. `directions` span the subspace that carries the meaning, and `clusters` are
+/// points in it.
 struct BenchWorld {
     dims: usize,
-    /// Directions that say something, and how much each says.
     directions: Vec<Vec<f32>>,
     clusters: Vec<Vec<f32>>,
 }
@@ -307,7 +309,7 @@ impl BenchWorld {
     fn vector(&self, random: &mut BenchRng) -> Vec<f32> {
         let at = random.next() as usize % self.clusters.len();
         let cluster = self.clusters.get(at).map_or(&[][..], Vec::as_slice);
-        // All of them share a direction, as the vectors of real models do.
+        // All share a common direction, as the vectors of real models do.
         let mut vector: Vec<f32> = (0..self.dims).map(|_| 4.0 + 1.5 * random.bell()).collect();
         for (direction, centre) in self.directions.iter().zip(cluster) {
             let amount = centre + 0.6 * random.bell();
@@ -315,12 +317,12 @@ impl BenchWorld {
                 *number += along * amount;
             }
         }
-        shorten(&mut vector);
+        normalize(&mut vector);
         vector
     }
 }
 
-/// Numbers that look random and come back with the same seed.
+/// A deterministic pseudo-random generator (SplitMix64).
 struct BenchRng(u64);
 
 impl BenchRng {
@@ -332,7 +334,7 @@ impl BenchRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Near zero mostly, as sums of many small things are.
+    /// A roughly normal distribution: the sum of four uniform numbers.
     fn bell(&mut self) -> f32 {
         let sum: u64 = (0..4).map(|_| self.next() >> 40).sum();
         (sum as f32 / (1 << 24) as f32 - 2.0) * 1.73

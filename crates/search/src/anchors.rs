@@ -1,32 +1,31 @@
-//! A place in a text into what an address can end in to lead there: the page, or the heading above it.
+//! Anchors for citations: the URL fragment that leads to a position in a text, by page or by heading.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::passage::blocks;
 
-/// The most headings of one text that are told apart; the thickest manual has fewer.
+/// The most anchors of one text; the thickest manual has fewer headings.
 pub const MAX_ANCHORS: usize = 10_000;
 
-/// The most characters of a heading that an anchor is made of.
+/// The longest slug made of a heading, in characters.
 const MAX_SLUG_CHARS: usize = 100;
 
-/// What stands between two pages.
+/// The form feed that extraction puts between two pages.
 const PAGE_BREAK: char = '\u{c}';
 
-/// The anchors of a text, found in one walk: `page=3` where the text has pages, else its headings in the form
-/// that most programs give them, such as `fares-for-children`. Of headings with the same words the second ends
-/// in `-1`, and so on.
+/// The anchors of a text, found in one pass: `page=3` where the text has pages, otherwise a slug of each heading as
+/// most Markdown renderers build it, such as `fares-for-children`. The second heading with the same words gets the
+/// suffix `-1`, and so on. `found` pairs the byte offset with the anchor, and `end` is the byte up to which they
+/// are known.
 #[derive(Debug, Default)]
 pub struct TextAnchors {
-    /// Where each begins.
     found: Vec<(usize, String)>,
-    /// The byte up to which they are known.
     end: usize,
 }
 
 impl TextAnchors {
-    /// Those of a text up to a byte of it, and at most [`MAX_ANCHORS`].
+    /// Finds the anchors up to a byte of the text, at most [`MAX_ANCHORS`].
     #[must_use]
     pub fn until(text: &str, end: usize) -> Self {
         let mut all: Box<dyn Iterator<Item = (usize, String)>> = if text.contains(PAGE_BREAK) {
@@ -48,8 +47,8 @@ impl TextAnchors {
         anchors
     }
 
-    /// The one in force at a byte: the last that begins at or before it. None behind the last that is known,
-    /// since the true one may be another.
+    /// The anchor of a byte position: the last one at or before it. `None` beyond the last known anchor, where the
+    /// true one may be another.
     #[must_use]
     pub fn at(&self, at: usize) -> Option<&str> {
         let after = self.found.partition_point(|(start, _)| *start <= at);
@@ -57,7 +56,7 @@ impl TextAnchors {
         self.found.get(last).map(|(_, anchor)| anchor.as_str())
     }
 
-    /// Those of a part, in their order: the one in force where it begins, and those that follow.
+    /// The anchors of a range, in order: the one in effect at its beginning, and those inside.
     #[must_use]
     pub fn within(&self, part: &Range<usize>) -> Vec<&str> {
         let inside = |start: usize| start > part.start && start < part.end;
@@ -73,7 +72,7 @@ fn page(breaks: usize) -> String {
     format!("page={}", breaks + 1)
 }
 
-/// Where each heading begins, and its anchor.
+/// The byte offset and the anchor of each heading.
 fn headings(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let headings = blocks(text).filter_map(|block| Some((block.range.start, block.heading?.1)));
@@ -90,7 +89,7 @@ fn headings(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// Words in lower case, with hyphens between them and nothing else.
+/// The slug of a heading: lower case, hyphens for spaces, no punctuation.
 fn slug(words: &str) -> String {
     let mut slug = String::new();
     for c in words.trim().chars().take(MAX_SLUG_CHARS) {
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_to_the_heading_above_them() {
+    fn positions_map_to_the_heading_above_them() {
         let text = "Before.\n\n# Fares & Piers\n\nWords.\n\n```\n# no heading\n```\n\n## Für Kinder\n\nMore.\n\n## Für Kinder\n\nLast.";
         for (words, expect) in [
             ("Before", None),
@@ -151,7 +150,7 @@ mod tests {
     #[test]
     fn anchors_end_at_their_bounds() {
         for piece in ["# a\n", "a\u{c}"] {
-            // Pages are one more than there are breaks between them.
+            // There is one more page than there are breaks.
             let breaks = usize::from(piece.ends_with('\u{c}'));
             let many = |more: usize| piece.repeat(MAX_ANCHORS - breaks + more);
             let (full, over) = (many(0), many(1));

@@ -1,9 +1,10 @@
-//! Blocking work off the async threads, with a bound on how much of it runs at once.
+//! Bounded pool for blocking work, so that it does not run on async threads and cannot exhaust the blocking pool.
 //!
-//! A task on tokio's blocking pool cannot be stopped, and it outlives the caller who hung up. Without a bound of its own
-//! the pool grows to its 512 threads: callers who ask and leave at once had 505 of them at work. So every task takes a
-//! permit before it starts and keeps it until it ends, whether or not anybody still waits. Whoever leaves before that
-//! gives up the place in the queue, and the work never starts.
+//! A task on tokio's blocking pool cannot be cancelled and outlives a caller that disconnects. Without a limit of
+//! our own the pool grows to its 512 threads: clients that asked and disconnected at once kept 505 of them busy. So
+//! every task acquires a semaphore permit before it starts and holds it until it ends, whether or not anybody still
+//! waits. A caller that leaves earlier gives up its place in the queue, and its task never starts. This is our
+//! backpressure.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -15,22 +16,23 @@ use tokio::task::AbortHandle;
 
 use crate::error::SearchError;
 
-/// Tasks for each processor: while one waits for the disk, another computes. More would only slow each other down.
+/// Concurrent tasks per processor: while one waits for the disk, the other computes. More would only slow each
+/// other down.
 const PER_PROCESSOR: usize = 2;
-/// Tasks at once on a small machine, so that one long search does not make everybody wait.
+/// The fewest concurrent tasks, so that on a small machine one long search does not block everybody.
 const MIN_TASKS: usize = 4;
-/// Tasks at once that wait for another machine and hardly compute: as many as a server works on requests by default, so
-/// that no caller who stays has to queue here.
+/// Concurrent tasks that wait for another machine and hardly compute: as many as a server processes requests by
+/// default, so that no caller queues here.
 const NETWORK_TASKS: usize = 256;
 
-/// Which work waits for which.
+/// The queue a task goes to; tasks of different lanes do not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// So short that the way to another thread and back takes longer.
+    /// Runs on the calling thread, because a round trip to another thread would take longer.
     InPlace,
     /// Somebody waits for the answer.
     Answer,
-    /// Nobody asked for it: indexing, vectors, leases.
+    /// Background work: indexing, embedding, leases.
     Maintenance,
 }
 
@@ -44,7 +46,7 @@ impl Lane {
     }
 }
 
-/// The blocking work of one engine. Answers and maintenance have permits of their own, so that neither waits for the
+/// The blocking pools of one engine. Answers and maintenance have permits of their own, so that neither starves the
 /// other.
 #[derive(Debug)]
 pub(crate) struct EnginePools {
@@ -53,7 +55,7 @@ pub(crate) struct EnginePools {
 }
 
 impl EnginePools {
-    /// For an engine that computes or reads files.
+    /// Pools for an engine that computes or reads files.
     pub(crate) fn for_processors() -> Self {
         Self {
             answers: BlockingPool::for_processors(),
@@ -61,7 +63,7 @@ impl EnginePools {
         }
     }
 
-    /// For an engine whose answers wait for another machine.
+    /// Pools for an engine whose answers wait for another machine.
     pub(crate) fn for_network() -> Self {
         Self {
             answers: BlockingPool::with_tasks(NETWORK_TASKS),
@@ -69,7 +71,7 @@ impl EnginePools {
         }
     }
 
-    /// Runs work where it keeps nobody waiting; right here outside of a runtime.
+    /// Runs a task in its lane, or on this thread when there is no async runtime.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -87,7 +89,7 @@ impl EnginePools {
     }
 }
 
-/// A bounded part of the runtime's blocking pool.
+/// A bounded share of the runtime's blocking pool.
 #[derive(Debug)]
 struct BlockingPool {
     permits: Arc<Semaphore>,
@@ -105,7 +107,7 @@ impl BlockingPool {
         }
     }
 
-    /// Runs work as soon as there is a permit for it, in the span of whoever asks.
+    /// Runs a task as soon as it gets a permit, inside the caller's tracing span.
     async fn run<T: Send + 'static>(
         &self,
         runtime: &Handle,
@@ -115,7 +117,7 @@ impl BlockingPool {
         let permit = permits.acquire_owned().await.map_err(SearchError::engine)?;
         let span = tracing::Span::current();
         let task = runtime.spawn_blocking(move || {
-            // Moved in here: it is given back when the work ends, not when the caller leaves.
+            // Moved into the task: it is released when the work ends, not when the caller leaves.
             let _permit = permit;
             span.in_scope(work)
         });
@@ -124,7 +126,7 @@ impl BlockingPool {
     }
 }
 
-/// Takes a task that has not started out of the queue when its caller leaves; one that has started goes on.
+/// Aborts the task when its caller leaves. A task that has not started leaves the queue; one that runs finishes.
 struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(pool.permits.available_permits(), 0);
         drop(second);
         release.send(()).unwrap();
-        // Only the one who stayed was worked for.
+        // Only the task whose caller stayed has run.
         assert_eq!(third.await.unwrap(), 0);
         assert_eq!(started_later.load(Ordering::SeqCst), 1);
     }

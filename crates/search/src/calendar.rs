@@ -1,14 +1,14 @@
-//! Written dates into days of the calendar, and days into numbers that can be compared.
+//! Calendar dates: parsing, arithmetic and comparable day numbers, for the proleptic Gregorian years 0 to 9999.
 
 use std::fmt;
 
-/// The number of 1970-01-01 when 0000-01-01 has the number nought.
+/// The day number of 1970-01-01 when 0000-01-01 is day 0.
 const EPOCH: i64 = 719_528;
 
-/// The last year that `YYYY` can write.
+/// The last year that four digits can write.
 const LAST_YEAR: u16 = 9_999;
 
-/// A day of the calendar, from 0000-01-01 to 9999-12-31.
+/// A calendar day, from 0000-01-01 to 9999-12-31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day {
     year: u16,
@@ -17,13 +17,13 @@ pub struct Day {
 }
 
 impl Day {
-    /// The day of these numbers, if there is one.
+    /// The day with this year, month and day, if it exists.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Self> {
         let exists = year <= LAST_YEAR && (1..=days_of_month(year, month)).contains(&day);
         exists.then_some(Self { year, month, day })
     }
 
-    /// Reads `YYYY-MM-DD` and nothing else.
+    /// Parses `YYYY-MM-DD` and nothing else.
     pub fn parse(text: &str) -> Option<Self> {
         let is_strict = text.len() == 10 && text.get(4..5)? == "-" && text.get(7..8)? == "-";
         let (year, month, day) = (text.get(..4)?, text.get(5..7)?, text.get(8..)?);
@@ -33,7 +33,7 @@ impl Day {
         Self::new(year, month, day).filter(|_| is_strict)
     }
 
-    /// How many days after 1970-01-01 it is; negative before.
+    /// The number of days since 1970-01-01; negative before.
     pub fn number(self) -> i64 {
         let months: i64 = (1..self.month)
             .map(|month| i64::from(days_of_month(self.year, month)))
@@ -41,20 +41,20 @@ impl Day {
         days_before_year(i64::from(self.year)) + months + i64::from(self.day) - 1 - EPOCH
     }
 
-    /// The first day of 1970.
+    /// The day with the number 0: 1970-01-01.
     pub const EPOCH: Self = Self {
         year: 1970,
         month: 1,
         day: 1,
     };
 
-    /// The day of a number that [`Day::number`] gives.
+    /// The day with a number as [`Day::number`] returns it.
     pub fn from_number(number: i64) -> Option<Self> {
         let days = number.checked_add(EPOCH)?;
         if !(0..days_before_year(i64::from(LAST_YEAR) + 1)).contains(&days) {
             return None;
         }
-        // 400 years have 146,097 days. The guess is at most one year off.
+        // 400 years have 146,097 days. The estimate is off by one year at most.
         let mut year = days * 400 / 146_097;
         while days_before_year(year) > days {
             year -= 1;
@@ -72,12 +72,12 @@ impl Day {
         Self::new(year, month, u8::try_from(left + 1).ok()?)
     }
 
-    /// The day this many days later, or earlier.
+    /// The day this many days later (or earlier, when negative).
     pub fn plus_days(self, days: i64) -> Option<Self> {
         Self::from_number(self.number().checked_add(days)?)
     }
 
-    /// The same day this many months later, or earlier; the last of a month that is too short.
+    /// The same day this many months later or earlier, or the last day of a month that is too short.
     pub fn plus_months(self, months: i64) -> Option<Self> {
         let now = i64::from(self.year) * 12 + i64::from(self.month) - 1;
         let then = now.checked_add(months)?;
@@ -107,32 +107,32 @@ fn days_of_month(year: u16, month: u8) -> u8 {
     }
 }
 
-/// The days of all years before this one; the year nought is a leap year.
+/// The number of days before a year; year 0 is a leap year.
 fn days_before_year(year: i64) -> i64 {
     let last = year - 1;
     365 * year + last.div_euclid(4) - last.div_euclid(100) + last.div_euclid(400) + 1
 }
 
-/// A number written with one to six ASCII digits and nothing else.
+/// Parses one to six ASCII digits and nothing else.
 fn digits(text: &str) -> Option<u32> {
     let is_plain = (1..=6).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     is_plain.then(|| text.parse().ok()).flatten()
 }
 
-/// The days that a written date stands for.
+/// The period that a written date stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatePeriod {
-    /// The first of them.
+    /// The first day of the period.
     pub first: Day,
-    /// The last of them.
+    /// The last day of the period.
     pub last: Day,
-    /// Whether it was written as a stretch of time up to today, such as `30d`.
+    /// Whether it was written relative to today, such as `30d`.
     pub is_ago: bool,
 }
 
 impl DatePeriod {
-    /// Reads `2024`, `2024-06`, `2024-Q2`, `2024-06-30`, `today`, `yesterday`, `30d`, `6w`, `3m` or
-    /// `1y`. Slashes and single digits do as well, and so does the day of a moment.
+    /// Parses `2024`, `2024-06`, `2024-Q2`, `2024-06-30`, `today`, `yesterday`, `30d`, `6w`, `3m` or `1y`. Slashes,
+    /// single digits and full timestamps are accepted too.
     pub(crate) fn parse(written: &str, today: Day) -> Option<Self> {
         let written = written.trim().to_ascii_lowercase();
         match written.as_str() {
@@ -145,7 +145,7 @@ impl DatePeriod {
         }
     }
 
-    /// The day that counts when it is where a range ends: of a stretch up to today, its beginning.
+    /// The bound that the period gives as the end of a range: its last day, or the first one of a relative period.
     pub(crate) fn end(&self) -> Day {
         if self.is_ago { self.first } else { self.last }
     }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_days_that_exist_are_read() {
+    fn only_days_that_exist_are_parsed() {
         for text in ["2024-02-29", "2000-02-29", "0000-01-01", "9999-12-31"] {
             assert_eq!(day(text).to_string(), text);
         }

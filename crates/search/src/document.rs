@@ -1,4 +1,4 @@
-//! What a source is turned into before it is indexed: an id, a title, a text and where it came from.
+//! The document: what ingestion produces and engines index, with its limits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,39 +8,39 @@ use crate::analysis;
 use crate::error::SearchError;
 use crate::reader_identity::{AllowedReaders, MAX_READERS};
 
-/// The most bytes an id may have. Ids travel in tool calls and in addresses, so they stay short.
+/// The longest document id, in bytes. Ids travel in tool calls and URLs, so they stay short.
 pub const MAX_ID_BYTES: usize = 512;
 
-/// The most bytes one document may hold in all its parts together. Ten million characters, the most
-/// that is read out of one file, fit even when each of them takes four bytes.
+/// The largest document, in bytes of all its parts. Ten million characters, the most that is read from one file,
+/// fit even at four bytes each.
 pub const MAX_DOCUMENT_BYTES: usize = 48 * 1024 * 1024;
 
-/// The most bytes of the path a document came from; the same as the longest path Linux opens.
+/// The longest source path, in bytes; the limit of Linux.
 pub const MAX_SOURCE_BYTES: usize = 4_096;
 
-/// The most bytes of a content hash; a SHA-256 in hexadecimal has half as many.
+/// The longest content hash, in bytes; a SHA-256 in hexadecimal has half as many.
 pub const MAX_HASH_BYTES: usize = 128;
 
-/// The most bytes of an address; browsers and servers refuse longer ones.
+/// The longest URL, in bytes; browsers and servers reject longer ones.
 pub const MAX_URL_BYTES: usize = 8_192;
 
-/// The most fields one document may carry.
+/// The most metadata fields of one document.
 pub const MAX_FIELDS: usize = 256;
 
-/// The most characters of a text that become the name of a document without a title.
+/// The longest name that is made of a text without a title, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The field that stands for the document's own day.
+/// The field name under which the document's own date can be filtered.
 pub(crate) const DATE: &str = "date";
 
-/// The name of one document: 1 to [`MAX_ID_BYTES`] bytes without control characters.
+/// A document id: 1 to [`MAX_ID_BYTES`] bytes without control characters.
 ///
-/// Cloning is cheap: the text is shared.
+/// Cloning is cheap, because the text is shared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocId(Arc<str>);
 
 impl DocId {
-    /// Reads an id, or says why `text` cannot be one.
+    /// Parses an id; the error says why `text` is none.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let reason = if text.is_empty() {
             "it is empty"
@@ -54,7 +54,7 @@ impl DocId {
         Err(SearchError::Id { reason })
     }
 
-    /// The id as text.
+    /// The id as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -66,31 +66,31 @@ impl fmt::Display for DocId {
     }
 }
 
-/// One thing that can be found, read and cited.
+/// A document: the unit that is found, fetched and cited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// The name it is fetched by.
+    /// The id it is fetched by.
     pub id: DocId,
-    /// What its source calls it; empty where that gives it no name. See [`Document::name`].
+    /// The title; empty when the source gives none. See [`Document::name`].
     pub title: String,
-    /// Its whole text.
+    /// The full text.
     pub text: String,
-    /// Where a person can look at it, if anywhere.
+    /// The URL where people can open it, if there is one.
     pub url: Option<String>,
-    /// The day it speaks of or was written on, as `YYYY-MM-DD`.
+    /// Its date, as `YYYY-MM-DD`.
     pub date: Option<String>,
-    /// What else is known about it, in the order of the source. Texts and lists are searchable.
+    /// Metadata fields, in the order of the source. Texts and lists are searchable.
     pub fields: Vec<(String, DocumentValue)>,
-    /// The path inside the corpus it came from, parts separated by `/`.
+    /// The path of its source file inside the corpus, separated by `/`.
     pub source: String,
-    /// The SHA-256 of the content it came from, in hexadecimal.
+    /// The SHA-256 of the content it was made of, in hexadecimal.
     pub hash: String,
-    /// Who may read it, and know that it is there.
+    /// Who may read it and know that it exists.
     pub readers: AllowedReaders,
 }
 
 impl Document {
-    /// The bytes of all its parts together, as [`MAX_DOCUMENT_BYTES`] counts them.
+    /// The size of all its parts in bytes, as [`MAX_DOCUMENT_BYTES`] counts them.
     pub fn bytes(&self) -> usize {
         let optional = |part: &Option<String>| part.as_ref().map_or(0, String::len);
         let fields: usize = self
@@ -109,8 +109,8 @@ impl Document {
             + self.readers.bytes()
     }
 
-    /// Refuses a document that is over one of the limits above. Every engine asks this of every
-    /// document of a batch before it applies the first.
+    /// Rejects a document that exceeds one of the limits. Every engine checks all documents of a batch before it
+    /// applies the first.
     pub fn check(&self) -> Result<(), SearchError> {
         let parts = [
             ("document", self.bytes(), MAX_DOCUMENT_BYTES),
@@ -138,11 +138,10 @@ impl Document {
 }
 
 impl Document {
-    /// What a reader would call it: its title, or else how its text begins, or else its id.
+    /// The display name: the title, else the beginning of the text, else the id.
     ///
-    /// A beginning made into a title is for people alone. Counted as one when ranking, it says
-    /// some words of the text twice: on CoSQA, whose functions have no titles, that cost words
-    /// alone .017 of nDCG@10.
+    /// A name made of the text is for display only. Ranked as a title it would count some words of the text twice:
+    /// on CoSQA, whose functions have no titles, that cost lexical search .017 of nDCG@10.
     pub fn name(&self) -> Cow<'_, str> {
         let first = |text: &str| {
             let mut lines = text.lines().map(str::trim);
@@ -156,12 +155,12 @@ impl Document {
         }
     }
 
-    /// The code of the language it is evidently written in, such as `en`; nothing in doubt.
+    /// The ISO 639-1 code of its language, such as `en`; `None` in doubt.
     pub fn language(&self) -> Option<&'static str> {
         analysis::confident_language_code(&self.title, &self.text)
     }
 
-    /// The fields, and the document's own day as the field `date` unless it has one of that name.
+    /// All fields, including the document's own date as the field `date` unless the data has a field of that name.
     pub(crate) fn filterable_fields(&self) -> impl Iterator<Item = (&str, Cow<'_, DocumentValue>)> {
         let own = self
             .date
@@ -175,7 +174,7 @@ impl Document {
         fields.chain(day)
     }
 
-    /// Hands over each part that a reader can find the document by.
+    /// Calls `take` with each searchable part: title, text, and fields of texts and lists.
     pub(crate) fn for_each_searchable(&self, mut take: impl FnMut(&str)) {
         take(&self.title);
         take(&self.text);
@@ -189,7 +188,7 @@ impl Document {
     }
 }
 
-/// A line, or as many of its first words as make a name.
+/// The first words of a line, as many as fit a name.
 fn beginning(line: &str) -> Cow<'_, str> {
     let Some((end, _)) = line.char_indices().nth(MAX_NAME_CHARS) else {
         return Cow::Borrowed(line);
@@ -200,18 +199,18 @@ fn beginning(line: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{words}…"))
 }
 
-/// One field's value.
+/// The value of a metadata field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DocumentValue {
-    /// Words.
+    /// A text of any length.
     Text(String),
-    /// A number.
+    /// A number, integer or decimal.
     Number(f64),
-    /// Yes or no.
+    /// A flag, true or false.
     Bool(bool),
-    /// A day, as `YYYY-MM-DD`.
+    /// A calendar day, as `YYYY-MM-DD`.
     Date(String),
-    /// Several words or phrases, such as tags.
+    /// A list of texts, such as tags.
     List(Vec<String>),
 }
 
@@ -221,7 +220,7 @@ impl DocumentValue {
             Self::Text(text) | Self::Date(text) => text.len(),
             Self::Number(_) => size_of::<f64>(),
             Self::Bool(_) => size_of::<bool>(),
-            // An empty item still costs its place in the list.
+            // Even an empty item takes memory in the list.
             Self::List(items) => items
                 .iter()
                 .map(|item| item.len() + size_of::<String>())
@@ -246,7 +245,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::reader_identity::Principal;
 
-    /// A document of nothing but a text.
+    /// A document with a text and nothing else.
     pub(crate) fn plain(text: &str) -> Document {
         Document {
             id: DocId::parse("a").unwrap(),
@@ -321,7 +320,7 @@ pub(crate) mod tests {
             (MAX_FIELDS, |document, size| {
                 document.fields = vec![("f".to_owned(), DocumentValue::Bool(true)); size];
             }),
-            // The id of the document takes one byte of its own.
+            // The id takes one byte of its own.
             (MAX_DOCUMENT_BYTES - 1, |document, size| {
                 document.text = "x".repeat(size);
             }),
@@ -339,7 +338,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_long_list_of_nothing_still_weighs() {
+    fn a_long_list_of_empty_items_counts_towards_the_limit() {
         let mut document = plain("");
         document.fields = vec![(
             "f".to_owned(),

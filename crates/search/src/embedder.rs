@@ -1,4 +1,4 @@
-//! The seam between texts and the vectors that stand for their meaning.
+//! The embedding model as a trait: the one seam between texts and the vectors that represent their meaning.
 
 use crate::error::SearchError;
 use crate::fusion::CosineScale;
@@ -6,51 +6,49 @@ use crate::fusion::CosineScale;
 /// The languages that a model was trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelLanguages {
-    /// Many, or nobody knows which: every text gets a vector.
+    /// Many, or unknown: every text gets a vector.
     Any,
-    /// English alone.
+    /// English only: foreign texts get no vector, because their cosines would be noise.
     English,
 }
 
-/// Something that turns texts into vectors, so that texts of like meaning get vectors that point
-/// the same way.
+/// An embedding model: turns texts into unit vectors whose cosine measures how close their meaning is.
 ///
-/// The calls take as long as they take and block the thread: whoever asks decides where that keeps
-/// nobody waiting.
+/// Calls block the thread for as long as they take, so callers run them where blocking keeps nobody waiting.
 pub trait Embedder: Send + Sync + 'static {
-    /// Names the model and everything else that changes its vectors. Vectors of two fingerprints
-    /// cannot be compared.
+    /// Identifies the model and every setting that changes its vectors. Vectors with different fingerprints are not
+    /// comparable, so an engine discards those of another one.
     fn fingerprint(&self) -> &str;
 
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     fn dimensions(&self) -> usize;
 
-    /// What the cosines of its vectors are worth beside words. Those of a model nobody has measured
-    /// here are taken to be worth what the one in the program is.
+    /// The calibration of its cosines for score fusion. A model that nobody has measured is assumed to behave like
+    /// the built-in one.
     fn scale(&self) -> CosineScale {
         CosineScale::GRANITE
     }
 
-    /// The languages whose texts its vectors tell apart. What is in another one gets no vector, and words alone
-    /// decide about it.
+    /// The languages whose texts its vectors can distinguish. Text in any other language gets no vector and is
+    /// ranked by words alone.
     fn languages(&self) -> ModelLanguages {
         ModelLanguages::Any
     }
 
-    /// The vectors of passages, in their order, each of length one.
+    /// Embeds passages, in their order; every vector has length one.
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError>;
 
-    /// Whether a question takes so little that nobody need wait elsewhere for it.
+    /// Whether embedding a question is so fast that it may run on an async thread.
     fn is_instant(&self) -> bool {
         false
     }
 
-    /// Whether a question waits for another machine, so that more of them may be asked at once than there are
+    /// Whether embedding a question waits for another machine, so that more of them may be in flight than there are
     /// processors.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// The vector of a question, of length one.
+    /// Embeds a question; the vector has length one.
     fn query(&self, text: &str) -> Result<Vec<f32>, SearchError>;
 }

@@ -1,4 +1,4 @@
-//! The seam between those who ask and those who search: one trait, several engines.
+//! The [`Engine`] trait: the seam between callers and the search engines that implement it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use crate::hit::SearchResults;
 use crate::query::Query;
 use crate::reader_identity::ReaderIdentity;
 
-/// The target of the spans of engines, for whoever keeps traces. They hold numbers and no text.
+/// The `tracing` target of engine spans, by which exporters select them. Spans hold numbers and no text of
+/// documents or queries.
 pub const SPAN_TARGET: &str = "docent_span";
 
-/// The most changes one batch may hold.
+/// The most changes of one batch.
 pub const MAX_CHANGES: usize = 100_000;
 
-/// The most stretches of days that are counted at a time.
+/// The most date ranges that one call counts.
 pub const MAX_DATE_RANGES: usize = 100;
 
-/// Something that holds documents and finds them again.
+/// A search engine: stores documents and finds them again.
 ///
-/// All engines pass one contract suite, so callers keep an `Arc<dyn Engine>` and do not ask which
-/// one it is.
+/// All engines pass one contract suite, so callers hold an `Arc<dyn Engine>` and do not ask which one it is.
 pub trait Engine: Send + Sync + 'static {
-    /// The best hits for a query, best first; equal scores are in the order of their ids. One
-    /// answer comes from one generation, and from those of its documents that the reader sees
-    /// ([`Reader::sees`]): what it finds, counts and completes is what an engine would that holds no
-    /// others. How rare a word is, and so a score, may be told from all.
+    /// Searches; the best hits come first, equal scores in the order of their ids. One answer comes from one
+    /// generation, and from the documents that the reader may see ([`ReaderIdentity::can_see`]): hits, counts and
+    /// spelling corrections are what an engine without any other document would give. Only document frequencies,
+    /// and so scores, may be computed over all documents.
     fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>>;
 
-    /// How many of the documents that a query counts have a day of this field in each stretch, its first and
-    /// last day included; the first [`MAX_STRETCHES`] of them.
+    /// Counts the documents of a query by date: how many have a date of this field within each range, both ends
+    /// included. Only the first [`MAX_DATE_RANGES`] ranges are counted.
     fn count_date_ranges(
         &self,
         query: Query,
         field: String,
-        stretches: Vec<(Day, Day)>,
+        ranges: Vec<(Day, Day)>,
     ) -> BoxFuture<'_, Result<Vec<u64>, SearchError>> {
         async move {
             let mut counts = Vec::new();
-            for (from, to) in stretches.into_iter().take(MAX_DATE_RANGES) {
+            for (from, to) in ranges.into_iter().take(MAX_DATE_RANGES) {
                 let test = FieldTest::Date {
                     from: Some(from.to_string()),
                     to: Some(to.to_string()),
@@ -60,59 +60,58 @@ pub trait Engine: Send + Sync + 'static {
         .boxed()
     }
 
-    /// Which fields the documents have that the reader may see.
+    /// The catalog of the fields of all documents that the reader may see.
     fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>>;
 
-    /// The whole document of this id, if there is one that the reader may see.
+    /// The full document with this id, if it exists and the reader may see it.
     fn fetch(
         &self,
         id: DocId,
         reader: ReaderIdentity,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, SearchError>>;
 
-    /// Applies changes in their order, all of them or none. Once this has returned they are seen by
-    /// every later call and survive a loss of power. A batch without changes makes no generation.
+    /// Applies a batch of changes atomically and in order. Once this returns, every later call sees them and they
+    /// survive a power failure. An empty batch makes no generation.
     fn apply(&self, changes: Vec<DocumentChange>)
     -> BoxFuture<'_, Result<Generation, SearchError>>;
 
-    /// Makes documents findable by their meaning that are not yet, about `most` of them, and says
-    /// how far that is. Words are found as soon as changes are applied; meanings take longer to
-    /// work out, so whoever keeps the engine calls this until nothing is left.
-    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>>;
+    /// Embeds about `limit` of the documents that have no vectors yet, and returns the progress. Lexical search
+    /// sees changes at once; embedding takes longer, so the owner of an engine calls this until nothing is left.
+    fn embed_pending(&self, limit: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>>;
 
-    /// What is held, one entry a document, in the order of the ids. It is the owner's to know, and so
-    /// are [`Engine::holdings`] and [`Engine::status`]: no reader is asked for.
+    /// Lists every stored document in the order of the ids. Only the owner may know this, as with
+    /// [`Engine::visit_inventory`] and [`Engine::status`], so these take no reader.
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<InventoryEntry>, SearchError>>;
 
-    /// The passages of a document with their vectors, in their order, for who carries an index to another
-    /// engine; nothing where there are none of the model in use. It is the owner's to know.
+    /// The passages of a document with their vectors, for migration to another engine; empty where there are no
+    /// vectors of the current model. Only the owner may know them.
     fn vectors(&self, _id: DocId) -> BoxFuture<'_, Result<Vec<PassageVector>, SearchError>> {
         ready(Ok(Vec::new())).boxed()
     }
 
-    /// Whether changes of this process are taken. Where several processes share an index one of them
-    /// writes; asking makes this one the writer where nobody is.
+    /// Tries to become the writer, and returns whether this process is it. Where several processes share an index,
+    /// one of them is the leader (holds the lease) and applies changes.
     fn acquire_leadership(&self) -> BoxFuture<'_, Result<bool, SearchError>> {
         ready(Ok(true)).boxed()
     }
 
-    /// Says that everything there is to hold is held. What was kept only until then is removed.
+    /// Marks the index as complete after a full synchronization; whatever was kept only until then is removed.
     fn mark_complete(&self) -> BoxFuture<'_, Result<(), SearchError>> {
         ready(Ok(())).boxed()
     }
 
-    /// Shows what is held, one entry a document, in no order. Unlike an inventory it takes no memory for
-    /// each. An engine on disk works on the thread that polls it.
+    /// Visits every stored document, in no order. Unlike [`Engine::inventory`] it allocates nothing for each
+    /// document. An engine on disk runs this on the thread that polls it.
     fn visit_inventory<'a>(
         &'a self,
         each: &'a mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
     ) -> BoxFuture<'a, Result<(), SearchError>> {
         async move {
-            for held in self.inventory().await? {
+            for entry in self.inventory().await? {
                 each(InventoryEntryRef {
-                    id: held.id.as_str(),
-                    source: &held.source,
-                    hash: &held.hash,
+                    id: entry.id.as_str(),
+                    source: &entry.source,
+                    hash: &entry.hash,
                 });
             }
             Ok(())
@@ -120,25 +119,25 @@ pub trait Engine: Send + Sync + 'static {
         .boxed()
     }
 
-    /// How the engine is.
+    /// Reports the number of documents, the generation and which parts are ready.
     fn status(&self) -> BoxFuture<'_, Result<EngineStatus, SearchError>>;
 
-    /// What it has asked of other machines so far; nothing where it needs none.
+    /// Counters of the calls to other machines; `None` for engines without any.
     fn traffic(&self) -> Option<ClusterTraffic> {
         None
     }
 }
 
-/// One change to what an engine holds.
+/// One change of the stored documents.
 #[derive(Clone, Debug)]
 pub enum DocumentChange {
-    /// Adds a document, in place of the one with the same id if there is one.
+    /// Adds a document, or replaces the one with the same id.
     Put(Document),
-    /// Removes the document of this id; nothing happens when there is none.
+    /// Removes the document with this id; idempotent.
     Remove(DocId),
 }
 
-/// Refuses a batch that is over a limit before anything of it is applied.
+/// Rejects a batch that exceeds a limit, before any change is applied.
 pub(crate) fn check_batch(changes: &[DocumentChange]) -> Result<(), SearchError> {
     if changes.len() > MAX_CHANGES {
         return Err(SearchError::TooLarge {
@@ -153,12 +152,12 @@ pub(crate) fn check_batch(changes: &[DocumentChange]) -> Result<(), SearchError>
     })
 }
 
-/// Counts the batches applied so far. What two answers of one generation show is the same.
+/// The number of batches applied so far. Two answers of the same generation see the same documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
 impl Generation {
-    /// The generation after this one.
+    /// The generation that the next batch makes.
     pub(crate) fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -170,7 +169,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// A document as the one who keeps folder and index in step needs to know it.
+/// A stored document as synchronization needs it: to compare it with its source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InventoryEntry {
     /// The document's id.
@@ -181,7 +180,7 @@ pub struct InventoryEntry {
     pub hash: String,
 }
 
-/// The same, in passing.
+/// A borrowed [`InventoryEntry`], valid during the visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InventoryEntryRef<'h> {
     /// The document's id.
@@ -192,60 +191,60 @@ pub struct InventoryEntryRef<'h> {
     pub hash: &'h str,
 }
 
-/// A passage of a document with its vector.
+/// A passage of a document with its embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassageVector {
-    /// The bytes of the document's text that it stands for.
+    /// The byte range of the passage in the text of the document.
     pub range: std::ops::Range<usize>,
-    /// The vector, of length one.
+    /// The unit vector of the passage.
     pub vector: Vec<f32>,
 }
 
-/// Everything that `show` shows.
+/// Collects everything that `visit` yields into a list, and validates the ids.
 pub(crate) fn collect_inventory(
-    show: impl FnOnce(&mut (dyn FnMut(InventoryEntryRef<'_>) + Send)) -> Result<(), SearchError>,
+    visit: impl FnOnce(&mut (dyn FnMut(InventoryEntryRef<'_>) + Send)) -> Result<(), SearchError>,
 ) -> Result<Vec<InventoryEntry>, SearchError> {
-    let mut held = Vec::new();
-    show(&mut |one| {
-        held.push(DocId::parse(one.id).map(|id| InventoryEntry {
+    let mut entries = Vec::new();
+    visit(&mut |one| {
+        entries.push(DocId::parse(one.id).map(|id| InventoryEntry {
             id,
             source: one.source.to_owned(),
             hash: one.hash.to_owned(),
         }));
     })?;
-    held.into_iter().collect()
+    entries.into_iter().collect()
 }
 
-/// How an engine is.
+/// The state of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// How many documents it holds.
+    /// The number of documents.
     pub documents: u64,
-    /// The last batch it shows.
+    /// The last visible generation.
     pub generation: Generation,
-    /// Whether it finds words.
+    /// Whether lexical search is ready.
     pub lexical: PartState,
-    /// Whether it finds meanings.
+    /// Whether vector search is ready.
     pub vectors: PartState,
 }
 
-/// How many documents can be found by their meaning.
+/// The progress of embedding, in documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingProgress {
-    /// How many can.
+    /// Documents that are embedded.
     pub done: u64,
-    /// How many cannot yet.
+    /// Documents that have no vectors yet.
     pub left: u64,
 }
 
-/// Whether one part of an engine can be used.
+/// The state of one part of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
-    /// It answers.
+    /// It is complete and covers all documents.
     Ready,
-    /// It answers for some of the documents.
+    /// It covers a part of the documents so far.
     Building(EmbeddingProgress),
-    /// This engine has no such part.
+    /// The engine has no such part.
     Absent,
 }
 

@@ -1,129 +1,129 @@
-//! Everything that can go wrong between a document and a hit, each with its cure.
+//! The error type of the crate; each variant has a message and a hint.
 
 use std::path::{Path, PathBuf};
 
-/// A failure of this crate. The message says what happened; [`Error::hint`] says what to do.
+/// An error of this crate. The message says what happened; [`SearchError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// A text that cannot be a document's id.
+    /// A text is no valid document id.
     #[error("not a document id: {reason}")]
     Id {
-        /// What is wrong with it.
+        /// Why it is not valid.
         reason: &'static str,
     },
 
-    /// A text that cannot say who may read.
+    /// A text is no valid principal.
     #[error("not a principal: {reason}")]
     Principal {
-        /// What is wrong with it.
+        /// Why it is not valid.
         reason: &'static str,
     },
 
-    /// Something is over its limit; nothing of the batch was applied.
+    /// A limit is exceeded; nothing of the batch was applied.
     #[error("{what} is over the limit: {size} of {limit}")]
     TooLarge {
-        /// The thing that is too large.
+        /// What is too large, as the message names it.
         what: String,
-        /// Its size, in the limit's own unit.
+        /// Its size, in the unit of the limit.
         size: usize,
-        /// The most that is taken.
+        /// The limit that it exceeds.
         limit: usize,
     },
 
-    /// A file or folder of the index could not be read or written.
-    #[error("cannot use `{}`", path.display())]
+    /// A file or folder of the index cannot be read or written.
+    #[error("cannot read or write `{}`", path.display())]
     Io {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 
-    /// There is no index where one was to be read.
+    /// There is no index in the folder.
     #[error("no index in `{}`", path.display())]
     Missing {
-        /// The folder that was looked at.
+        /// The folder that was searched.
         path: PathBuf,
     },
 
-    /// The index on disk is not what was written there.
-    #[error("the index in `{}` is damaged: {reason}", path.display())]
+    /// The index on disk is corrupt: a checksum or a structure does not match.
+    #[error("the index in `{}` is corrupt: {reason}", path.display())]
     Corrupt {
-        /// The index folder.
+        /// The folder of the index.
         path: PathBuf,
-        /// What gave it away.
+        /// Which check failed, in words.
         reason: String,
     },
 
-    /// The index was written by another version, or by something else altogether.
+    /// The index was written by another version, or is something else altogether.
     #[error("the index in `{}` has format {found}, this version reads format {expected}", path.display())]
     Format {
-        /// The index folder.
+        /// The folder of the index.
         path: PathBuf,
-        /// The format found there, in words.
+        /// The format version that was found, in words.
         found: String,
-        /// The format this version reads and writes.
+        /// The format version that this build reads and writes.
         expected: u32,
     },
 
-    /// Another process, or another part of this one, is writing to the index.
+    /// The writer lock is held by another process, or by another part of this one.
     #[error("the index in `{}` is already open for writing", path.display())]
     Locked {
-        /// The index folder.
+        /// The folder of the index.
         path: PathBuf,
     },
 
-    /// A change was sent to an index that was opened only to be read.
-    #[error("the index in `{}` was opened to be read only", path.display())]
+    /// A change was sent to an index that is open read-only.
+    #[error("the index in `{}` is open read-only", path.display())]
     ReadOnly {
-        /// The index folder.
+        /// The folder of the index.
         path: PathBuf,
     },
 
-    /// The model that turns texts into vectors failed.
+    /// The embedding model failed to compute vectors.
     #[error("{what}")]
     Embedder {
-        /// What happened, in words.
+        /// The message, which says what happened.
         what: String,
-        /// What to do about it.
+        /// The cure, as [`SearchError::hint`] returns it.
         hint: &'static str,
-        /// The failure underneath, where there is one.
+        /// The underlying error, if there is one.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 
-    /// The cluster that holds the index does not answer, not for all of it, or not as it should.
+    /// The cluster is unreachable, unreachable in part, or answered wrongly.
     #[error("{what}")]
     Cluster {
-        /// What happened, in words.
+        /// The message, which says what happened.
         what: String,
-        /// What to do about it.
+        /// The cure, as [`SearchError::hint`] returns it.
         hint: &'static str,
-        /// The failure underneath, where there is one.
+        /// The underlying error, if there is one.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 
-    /// The engine underneath failed.
+    /// The storage engine failed unexpectedly.
     #[error("the search engine failed")]
     Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl SearchError {
-    /// What the person who meets this error can do about it.
+    /// The cure: what the person who sees this error can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Id { .. } => "an id has 1 to 512 bytes and no control characters",
             Self::Principal { .. } => "a principal has 1 to 512 bytes and no control characters",
             Self::TooLarge { .. } => "split the document, or send fewer changes at once",
-            Self::Io { .. } => "check that the folder exists, may be written to and has space left",
+            Self::Io { .. } => "check that the folder exists, is writable and has space left",
             Self::Missing { .. } => "build the index first",
             Self::Corrupt { .. } | Self::Format { .. } => {
-                "open the index for writing: what is damaged is set aside and made again"
+                "open the index for writing: corrupt parts are quarantined and rebuilt"
             }
-            Self::Locked { .. } => "stop the other process, or open the index to be read only",
+            Self::Locked { .. } => "stop the other process, or open the index read-only",
             Self::ReadOnly { .. } => "open the index for writing",
             Self::Embedder { hint, .. } | Self::Cluster { hint, .. } => hint,
-            Self::Engine(_) => "try again; if it happens again, build the index again",
+            Self::Engine(_) => "try again; if it happens again, rebuild the index",
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_and_hints_read_as_the_house_writes_them() {
+    fn messages_and_hints_follow_the_style() {
         let path = PathBuf::from("index");
         let errors = [
             SearchError::Id {
@@ -164,7 +164,7 @@ mod tests {
             },
             SearchError::io(&path, std::io::Error::other("gone")),
             SearchError::Missing { path: path.clone() },
-            SearchError::corrupt(&path, "the sum of `x` does not match"),
+            SearchError::corrupt(&path, "the checksum of `x` does not match"),
             SearchError::Format {
                 path: path.clone(),
                 found: "7".to_owned(),

@@ -1,4 +1,4 @@
-//! A document into the passages of it that are worth showing.
+//! Excerpt selection: the passages of a document that are shown for a query.
 
 use crate::analysis::Language;
 use crate::document::Document;
@@ -6,19 +6,18 @@ use crate::hit::{HitExcerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS};
 use crate::passage::{Passage, passages};
 use crate::snippet::{HitContext, snippet_around};
 
-/// How many passages are searched for the words wanted. It bounds what a hit on a very long
-/// document costs.
+/// The most passages that are searched for the query terms, which bounds the cost of a hit on a very long document.
 const MAX_SEARCHED: usize = 64;
 
-/// The best passages of a document: those nearest in meaning, then those with most of the words. A
-/// document with text has at least one.
+/// The best excerpts of a document: the passages nearest by embedding first, then those with the most query terms.
+/// A document with text has at least one.
 pub(crate) fn best_excerpts(
     document: &Document,
     language: Language,
-    shown: &HitContext<'_>,
+    context: &HitContext<'_>,
 ) -> Vec<HitExcerpt> {
     let all = passages(document);
-    let near = (shown.near)();
+    let near = (context.near)();
     let nearest = |passage: &Passage| {
         near.iter()
             .position(|range| *range == passage.range)
@@ -31,19 +30,22 @@ pub(crate) fn best_excerpts(
         .map(|(_, passage)| {
             let text = document.text.get(passage.range.clone()).unwrap_or_default();
             let (text, (different, matches)) =
-                snippet_around(text, language, shown.wanted, MAX_EXCERPT_CHARS);
-            let worth = (different, matches);
-            (nearest(&passage), worth, excerpt(passage, text))
+                snippet_around(text, language, context.wanted, MAX_EXCERPT_CHARS);
+            let term_matches = (different, matches);
+            (nearest(&passage), term_matches, excerpt(passage, text))
         })
         .collect();
-    found.sort_by(|(near, worth, _), (other_near, other_worth, _)| {
-        near.cmp(other_near).then_with(|| other_worth.cmp(worth))
+    found.sort_by(|(near, term_matches, _), (other_near, other_matches, _)| {
+        near.cmp(other_near)
+            .then_with(|| other_matches.cmp(term_matches))
     });
-    let is_good = |(at, (near, worth, _)): &(usize, (usize, (usize, usize), HitExcerpt))| {
-        *at == 0 || *near < usize::MAX || worth.0 > 0
-    };
-    let good = found.into_iter().enumerate().filter(is_good);
-    good.take(MAX_EXCERPTS)
+    let is_relevant =
+        |(at, (near, term_matches, _)): &(usize, (usize, (usize, usize), HitExcerpt))| {
+            *at == 0 || *near < usize::MAX || term_matches.0 > 0
+        };
+    let relevant = found.into_iter().enumerate().filter(is_relevant);
+    relevant
+        .take(MAX_EXCERPTS)
         .map(|(_, (_, _, excerpt))| excerpt)
         .collect()
 }

@@ -1,9 +1,9 @@
-//! The fields of a document into terms that sort like their values, and back.
+//! Encoding of metadata fields as sortable index terms, and back.
 //!
-//! Every value of every field is one term of one index field: its name, a mark for its kind, and
-//! the value in a form whose bytes sort like the values themselves. So a value, a range of days or
-//! numbers, and all values of a field are each one stretch of the sorted list of terms, and a
-//! thousand different field names cost no more than one.
+//! Every value of every field is one term of one index field: the field name, a marker of its type, and the value
+//! in an encoding whose byte order is the order of the values. So a value, a range of dates or numbers, and all
+//! values of a field are each one contiguous range of the term dictionary, and a thousand field names cost no more
+//! than one.
 
 use std::ops::Range;
 
@@ -12,16 +12,16 @@ use crate::catalog::CatalogBuilder;
 use crate::document::{Document, DocumentValue};
 use crate::filter::{FieldTest, fold_value};
 
-/// Ends a name or a folded text; no name and no text holds it.
+/// The terminator of a field name or a folded text, neither of which contains it.
 pub(crate) const END: char = '\0';
 
-/// Characters of a value that are shown; as many of it are compared.
+/// The longest value that is stored for display, in characters; as many are compared.
 const MAX_SHOWN_CHARS: usize = 256;
 
-/// What comes after everything that begins with [`END`].
+/// The character after [`END`], as the exclusive upper bound of a range.
 const AFTER: char = '\u{1}';
 
-/// The marks of the kinds.
+/// The markers of the value types.
 const TEXT: char = 't';
 const ITEM: char = 'l';
 const LIST: char = 'L';
@@ -29,7 +29,7 @@ const NUMBER: char = 'n';
 const DATE: char = 'd';
 const BOOL: char = 'b';
 
-/// The terms of a document.
+/// The terms of all fields of a document, sorted and without duplicates.
 pub(crate) fn terms(document: &Document) -> Vec<String> {
     let mut terms = Vec::new();
     for (name, value) in document.filterable_fields() {
@@ -40,10 +40,10 @@ pub(crate) fn terms(document: &Document) -> Vec<String> {
                 terms.push(format!("{start}{LIST}"));
                 terms.extend(items.iter().map(|item| text_term(&start, ITEM, item)));
             }
-            // What is no number passes no test, and would sort behind all that are.
+            // NaN passes no test, and would sort after all numbers.
             DocumentValue::Number(number) if number.is_nan() => {}
             DocumentValue::Number(number) => {
-                terms.push(format!("{start}{NUMBER}{}", sortable(*number)))
+                terms.push(format!("{start}{NUMBER}{}", sortable(*number)));
             }
             DocumentValue::Date(day) => {
                 let day = Day::parse(day).map(|day| format!("{start}{DATE}{day}"));
@@ -66,13 +66,13 @@ fn text_term(start: &str, mark: char, text: &str) -> String {
     format!("{start}{mark}{}{END}{shown}", sanitize(&folded))
 }
 
-/// The stretch of terms that holds every value of a field.
+/// The range of terms that holds every value of a field.
 pub(crate) fn field_range(name: &str) -> Range<String> {
     let name = sanitize(name);
     format!("{name}{END}")..format!("{name}{AFTER}")
 }
 
-/// The stretches of terms whose documents pass a test.
+/// The ranges of terms whose documents pass a test.
 pub(crate) fn ranges(name: &str, test: &FieldTest) -> Vec<Range<String>> {
     let start = start(name);
     match test {
@@ -88,7 +88,7 @@ pub(crate) fn ranges(name: &str, test: &FieldTest) -> Vec<Range<String>> {
         }
         FieldTest::Number { from, to } => {
             let from = from.map_or(String::new(), sortable);
-            // One more sign makes the end belong to the range.
+            // Range ends are exclusive, so one more character includes the bound itself.
             let to = to.map_or("g".to_owned(), |to| sortable(to) + "0");
             vec![format!("{start}{NUMBER}{from}")..format!("{start}{NUMBER}{to}")]
         }
@@ -111,7 +111,7 @@ pub(crate) fn ranges(name: &str, test: &FieldTest) -> Vec<Range<String>> {
     }
 }
 
-/// Tells the catalog what a term says about `documents` documents.
+/// Decodes a term and adds it to the catalog, with its number of documents.
 pub(crate) fn add_to_catalog(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
     let Some((name, value)) = term.split_once(END) else {
         return;
@@ -138,7 +138,7 @@ pub(crate) fn add_to_catalog(term: &str, documents: u64, catalog: &mut CatalogBu
     }
 }
 
-/// The value in a term, as a person reads it; nothing where a term only says that there is a list.
+/// The value of a term for display; `None` for a term that only marks the presence of a list.
 pub(crate) fn display_value(term: &str) -> Option<String> {
     let (_, value) = term.split_once(END)?;
     let mut chars = value.chars();
@@ -161,14 +161,15 @@ fn start(name: &str) -> String {
     sanitize(name) + "\0"
 }
 
-/// A text without the two characters that have a meaning here.
+/// Replaces the two reserved characters by spaces.
 pub(crate) fn sanitize(text: &str) -> String {
     text.replace([END, AFTER], " ")
 }
 
-/// A number as sixteen hexadecimal digits that sort like the numbers.
+/// Order-preserving encoding of a number as sixteen hexadecimal digits: flips the sign bit, or all bits of a
+/// negative number.
 fn sortable(number: f64) -> String {
-    // A zero is a zero, whatever its sign.
+    // Both zeros are equal.
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
     let flipped = if bits >> 63 == 1 {
         !bits

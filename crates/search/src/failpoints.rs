@@ -1,12 +1,12 @@
-//! Named moments of writing at which a test can end the process or have the disk refuse.
+//! Fault injection: named failpoints of the write path at which a test can crash the process or fail the disk.
 //!
-//! `DOCENT_FAULT=ledger@3=abort` ends the process at the third passing of the moment `ledger`, and
-//! `ledger=error` makes every passing fail as a full disk does. Only builds with debug assertions
-//! look at it; in others nothing is left of this file.
+//! `DOCENT_FAULT=ledger@3=abort` aborts the process when it reaches the failpoint `ledger` for the third time, and
+//! `ledger=error` makes it fail every time as a full disk does. Only builds with debug assertions read the
+//! variable; in release builds the calls compile to nothing.
 
 use std::io;
 
-/// Every moment there is, so that a test can go through them.
+/// All failpoints, so that a test can iterate over them.
 pub const POINTS: [&str; 8] = [
     "ledger",
     "ledger-written",
@@ -18,13 +18,13 @@ pub const POINTS: [&str; 8] = [
     "vectors-named",
 ];
 
-/// Passes a moment.
+/// Does nothing in release builds, so that the failpoint costs nothing.
 #[cfg(not(debug_assertions))]
 pub(crate) fn pass(_name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes a moment.
+/// Triggers the injected fault if it is armed for this failpoint and due.
 #[cfg(debug_assertions)]
 pub(crate) fn pass(name: &str) -> io::Result<()> {
     debug_assert!(POINTS.contains(&name), "{name}");
@@ -37,33 +37,31 @@ pub(crate) fn pass(name: &str) -> io::Result<()> {
 #[cfg(debug_assertions)]
 struct InjectedFault {
     name: String,
-    /// Which passing; nothing for all of them.
+    /// Which time the fault triggers; `None` for every time.
     at: Option<usize>,
     aborts: bool,
-    passed: std::sync::atomic::AtomicUsize,
+    hits: std::sync::atomic::AtomicUsize,
 }
 
 #[cfg(debug_assertions)]
 impl InjectedFault {
     fn parse(text: &str) -> Option<Self> {
-        let (place, action) = text.split_once('=')?;
-        let (name, at) = match place.split_once('@') {
+        let (failpoint, action) = text.split_once('=')?;
+        let (name, at) = match failpoint.split_once('@') {
             Some((name, at)) => (name, Some(at.parse().ok()?)),
-            None => (place, None),
+            None => (failpoint, None),
         };
         Some(Self {
             name: name.to_owned(),
             at,
             aborts: action == "abort",
-            passed: std::sync::atomic::AtomicUsize::new(0),
+            hits: std::sync::atomic::AtomicUsize::new(0),
         })
     }
 
     fn is_due(&self) -> bool {
-        let passed = 1 + self
-            .passed
-            .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        self.at.is_none_or(|at| at == passed)
+        let hits = 1 + self.hits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.at.is_none_or(|at| at == hits)
     }
 
     fn trigger(&self) -> io::Result<()> {
@@ -86,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_strikes_when_it_is_due() {
+    fn a_fault_triggers_when_it_is_due() {
         let third = InjectedFault::parse("ledger@3=error").unwrap();
-        let struck: Vec<bool> = (0..4).map(|_| third.is_due()).collect();
-        assert_eq!(struck, [false, false, true, false]);
+        let triggered: Vec<bool> = (0..4).map(|_| third.is_due()).collect();
+        assert_eq!(triggered, [false, false, true, false]);
         let every = InjectedFault::parse("words-named=error").unwrap();
         assert!(every.is_due() && every.is_due());
         assert_eq!(

@@ -1,74 +1,71 @@
-//! What a document must be besides fitting the words of a question.
+//! Metadata filters: the tests on fields that a document has to pass.
 
 use crate::analysis;
 use crate::calendar::Day;
 use crate::document::{Document, DocumentValue};
 use crate::error::SearchError;
 
-/// The most conditions one filter may hold.
+/// The most conditions of one filter.
 pub const MAX_CONDITIONS: usize = 64;
 
-/// The most levels one filter may have. Engines walk down a filter level by level, and the stack
-/// they do it on is not endless.
+/// The deepest nesting of a filter. Engines translate a filter recursively, and their stack is limited.
 pub const MAX_FILTER_DEPTH: usize = 32;
 
-/// Characters of a folded text that count when it is compared. What is longer is no value a person
-/// writes behind a field's name, and an engine can keep this much of every text.
+/// How many characters of a folded text are compared. Nobody types a longer value into a filter, and an engine can
+/// index this much of every text.
 const MAX_VALUE_CHARS: usize = 256;
 
-/// A condition that a document meets or does not.
+/// A boolean expression over the fields of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// All of these are met; with none of them, every document does.
+    /// Conjunction; without parts it matches every document.
     All(Vec<Filter>),
-    /// At least one of these is met; with none of them, no document does.
+    /// Disjunction; without parts it matches no document.
     Any(Vec<Filter>),
-    /// This one is not met.
+    /// Negation of the inner filter.
     Not(Box<Filter>),
-    /// A field of the document passes a test. A document without the field does not.
+    /// A test on a field. A document without the field does not match.
     Field {
-        /// The name of the field; `date` is the document's own date, unless the document has a
-        /// field of that name.
+        /// The name of the field. `date` is the document's own date, unless the document has a field of that name.
         name: String,
-        /// What its value must be.
+        /// The test that the value has to pass.
         test: FieldTest,
     },
 }
 
-/// What a value must be. A value of another kind never passes: `2024` as a text is no number, and
-/// a number is no text.
+/// A test on a value. A value of another type never passes: the text `2024` is no number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldTest {
-    /// A text, or an item of a list, equal to this one. Case, accents and the width of white
-    /// space do not count, nor does what stands behind the first 256 characters.
+    /// A text, or an item of a list, that equals this one. Case, accents, the amount of white space and everything
+    /// beyond 256 characters are ignored.
     Is(String),
-    /// A number within these bounds, both included.
+    /// A number within inclusive bounds.
     Number {
-        /// The least, if there is one.
+        /// The lower bound, if there is one.
         from: Option<f64>,
-        /// The most, if there is one.
+        /// The upper bound, if there is one.
         to: Option<f64>,
     },
-    /// A day within these bounds, both included, as `YYYY-MM-DD`. Nothing passes a bound that is
-    /// no day.
+    /// A date within inclusive bounds, as `YYYY-MM-DD`. A bound that is no date matches nothing.
     Date {
-        /// The first day, if there is one.
+        /// The first date, if there is one.
         from: Option<String>,
-        /// The last day, if there is one.
+        /// The last date, if there is one.
         to: Option<String>,
     },
-    /// Yes or no.
+    /// A flag with this value.
     Bool(bool),
 }
 
 impl Filter {
-    /// Whether a document meets the condition. This is what every engine has to agree with.
+    /// Whether a document matches. This is the reference that every engine has to agree with. It walks the filter
+    /// with an explicit stack, so that its depth cannot overflow the call stack.
     pub fn matches(&self, document: &Document) -> bool {
-        // The groups that are not decided yet, outermost first, with what is left of each.
+        // The groups that are not decided yet, outermost first, with the remaining parts of each.
         let mut open: Vec<(&Filter, std::slice::Iter<'_, Filter>)> = Vec::new();
         let mut next = self;
         loop {
-            let mut met = match next {
+            let mut result = match next {
                 Self::All(parts) | Self::Any(parts) => {
                     open.push((next, parts.iter()));
                     None
@@ -82,10 +79,10 @@ impl Filter {
             };
             next = loop {
                 let Some((group, rest)) = open.last_mut() else {
-                    return met.unwrap_or_default();
+                    return result.unwrap_or_default();
                 };
-                let decided = match (&**group, met) {
-                    (Self::Not(_), met) => met.map(|met| !met),
+                let outcome = match (&**group, result) {
+                    (Self::Not(_), result) => result.map(|result| !result),
                     (Self::All(_), Some(false)) => Some(false),
                     (Self::Any(_), Some(true)) => Some(true),
                     (group, _) => match rest.next() {
@@ -94,32 +91,31 @@ impl Filter {
                     },
                 };
                 open.pop();
-                met = decided;
+                result = outcome;
             };
         }
     }
 
-    /// Refuses a filter of more than [`MAX_CONDITIONS`] or with more than [`MAX_FILTER_DEPTH`]
-    /// levels. A group without parts counts as a condition.
+    /// Rejects a filter with more than [`MAX_CONDITIONS`] conditions or [`MAX_FILTER_DEPTH`] levels. A group
+    /// without parts counts as a condition.
     ///
-    /// Whoever makes a filter of something that came from outside asks this first: to copy, compare
-    /// or drop a filter takes stack for each of its levels. [`crate::grammar::parse`] makes none
-    /// that is refused.
+    /// Check a filter of untrusted origin before anything else: cloning, comparing and dropping it recurse once for
+    /// each level. [`crate::grammar::parse`] never exceeds the limits.
     pub fn check(&self) -> Result<(), SearchError> {
         let mut conditions = 0;
         let mut open = vec![(self, 1)];
         while let Some((filter, depth)) = open.pop() {
-            within("levels of the filter", depth, MAX_FILTER_DEPTH)?;
+            check_limit("levels of the filter", depth, MAX_FILTER_DEPTH)?;
             match filter {
                 Self::All(parts) | Self::Any(parts) if !parts.is_empty() => {
                     let least = conditions + parts.len();
-                    within("conditions of the filter", least, MAX_CONDITIONS)?;
+                    check_limit("conditions of the filter", least, MAX_CONDITIONS)?;
                     open.extend(parts.iter().map(|part| (part, depth + 1)));
                 }
                 Self::Not(part) => open.push((part, depth + 1)),
                 Self::All(_) | Self::Any(_) | Self::Field { .. } => {
                     conditions += 1;
-                    within("conditions of the filter", conditions, MAX_CONDITIONS)?;
+                    check_limit("conditions of the filter", conditions, MAX_CONDITIONS)?;
                 }
             }
         }
@@ -127,7 +123,7 @@ impl Filter {
     }
 }
 
-fn within(what: &str, size: usize, limit: usize) -> Result<(), SearchError> {
+fn check_limit(what: &str, size: usize, limit: usize) -> Result<(), SearchError> {
     if size <= limit {
         return Ok(());
     }
@@ -169,7 +165,7 @@ impl FieldTest {
         }
     }
 
-    /// Whether a day lies within the bounds.
+    /// Whether a date lies within the bounds of the test.
     fn contains_day(&self, day: &str) -> bool {
         let Self::Date { from, to } = self else {
             return false;
@@ -177,27 +173,27 @@ impl FieldTest {
         let Some(day) = Day::parse(day) else {
             return false;
         };
-        let keeps = |bound: &Option<String>, holds: fn(Day, Day) -> bool| match bound {
-            Some(bound) => Day::parse(bound).is_some_and(|bound| holds(day, bound)),
+        let within = |bound: &Option<String>, compare: fn(Day, Day) -> bool| match bound {
+            Some(bound) => Day::parse(bound).is_some_and(|bound| compare(day, bound)),
             None => true,
         };
-        keeps(from, |day, from| from <= day) && keeps(to, |day, to| day <= to)
+        within(from, |day, from| from <= day) && within(to, |day, to| day <= to)
     }
 }
 
-/// A text as it is compared: in lower case, without accents, with single spaces, and cut at
+/// The normalized form in which texts are compared: lower case, without accents, single spaces, cut at
 /// [`MAX_VALUE_CHARS`].
 pub(crate) fn fold_value(text: &str) -> String {
-    // One character that is looked at can become several, and several can become one; four times
-    // as many as are kept are enough for every text people write.
+    // Folding can turn one character into several and several into one; four times the limit is enough for every
+    // text people write.
     let text = text.trim_start();
     let end = text
         .char_indices()
         .nth(4 * MAX_VALUE_CHARS)
         .map_or(text.len(), |(end, _)| end);
     let mut letters = String::new();
-    let looked_at = text.get(..end).unwrap_or_default();
-    analysis::fold(looked_at, 4 * MAX_VALUE_CHARS, &mut letters);
+    let head = text.get(..end).unwrap_or_default();
+    analysis::fold(head, 4 * MAX_VALUE_CHARS, &mut letters);
     let mut out = String::with_capacity(letters.len());
     let mut left = MAX_VALUE_CHARS;
     for word in letters.split_whitespace() {
@@ -465,8 +461,8 @@ mod tests {
             })
         }
 
-        /// The same thing said again in another way: recursively, and over pairs of values that
-        /// were written down by hand.
+        /// An independent reference implementation: recursive, and with hand-written equivalence classes of the
+        /// values.
         fn brute(filter: &Filter, document: &Document) -> bool {
             match filter {
                 Filter::All(parts) => !parts.iter().any(|part| !brute(part, document)),
@@ -518,7 +514,7 @@ mod tests {
             #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
 
             #[test]
-            fn matching_is_what_it_says(
+            fn matching_agrees_with_the_reference(
                 filter in filter(),
                 date in prop::option::of(prop::sample::select(&DAYS[..])),
                 fields in vec((prop::sample::select(&NAMES[..]), value()), 0..5),

@@ -1,4 +1,5 @@
-//! What makes a folder safe to write into: one writer at a time, and names that last.
+//! File locks for index folders, and durable directory entries: one writer at a time, and renames that survive a
+//! crash.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -6,8 +7,8 @@ use std::path::Path;
 
 use crate::error::SearchError;
 
-/// Takes the lock `name` in `dir`. It is given back when the file is dropped, also by the end of the
-/// process however it ends.
+/// Takes the advisory lock `name` in `dir`. It is released when the file is dropped or the process ends, however it
+/// ends.
 pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, SearchError> {
     let path = dir.join(name);
     let io = |source| SearchError::io(&path, source);
@@ -26,19 +27,19 @@ pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, SearchError> {
     }
 }
 
-/// The lock of an index, kept by whoever writes to it.
+/// The lock file that the writer of an index holds.
 pub(crate) const WRITER_LOCK_FILE: &str = ".docent-writer.lock";
 
-/// Whether some process writes to the index in a folder just now. Nothing is changed there.
+/// Whether a process currently holds the writer lock of an index. Changes nothing in the folder.
 #[must_use]
 pub fn is_index_locked(dir: &Path) -> bool {
     let file = File::options().write(true).open(dir.join(WRITER_LOCK_FILE));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Makes the names in a folder last.
+/// Syncs a directory (fsync), so that file names in it survive a power failure.
 pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
+    // Windows cannot open a directory as a file, and needs no sync for names.
     if cfg!(unix) {
         File::open(dir)?.sync_all()
     } else {
@@ -51,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_kept_while_somebody_writes() {
+    fn a_folder_is_locked_while_somebody_writes() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!is_index_locked(dir.path()));
-        let kept = lock(dir.path(), WRITER_LOCK_FILE).unwrap();
+        let held = lock(dir.path(), WRITER_LOCK_FILE).unwrap();
         assert!(is_index_locked(dir.path()));
-        drop(kept);
+        drop(held);
         assert!(!is_index_locked(dir.path()));
     }
 }

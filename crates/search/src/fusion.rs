@@ -1,24 +1,22 @@
-//! What a candidate's words say and what its meaning says, into one score.
+//! Score fusion for hybrid search: combines the BM25 score and the embedding cosine of a candidate to one score.
 //!
-//! Both are evidence, and evidence in log-odds adds up. BM25 is a sum of such odds by its making,
-//! and a trained cosine turns out to be one times a constant, so a candidate is worth
+//! Both are evidence, and evidence in log-odds adds up. BM25 is a sum of log-odds by construction, and a trained cosine
+//! turns out to be one times a constant. So the score of a candidate is a logistic regression over the two:
 //!
 //! ```text
-//! odds  = POINT × (1 + SHORT / words³) × bm25  +  slope × cosine  −  offset
-//! score = 1 / (1 + e^−odds)
+//! log-odds = BM25_WEIGHT × (1 + SHORT_QUERY_BOOST / words³) × bm25  +  slope × cosine  −  offset
+//! score    = 1 / (1 + e^−log-odds)
 //! ```
 //!
-//! Nothing is stretched to the best of its list, and that is what adapts the balance to the
-//! question. Where the words of a question hardly occur, BM25 stays small by itself; where they
-//! all occur, it is large. Stretching throws this away and makes a poor best match count as much
-//! as a perfect one.
+//! Scores are not normalized to the best of their list, and that is what adapts the balance to the question. Where the
+//! words of a question hardly occur, BM25 stays small by itself; where they all occur, it is large. Min-max normalization
+//! discards this and makes a poor best match count as much as a perfect one.
 //!
-//! Measured as nDCG@10 over twelve judged collections (abstracts, news, questions and answers,
-//! code), which range from "words alone are best" to "meanings alone are best": words .504,
-//! meanings .591, reciprocal ranks .583, fixed weights .3 .5 .7 of stretched scores .556 .590
-//! .615, this .622. Constants chosen on eleven collections and used on the twelfth give .620
-//! against .605 for a fixed weight chosen the same way. Weights learnt from signals of the query
-//! (coverage, gaps, overlap, peaks) gained .003 where they were learnt and lost .003 elsewhere, so
+//! Measured as nDCG@10 over twelve judged collections (abstracts, news, questions and answers, code), which range from
+//! "lexical search alone is best" to "vector search alone is best": lexical .504, vectors .591, reciprocal rank fusion
+//! .583, fixed weights .3 .5 .7 of min-max normalized scores .556 .590 .615, this .622. Constants chosen on eleven
+//! collections and used on the twelfth give .620 against .605 for a fixed weight chosen the same way. Weights learnt from
+//! signals of the query (coverage, gaps, overlap, peaks) gained .003 where they were learnt and lost .003 elsewhere, so
 //! there are none.
 
 use std::cmp::Ordering;
@@ -26,95 +24,92 @@ use std::cmp::Ordering;
 use crate::analysis::{LanguageId, ScriptSpacing, script};
 use crate::hit::ScoreExplanation;
 
-/// What a point of BM25 adds to the odds. The same value fitted three embedders of very different
-/// quality. Over the twelve collections .05 is best in the mean, .04 is .001 below it, and half or
-/// twice as much cost .007 or .008. Of the two the smaller was taken, so that no half alone is better
-/// anywhere: through the real server SciFact has .750 (words .703, meanings .716) and CoSQA .642
-/// (.392, .633).
+/// What a point of BM25 adds to the log-odds. The same value fitted three embedders of very different quality. Over
+/// the twelve collections .05 is best in the mean, .04 is .001 below it, and half or twice as much cost .007 or
+/// .008. Of the two the smaller was taken, so that neither half alone is better anywhere: through the real server
+/// SciFact has .750 (lexical .703, vectors .716) and CoSQA .642 (.392, .633).
 const BM25_WEIGHT: f32 = 0.04;
 
-/// How much more words count in a short question, which gives a model of meaning little to go on:
-/// 17 times for a single word such as an identifier, 3 times for two, as usual from six words on.
-/// Look-ups of identifiers: .681 without it, .932 with it (words alone: .928); questions of two
-/// words: .460 and .471; longer ones are as before. From 8 to 32 all is within .004.
+/// How much more words count in a short question, which gives an embedding model little context: 17 times for a
+/// single word such as an identifier, 3 times for two, and nearly as usual from six words on. Look-ups of
+/// identifiers: .681 without it, .932 with it (lexical alone: .928); questions of two words: .460 and .471; longer
+/// ones are as before. From 8 to 32 all results are within .004.
 const SHORT_QUERY_BOOST: f32 = 16.0;
 
-/// The odds of words alone, where there are no vectors: fitted to the same judgements.
+/// The calibration of BM25 where there are no vectors, fitted to the same judgements.
 const LEXICAL_ONLY: CosineScale = CosineScale {
     slope: 0.07,
     offset: 2.4,
 };
 
-/// Of twenty candidates with a vector, one is as near as a candidate without one is taken to be.
-/// While vectors are still being made this keeps new documents findable: with 10, 50 and 90 % of
-/// the vectors missing it gives .605, .544 and .506, the middle candidate .592, .485 and .430, and
-/// words alone .504.
+/// The imputed cosine of a candidate without a vector is the top 1/20 quantile of the known ones. This keeps new
+/// documents findable while vectors are still being computed: with 10, 50 and 90 % of the vectors missing it gives
+/// .605, .544 and .506, imputing the median .592, .485 and .430, and lexical search alone .504.
 const IMPUTED_QUANTILE: usize = 20;
 
-/// What has none of the words and less of a chance than this is not shown. Of such candidates one
-/// in thirty was judged relevant, and the small corpus that has no better ones is better served by
-/// a short answer.
+/// The score floor: a candidate without any query word and with a lower score is dropped. Of such candidates one in
+/// thirty was judged relevant, and a small corpus that has no better ones is better served by a short answer.
 const SCORE_FLOOR: f32 = 0.05;
 
-/// Of this many documents that have the words of a question best, four in five must be in languages that the model
-/// does not know before the question is taken to be in one.
+/// The language vote: the best lexical hits that decide the language of an unclear question. Four in five of them
+/// must be in languages that the model does not know before the question counts as foreign.
 const LANGUAGE_VOTE_HITS: usize = 10;
 
-/// The most candidates that are looked at for variety.
+/// The most candidates that diversification considers, which bounds its quadratic cost.
 const MAX_MMR_CANDIDATES: usize = 200;
 
-/// What the cosines of one embedder are worth.
+/// Calibration of the cosines of one embedding model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CosineScale {
-    /// What a cosine of one adds to the odds: the better the embedder, the steeper.
+    /// What a cosine of 1 adds to the log-odds: the better the embedder, the steeper.
     pub slope: f32,
-    /// What is taken off, so that odds of 0 are an even chance of being judged relevant.
+    /// What is subtracted, so that log-odds of 0 are an even chance of being judged relevant.
     pub offset: f32,
 }
 
 impl CosineScale {
-    /// granite-embedding-30m-english. From 6 to 17 the mean of the twelve collections stays within
-    /// .004. Questions that a collection has nothing for stay near a cosine of .60, its own are
-    /// near .82.
+    /// The calibration of granite-embedding-30m-english. With slopes from 6 to 17 the mean of the twelve
+    /// collections stays within .004. Questions that a collection has no answer for stay near a cosine of .60, its
+    /// own are near .82.
     pub const GRANITE: Self = Self {
         slope: 10.0,
         offset: 9.3,
     };
 
-    /// Tables of word vectors, which know less: measured with one of 256 dimensions, which so
-    /// reaches .713 on SciFact and is above both halves on all twelve collections.
+    /// The calibration of static word vectors, which know less. Measured with a table of 256 dimensions, which then
+    /// reaches .713 on SciFact and beats both halves on all twelve collections.
     pub const STATIC: Self = Self {
         slope: 1.7,
         offset: 2.7,
     };
 }
 
-/// How the two kinds of evidence are weighed.
+/// How the lexical and the vector score are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FusionMethod {
-    /// By what they are worth for this question.
+    /// Calibrated log-odds, which adapt to the question.
     Adaptive,
-    /// Both stretched to between 0 and 1, and this share for meanings: to compare with.
+    /// Min-max normalized scores with this fixed weight for vectors, as a baseline for comparisons.
     Fixed(f32),
 }
 
-/// What is known about the question and not about a single candidate.
+/// What fusion knows about the question as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FusionSignals {
-    /// How many words the question has, as [`words`] counts them.
+    /// The number of words, as [`count_words`] counts them.
     pub words: usize,
-    /// What the cosines are worth.
+    /// The calibration of the cosines.
     pub scale: CosineScale,
     pub weighing: FusionMethod,
-    /// What is known of its language; foreign ones have no cosines at all.
+    /// The identified language; foreign questions have no cosines at all.
     pub language: LanguageId,
 }
 
-/// One candidate, and after [`weigh`] what became of it.
+/// A candidate with its two scores, and after [`fuse`] with its fused score.
 #[derive(Clone, Debug)]
 pub(crate) struct FusionCandidate<T> {
     pub item: T,
-    /// BM25, if it is known; 0 says that no word occurs.
+    /// BM25, if it is known; 0 means that no query word occurs.
     pub lexical: Option<f32>,
     /// The cosine of its best passage, if it has a vector.
     pub semantic: Option<f32>,
@@ -138,26 +133,26 @@ impl<T> FusionCandidate<T> {
         }
     }
 
-    /// The same, told whether the model does not know its language.
+    /// Marks the candidate as written in a language that the model does not know.
     pub(crate) fn foreign(self, is_foreign: bool) -> Self {
         Self { is_foreign, ..self }
     }
 }
 
 impl<T> FusionCandidate<T> {
-    /// One that was not weighed, but stands in a list of what was asked for.
+    /// A candidate of an unranked list, with a score of 1.
     pub(crate) fn listed(item: T) -> Self {
         let mut candidate = Self::new(item, None, None);
         candidate.parts.score = 1.0;
         candidate
     }
 
-    /// Whether it is more than a stranger that happens to be the nearest there is.
+    /// Whether it passes the score floor; a candidate with a query word always does.
     pub(crate) fn passes_floor(&self) -> bool {
         self.lexical.is_none_or(|raw| raw > 0.0) || self.parts.score >= SCORE_FLOOR
     }
 
-    /// What its score is made of; `pairs` is what words side by side add to its words.
+    /// Explains the score; `pairs` is what phrase matches contributed to BM25.
     pub(crate) fn explanation(&self, pairs: f32) -> ScoreExplanation {
         ScoreExplanation {
             lexical: self.lexical.unwrap_or(0.0),
@@ -168,15 +163,15 @@ impl<T> FusionCandidate<T> {
     }
 }
 
-/// Why a candidate stands where it stands.
+/// The fused score of a candidate and its two parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ScoreParts {
-    /// What its words add to the odds.
+    /// What BM25 adds to the log-odds.
     pub lexical: f32,
-    /// What its meaning adds to the odds, less what every candidate has to bring.
+    /// What the cosine adds to the log-odds, minus the offset.
     pub semantic: f32,
-    /// How well it fits: above 0, at most 1, and comparable between questions as far as that can
-    /// be had. Of hits with .2, .4 and .6 about .2, .4 and .5 were judged relevant.
+    /// The score: above 0, at most 1, and comparable across questions as far as possible. Of hits with .2, .4 and
+    /// .6 about .2, .4 and .5 were judged relevant.
     pub score: f32,
 }
 
@@ -186,8 +181,8 @@ impl ScoreParts {
     }
 }
 
-/// How many words a question has. What is not parted by spaces counts as one, since an identifier
-/// is one; two characters of a script without spaces count as one too.
+/// Counts the words of a question. Everything between spaces counts as one, since an identifier is one; two
+/// characters of an unspaced script count as one too.
 pub(crate) fn count_words(text: &str) -> usize {
     let count = |part: &str| {
         let unspaced = part
@@ -198,7 +193,7 @@ pub(crate) fn count_words(text: &str) -> usize {
     text.split_whitespace().map(count).sum::<usize>().max(1)
 }
 
-/// Gives every candidate its parts.
+/// Computes the score of every candidate.
 pub(crate) fn fuse<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T>]) {
     match signals.weighing {
         FusionMethod::Adaptive => {
@@ -213,13 +208,13 @@ pub(crate) fn fuse<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate
     }
 }
 
-/// Leaves the best `keep` candidates, the best first; `tie` says which of two equals that is.
+/// Keeps the best `keep` candidates, sorted best first; `tie` orders equal ones.
 pub(crate) fn keep_best<T>(
     candidates: &mut Vec<FusionCandidate<T>>,
     keep: usize,
     tie: impl Fn(&T, &T) -> Ordering,
 ) {
-    // By the odds, because scores close to 1 can no longer be told apart.
+    // By log-odds, because scores close to 1 are no longer distinguishable.
     let better = |left: &FusionCandidate<T>, right: &FusionCandidate<T>| {
         let by_odds = right.parts.odds().total_cmp(&left.parts.odds());
         by_odds.then_with(|| tie(&left.item, &right.item))
@@ -233,16 +228,16 @@ pub(crate) fn keep_best<T>(
 
 fn fuse_log_odds<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T>]) {
     let words = signals.words.max(1) as f32;
-    let short = 1.0 + SHORT_QUERY_BOOST / (words * words * words);
-    let typical = imputed_cosine(candidates);
+    let boost = 1.0 + SHORT_QUERY_BOOST / (words * words * words);
+    let imputed = imputed_cosine(candidates);
     for candidate in candidates {
-        let raw = candidate.lexical.unwrap_or(0.0) * short;
-        let (lexical, semantic) = match typical.filter(|_| !candidate.is_foreign) {
-            // Nothing speaks for one that has neither a word nor a vector.
+        let raw = candidate.lexical.unwrap_or(0.0) * boost;
+        let (lexical, semantic) = match imputed.filter(|_| !candidate.is_foreign) {
+            // A candidate with neither a query word nor a vector has no evidence at all.
             None if candidate.is_foreign && raw <= 0.0 => (0.0, f32::MIN),
             None => (raw * LEXICAL_ONLY.slope, -LEXICAL_ONLY.offset),
-            Some(typical) => {
-                let cosine = candidate.semantic.unwrap_or(typical);
+            Some(imputed) => {
+                let cosine = candidate.semantic.unwrap_or(imputed);
                 (
                     raw * BM25_WEIGHT,
                     signals.scale.slope * cosine - signals.scale.offset,
@@ -257,30 +252,30 @@ fn fuse_log_odds<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T
     }
 }
 
-/// Whether the documents that have the words of a question are in languages that the model does not know: then
-/// the question is too.
+/// The language vote: whether the best lexical hits are in languages that the model does not know. Then the
+/// question is too.
 fn are_foreign<T>(candidates: &[FusionCandidate<T>]) -> bool {
     if candidates.iter().all(|one| !one.is_foreign) {
         return false;
     }
     let words = |one: &&FusionCandidate<T>| one.lexical.unwrap_or(0.0);
-    let mut worded: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
-    if worded.len() > LANGUAGE_VOTE_HITS {
-        worded.select_nth_unstable_by(LANGUAGE_VOTE_HITS, |left, right| {
+    let mut lexical_hits: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
+    if lexical_hits.len() > LANGUAGE_VOTE_HITS {
+        lexical_hits.select_nth_unstable_by(LANGUAGE_VOTE_HITS, |left, right| {
             words(right).total_cmp(&words(left))
         });
-        worded.truncate(LANGUAGE_VOTE_HITS);
+        lexical_hits.truncate(LANGUAGE_VOTE_HITS);
     }
-    let foreign = worded.iter().filter(|one| one.is_foreign).count();
-    foreign * 5 >= worded.len() * 4 && foreign > 0
+    let foreign = lexical_hits.iter().filter(|one| one.is_foreign).count();
+    foreign * 5 >= lexical_hits.len() * 4 && foreign > 0
 }
 
-/// The cosine that a candidate without a vector is taken to have while vectors are still made; nothing if no
+/// The cosine that is imputed to candidates without a vector while vectors are still being computed; `None` if no
 /// candidate has one.
 fn imputed_cosine<T>(candidates: &[FusionCandidate<T>]) -> Option<f32> {
     let known = || candidates.iter().filter(|one| !one.is_foreign);
     if known().all(|c| c.semantic.is_some()) {
-        // Nobody asks for it then, and any will do.
+        // No candidate needs it then, so any value will do.
         return known().next()?.semantic;
     }
     let mut known: Vec<f32> = known().filter_map(|c| c.semantic).collect();
@@ -288,11 +283,11 @@ fn imputed_cosine<T>(candidates: &[FusionCandidate<T>]) -> Option<f32> {
     if known.is_empty() {
         return None;
     }
-    let (_, typical, _) = known.select_nth_unstable_by(at, |left, right| right.total_cmp(left));
-    Some(*typical)
+    let (_, imputed, _) = known.select_nth_unstable_by(at, |left, right| right.total_cmp(left));
+    Some(*imputed)
 }
 
-/// Odds into a chance. Never 0, because that would say that it was not found at all.
+/// The logistic function. Never 0, because that would mean that nothing was found.
 fn logistic(odds: f32) -> f32 {
     (1.0 / (1.0 + (-odds).exp())).max(f32::MIN_POSITIVE)
 }
@@ -316,7 +311,7 @@ fn fuse_min_max<T>(share: f32, candidates: &mut [FusionCandidate<T>]) {
     }
 }
 
-/// The least and the greatest of some values.
+/// The range of some scores, for min-max normalization.
 struct MinMaxRange(f32, f32);
 
 impl MinMaxRange {
@@ -326,7 +321,7 @@ impl MinMaxRange {
         })
     }
 
-    /// Where a value stands between the two; at the end if they are the same.
+    /// The position of a value in the range, from 0 to 1; 1 if the range is empty.
     fn normalize(&self, value: f32) -> f32 {
         let width = self.1 - self.0;
         if width > f32::EPSILON {
@@ -337,16 +332,16 @@ impl MinMaxRange {
     }
 }
 
-/// Puts variety into the first `keep` candidates, which come best first: each next one is the one
-/// with the most of `(1 − amount) × score − amount × likeness to the nearest already taken`.
+/// Maximal marginal relevance (MMR): diversifies the first `keep` candidates, which come best first. Each next one
+/// maximizes `(1 − amount) × score − amount × similarity to the nearest already taken`.
 ///
-/// Off by default, since it costs: an amount of .1 costs .003 of nDCG@10, .3 costs .016 and .5
-/// costs .048.
+/// Off by default, since it costs relevance: an amount of .1 costs .003 of nDCG@10, .3 costs .016 and .5 costs
+/// .048.
 pub(crate) fn maximal_marginal_relevance<T>(
     candidates: &mut [FusionCandidate<T>],
     amount: f32,
     keep: usize,
-    likeness: impl Fn(&T, &T) -> f32,
+    similarity: impl Fn(&T, &T) -> f32,
 ) {
     let amount = if amount.is_finite() {
         amount.clamp(0.0, 1.0)
@@ -368,13 +363,13 @@ pub(crate) fn maximal_marginal_relevance<T>(
         };
         let mut best = (0, f32::NEG_INFINITY);
         for (at, (candidate, near)) in rest.iter().zip(near.iter_mut()).enumerate() {
-            *near = near.max(likeness(&last.item, &candidate.item));
-            let worth = (1.0 - amount) * candidate.parts.score - amount * *near;
-            if worth > best.1 {
-                best = (at, worth);
+            *near = near.max(similarity(&last.item, &candidate.item));
+            let gain = (1.0 - amount) * candidate.parts.score - amount * *near;
+            if gain > best.1 {
+                best = (at, gain);
             }
         }
-        // Moved to the front of the rest, which keeps the order of those that are passed over.
+        // Rotated to the front of the rest, which keeps the order of those it overtakes.
         if let (Some(rest), Some(near)) = (rest.get_mut(..=best.0), near.get_mut(..=best.0)) {
             rest.rotate_right(1);
             near.rotate_right(1);
@@ -439,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_poor_best_match_of_words_does_not_outweigh_a_good_meaning() {
-        // Stretched to the best of its list, 5 points would count as much as 50 do.
+        // Min-max normalized, 5 points would count as much as 50 do.
         let poor = [
             ("words", Some(5.0), Some(0.70)),
             ("meaning", None, Some(0.80)),
@@ -547,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_weight_stretches_both_lists() {
+    fn a_fixed_weight_normalizes_both_lists() {
         let given = [
             ("words", Some(5.0), Some(0.70)),
             ("meaning", Some(0.0), Some(0.80)),
@@ -590,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_shown() {
+    fn candidates_below_the_floor_are_dropped() {
         let given = [
             ("near", Some(0.0), Some(0.70)),
             ("far, with a word", Some(0.1), Some(0.50)),
@@ -604,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_spaces_part() {
+    fn words_are_separated_by_spaces() {
         for (text, count) in [
             ("", 1),
             ("  ", 1),
@@ -619,29 +614,29 @@ mod tests {
     }
 
     #[test]
-    fn variety_passes_over_what_is_like_the_first() {
+    fn diversification_skips_what_is_similar_to_the_first() {
         let given = [
             ("a1", Some(20.0), Some(0.80)),
             ("a2", Some(20.0), Some(0.795)),
             ("b1", Some(20.0), Some(0.79)),
             ("b2", Some(20.0), Some(0.78)),
         ];
-        let likeness = |left: &&str, right: &&str| f32::from(u8::from(left[..1] == right[..1]));
+        let similarity = |left: &&str, right: &&str| f32::from(u8::from(left[..1] == right[..1]));
         for (amount, expected) in [
             (0.0, ["a1", "a2", "b1", "b2"]),
             (0.3, ["a1", "b1", "a2", "b2"]),
             (f32::NAN, ["a1", "a2", "b1", "b2"]),
         ] {
             let mut candidates = fused(&signals(9), &given);
-            maximal_marginal_relevance(&mut candidates, amount, 10, likeness);
+            maximal_marginal_relevance(&mut candidates, amount, 10, similarity);
             let order: Vec<_> = candidates.iter().map(|c| c.item).collect();
             assert_eq!(order, expected, "{amount}");
         }
-        maximal_marginal_relevance(&mut [] as &mut [FusionCandidate<&str>], 0.5, 10, likeness);
+        maximal_marginal_relevance(&mut [] as &mut [FusionCandidate<&str>], 0.5, 10, similarity);
     }
 
     #[test]
-    fn no_more_candidates_are_varied_than_the_limit() {
+    fn no_more_candidates_are_diversified_than_the_limit() {
         let make = |count: usize| {
             let mut candidates: Vec<_> = (0..count)
                 .map(|n| FusionCandidate::new(n, Some(1.0), Some(0.5)))
@@ -649,10 +644,10 @@ mod tests {
             fuse(&signals(9), &mut candidates);
             keep_best(&mut candidates, usize::MAX, Ord::cmp);
             // The last one alone is unlike the first.
-            let likeness = |left: &usize, right: &usize| {
+            let similarity = |left: &usize, right: &usize| {
                 f32::from(u8::from((*left == count - 1) == (*right == count - 1)))
             };
-            maximal_marginal_relevance(&mut candidates, 0.5, 2, likeness);
+            maximal_marginal_relevance(&mut candidates, 0.5, 2, similarity);
             candidates.get(1).map(|c| c.item)
         };
         assert_eq!(make(MAX_MMR_CANDIDATES), Some(MAX_MMR_CANDIDATES - 1));

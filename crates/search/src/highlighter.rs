@@ -1,4 +1,4 @@
-//! A text into the stretches of it that answer to the words of a question, for whoever shows it.
+//! Match highlighting: finds the words of a question in a text, for widgets that show it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -7,10 +7,10 @@ use crate::analysis::{AnalysisMode, Language, TermKind, TermStream, detect, quer
 use crate::document::Document;
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
-/// The most stretches that are told of one text.
+/// The most highlights of one text.
 pub const MAX_HIGHLIGHTS: usize = 400;
 
-/// The words of a question, as they stand in one document.
+/// The terms of a question, stemmed for the language of one document.
 #[derive(Clone, Debug)]
 pub struct MatchHighlighter {
     language: Language,
@@ -18,36 +18,36 @@ pub struct MatchHighlighter {
 }
 
 impl MatchHighlighter {
-    /// Reads the words of a question, without its filters, in the language of a document.
+    /// Analyzes the words of a question (without its filters) in the language of a document.
     #[must_use]
     pub fn new(document: &Document, words: &str) -> Self {
         let language = detect(&document.title, &document.text);
         let words: String = words.chars().take(MAX_QUERY_CHARS).collect();
         let terms = query_terms(&words, MAX_QUERY_TERMS, &[language]);
-        // Single characters of unspaced script would mark half of a page, so they count alone.
+        // Characters and bigrams of unspaced scripts would highlight half of a page, so they count only when there
+        // is nothing else.
         let has_words = terms.iter().any(|term| term.kind != TermKind::NGram);
-        let telling = terms
+        let terms = terms
             .into_iter()
             .filter(|term| !has_words || term.kind != TermKind::NGram);
         Self {
             language,
-            forms: telling.flat_map(|term| term.forms).collect(),
+            forms: terms.flat_map(|term| term.forms).collect(),
         }
     }
 
-    /// The bytes of a text that answer to the words, in their order and apart from each other, at most
-    /// [`MAX_MARKS`] of them.
+    /// The byte ranges of a text that match, in order and without overlaps, at most [`MAX_HIGHLIGHTS`] of them.
     #[must_use]
     pub fn highlights(&self, text: &str) -> Vec<Range<usize>> {
-        let mut marks: Vec<Range<usize>> = Vec::new();
-        self.each(text, |span, _| match marks.last_mut() {
+        let mut highlights: Vec<Range<usize>> = Vec::new();
+        self.each(text, |span, _| match highlights.last_mut() {
             Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-            _ => marks.push(span),
+            _ => highlights.push(span),
         });
-        marks
+        highlights
     }
 
-    /// How many different words of the question a text holds, and how often it holds one.
+    /// How many distinct query terms a text contains, and how many matches in total.
     #[must_use]
     pub fn match_counts(&self, text: &str) -> (usize, usize) {
         let mut different = BTreeSet::new();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_of_a_word_are_marked_and_silent_words_are_not() {
+    fn inflected_forms_are_highlighted_and_stop_words_are_not() {
         let text = "The ferries crossed the sound. A ferry is the road in winter.";
         assert_eq!(
             marked(text, "the winter ferry"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_any_script_begin_and_end_between_characters() {
+    fn highlights_of_any_script_end_at_character_boundaries() {
         for (text, words) in [
             ("渡し船は冬に週三便だけ運航します。", "渡し船 冬"),
             ("Überfahrten im Winter: die Fähre fährt.", "fähre überfahrt"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_last_mark() {
+    fn highlights_have_a_bound() {
         let many = |count: usize| marked(&"ferry ".repeat(count), "ferry").len();
         assert_eq!(
             (many(MAX_HIGHLIGHTS), many(MAX_HIGHLIGHTS + 1)),

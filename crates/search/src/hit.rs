@@ -1,94 +1,92 @@
-//! What a search brings back: documents, why they are here and how well they fit.
+//! Search results: hits with snippets, excerpts, facets and score explanations.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{DocId, Document};
 
-/// The most characters of a snippet.
+/// The longest snippet, in characters.
 pub const MAX_SNIPPET_CHARS: usize = 300;
 
-/// The most characters of an excerpt.
+/// The longest excerpt, in characters.
 pub const MAX_EXCERPT_CHARS: usize = 500;
 
-/// The most characters of a title in a hit; the document keeps its whole title.
+/// The longest title of a hit, in characters; the document keeps its full title.
 pub const MAX_TITLE_CHARS: usize = 300;
 
-/// The most passages that a hit shows.
+/// The most excerpts of one hit.
 pub const MAX_EXCERPTS: usize = 3;
 
-/// The most values of a facet.
+/// The most values of one facet.
 pub const MAX_FACET_VALUES: usize = 50;
 
-/// The answer to a query.
+/// The results of one query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The hits asked for, best first.
+    /// The requested page of hits, best first.
     pub hits: Vec<SearchHit>,
-    /// How many documents pass the filter and hold a word of the query (all that pass, for a query
-    /// without words), where the query asked for it to be counted.
+    /// How many documents pass the filter and contain a word of the query (all that pass, for a query without
+    /// words); `None` unless the query asked for a total.
     pub total: Option<u64>,
-    /// What these documents have in the fields that the query asked about.
+    /// Facet counts over these documents, for the fields that the query asked for.
     pub facets: Vec<FacetCounts>,
 }
 
-/// The values of one field among the documents of an answer.
+/// The facet counts of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FacetCounts {
     /// The name of the field.
     pub field: String,
-    /// Its values with the number of documents that have each, most first, then by value.
+    /// The values with the number of documents that have each, most frequent first, then by value.
     pub values: Vec<(String, u64)>,
-    /// Whether there are more values than these.
+    /// Whether there are more values than `values` lists.
     pub more: bool,
 }
 
-/// One document found. No two hits of an answer name the same document.
+/// One hit. An answer never contains two hits of the same document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchHit {
-    /// The document's id, to fetch it by.
+    /// The id of the document, by which it is fetched.
     pub id: DocId,
-    /// Its title on one line, at most [`MAX_TITLE_CHARS`] characters.
+    /// The title on one line, at most [`MAX_TITLE_CHARS`] characters.
     pub title: String,
-    /// Where a person can look at it, if anywhere.
+    /// The URL where people can open the document, if there is one.
     pub url: Option<String>,
-    /// The part of its text that fits the query best, on one line, at most [`MAX_SNIPPET_CHARS`]
-    /// characters. `…` marks an end where the text goes on.
+    /// The part of the text that matches the query best, on one line, at most [`MAX_SNIPPET_CHARS`] characters. `…`
+    /// marks an end where the text continues.
     pub snippet: String,
-    /// How well it fits, above 0 and at most 1.
+    /// The score, above 0 and at most 1.
     pub score: f32,
-    /// The document itself.
+    /// The full document, shared with the engine.
     pub document: Arc<Document>,
-    /// Its best passages, best first; only where the query asked for them.
+    /// The best passages, best first; empty unless the query asked for excerpts.
     pub excerpts: Vec<HitExcerpt>,
-    /// What its score is made of.
+    /// The explanation of the score.
     pub why: ScoreExplanation,
 }
 
-/// One passage of a hit.
+/// A passage of a hit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HitExcerpt {
-    /// Its place among the passages of its document, from 0.
+    /// The index among the passages of its document, from 0.
     pub index: usize,
-    /// The bytes of the document's text that it stands for.
+    /// The byte range of the passage in the text of the document.
     pub range: Range<usize>,
-    /// The headings above it, such as `Fares › Children`, or nothing.
+    /// The headings above it, such as `Fares › Children`; empty when there are none.
     pub path: String,
-    /// Its words on one line, around what was asked for, at most [`MAX_EXCERPT_CHARS`]
-    /// characters.
+    /// Its text on one line, around the matches, at most [`MAX_EXCERPT_CHARS`] characters.
     pub text: String,
 }
 
-/// What a score is made of.
+/// An explanation of a score: the raw scores and what each adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ScoreExplanation {
-    /// How well the words fit, without an upper end; 0 when none of them occurs.
+    /// The BM25 score, which has no upper bound; 0 when no query word occurs.
     pub lexical: f32,
-    /// What of that comes from words side by side.
+    /// The part of it that comes from phrase matches.
     pub pairs: f32,
-    /// How close the meaning of its best passage is, from -1 to 1; nothing when that is not known.
+    /// The cosine of its best passage, from -1 to 1; `None` when it is not known.
     pub semantic: Option<f32>,
-    /// What the words and the meaning add to the odds that the score stands for; 0 for what was
-    /// only listed.
+    /// What the words and the embedding add to the log-odds of the score; 0 for hits of an unranked list.
     pub odds: (f32, f32),
 }

@@ -1,9 +1,9 @@
-//! Documents into ranked hits.
+//! The search library of Docent: hybrid retrieval (BM25 and embeddings) over documents with access control.
 //!
-//! A [`Document`] goes in through [`Engine::apply`]; a [`Query`] comes back as [`Hit`]s through
-//! [`Engine::search`]. What sits behind the [`Engine`] is one of several engines that all pass the
-//! same contract suite: [`Memory`] is the small reference, [`Embedded`] keeps its index on disk, and
-//! [`Cluster`] keeps it on a Qdrant cluster for any number of processes.
+//! A [`Document`] goes in through [`Engine::apply`]; a [`Query`] comes back as [`SearchHit`]s through
+//! [`Engine::search`]. Several engines implement the [`Engine`] trait and pass the same contract suite:
+//! [`MemoryEngine`] is the small reference implementation, [`EmbeddedEngine`] keeps its index on disk, and
+//! [`ClusterEngine`] keeps it on a Qdrant cluster that any number of processes share.
 
 mod analysis;
 mod anchors;

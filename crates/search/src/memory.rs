@@ -1,7 +1,7 @@
-//! The small reference engine: documents in memory, every query over all of them.
+//! The in-memory reference engine: scores every visible document for every query, without an index.
 //!
-//! It says what the other engines must do in the plainest way there is, and serves where an index
-//! on disk would be too much.
+//! It defines the contract of the other engines in the simplest code that fulfils it, and serves where an index on
+//! disk would be too much.
 
 mod ranked_entry;
 mod visible_entries;
@@ -30,7 +30,7 @@ use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 use crate::term_positions::{self, TermPositions};
 
-/// An engine that holds everything in memory and forgets it when dropped.
+/// An [`Engine`] that keeps all documents in memory and loses them when it is dropped.
 #[derive(Default)]
 pub struct MemoryEngine {
     state: RwLock<MemoryState>,
@@ -38,25 +38,25 @@ pub struct MemoryEngine {
 }
 
 impl MemoryEngine {
-    /// An engine without documents.
+    /// An empty engine that searches by words alone.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An engine without documents, with a model that makes them findable by their meaning.
+    /// An empty engine with an embedding model for hybrid search.
     pub fn with_embedder(embedder: Arc<dyn Embedder>) -> Self {
-        let shelf = MemoryState {
+        let state = MemoryState {
             scale: Some(embedder.scale()),
             ..MemoryState::default()
         };
         Self {
-            state: RwLock::new(shelf),
+            state: RwLock::new(state),
             embedder: Some(embedder),
         }
     }
 
-    fn read<T>(&self, work: impl FnOnce(&MemoryState) -> T) -> T {
-        work(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, f: impl FnOnce(&MemoryState) -> T) -> T {
+        f(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -71,29 +71,29 @@ impl Engine for MemoryEngine {
             let known = embedder.filter(|model| language(model) != LanguageId::Foreign);
             let vector =
                 known.and_then(|model| Some((model.query(&query.text).ok()?, language(model))));
-            let question = vector.as_ref().map(|(vector, language)| EmbeddedQuery {
+            let embedded_query = vector.as_ref().map(|(vector, language)| EmbeddedQuery {
                 vector,
                 language: *language,
             });
-            Ok(self.read(|shelf| {
-                VisibleEntries::new(shelf, query.reader()).search(&query, question.as_ref())
+            Ok(self.read(|state| {
+                VisibleEntries::new(state, query.reader()).search(&query, embedded_query.as_ref())
             }))
         }
         .boxed()
     }
 
     fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>> {
-        let catalog = move |shelf: &MemoryState| VisibleEntries::new(shelf, &reader).catalog();
+        let catalog = move |state: &MemoryState| VisibleEntries::new(state, &reader).catalog();
         async move { Ok(Arc::new(self.read(catalog))) }.boxed()
     }
 
-    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>> {
+    fn embed_pending(&self, limit: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>> {
         async move {
-            let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(model) = &self.embedder {
-                shelf.embed_pending(model.as_ref(), most)?;
+                state.embed_pending(model.as_ref(), limit)?;
             }
-            Ok(shelf.embedding_progress(self.embedder.is_some()))
+            Ok(state.embedding_progress(self.embedder.is_some()))
         }
         .boxed()
     }
@@ -103,7 +103,7 @@ impl Engine for MemoryEngine {
         id: DocId,
         reader: ReaderIdentity,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, SearchError>> {
-        async move { Ok(self.read(|shelf| shelf.fetch(&id, &reader))) }.boxed()
+        async move { Ok(self.read(|state| state.fetch(&id, &reader))) }.boxed()
     }
 
     fn apply(
@@ -112,8 +112,8 @@ impl Engine for MemoryEngine {
     ) -> BoxFuture<'_, Result<Generation, SearchError>> {
         async move {
             engine::check_batch(&changes)?;
-            let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            Ok(shelf.apply(changes))
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            Ok(state.apply(changes))
         }
         .boxed()
     }
@@ -123,7 +123,7 @@ impl Engine for MemoryEngine {
     }
 
     fn status(&self) -> BoxFuture<'_, Result<EngineStatus, SearchError>> {
-        async move { Ok(self.read(|shelf| shelf.status(self.embedder.is_some()))) }.boxed()
+        async move { Ok(self.read(|state| state.status(self.embedder.is_some()))) }.boxed()
     }
 }
 
@@ -131,12 +131,12 @@ impl Engine for MemoryEngine {
 struct MemoryState {
     entries: BTreeMap<DocId, MemoryEntry>,
     generation: Generation,
-    /// What the cosines of the model are worth.
+    /// The calibration of the cosines of the embedding model.
     scale: Option<CosineScale>,
 }
 
 struct MemoryEntry {
-    /// Each passage with its vector, once they are made.
+    /// The range and the vector of each passage; `None` while the document is not embedded.
     vectors: Option<Vec<(Range<usize>, Vec<f32>)>>,
     mapped: DisplayDocument,
     title: TermPositions,
@@ -156,7 +156,7 @@ impl MemoryEntry {
     }
 }
 
-/// What BM25 has to know about one field of all documents.
+/// Corpus statistics of one field for BM25: the number of documents and the mean length.
 struct Bm25Statistics {
     documents: u64,
     mean_length: f32,
@@ -167,8 +167,8 @@ impl Bm25Statistics {
         term_positions::idf(self.documents, documents_with as u64)
     }
 
-    fn bm25(&self, rarity: f32, occurrences: usize, length: usize) -> f32 {
-        rarity * term_positions::term_frequency_weight(occurrences, length, self.mean_length)
+    fn bm25(&self, idf: f32, occurrences: usize, length: usize) -> f32 {
+        idf * term_positions::term_frequency_weight(occurrences, length, self.mean_length)
     }
 }
 
@@ -200,15 +200,15 @@ impl MemoryState {
     }
 
     fn status(&self, has_model: bool) -> EngineStatus {
-        let settled = self.embedding_progress(has_model);
+        let progress = self.embedding_progress(has_model);
         EngineStatus {
             documents: self.entries.len() as u64,
             generation: self.generation,
             lexical: PartState::Ready,
-            vectors: match settled.left {
+            vectors: match progress.left {
                 _ if !has_model => PartState::Absent,
                 0 => PartState::Ready,
-                _ => PartState::Building(settled),
+                _ => PartState::Building(progress),
             },
         }
     }
@@ -236,16 +236,16 @@ impl MemoryState {
         }
     }
 
-    fn embed_pending(&mut self, model: &dyn Embedder, most: usize) -> Result<(), SearchError> {
-        let open = self
+    fn embed_pending(&mut self, model: &dyn Embedder, limit: usize) -> Result<(), SearchError> {
+        let unembedded = self
             .entries
             .values_mut()
             .filter(|entry| entry.vectors.is_none());
-        for entry in open.take(most.max(1)) {
+        for entry in unembedded.take(limit.max(1)) {
             let document = &entry.mapped.document;
-            let cut = embeddable_passages(document, model.languages());
-            let texts: Vec<_> = cut.iter().map(|(_, text)| text.as_str()).collect();
-            let ranges = cut.iter().map(|(passage, _)| passage.range.clone());
+            let passages = embeddable_passages(document, model.languages());
+            let texts: Vec<_> = passages.iter().map(|(_, text)| text.as_str()).collect();
+            let ranges = passages.iter().map(|(passage, _)| passage.range.clone());
             entry.vectors = Some(ranges.zip(model.passages(&texts)?).collect());
         }
         Ok(())

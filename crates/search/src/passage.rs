@@ -1,8 +1,7 @@
-//! A document into the passages that are found and shown one by one.
+//! Chunking: splits a document into the passages that are embedded, retrieved and shown one by one.
 //!
-//! A passage follows the document's own structure: it begins at a heading, a page or a paragraph
-//! and takes in whole paragraphs until it is full. What is longer than a passage is cut after a
-//! sentence, else after a word.
+//! Passages follow the structure of the document: a passage begins at a heading, a page or a paragraph and takes
+//! whole paragraphs until it is full. A longer paragraph is split after a sentence, else after a word.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -11,64 +10,63 @@ use crate::analysis::LanguageId;
 use crate::document::Document;
 use crate::embedder::ModelLanguages;
 
-/// The most characters of a passage. English text of this length has about as many tokens as the
-/// model in the binary reads at once.
+/// The longest passage, in characters. English text of this length has about as many tokens as the built-in model
+/// reads at once.
 pub const MAX_PASSAGE_CHARS: usize = 1_800;
 
-/// A heading or a page starts a new passage unless what stands before it is shorter than this.
+/// The shortest passage that a heading or a new page ends, in characters; shorter ones take in what follows.
 const MIN_PASSAGE_CHARS: usize = 200;
 
-/// The most passages of one document. The longest text that is read out of a file has fewer.
+/// The most passages of one document. The longest text that is read from a file has fewer.
 pub const MAX_PASSAGES: usize = 16_384;
 
-/// The most characters of a title path.
+/// The longest title path, in characters.
 const MAX_PATH_CHARS: usize = 300;
 
-/// The deepest heading of Markdown.
+/// The deepest level of a Markdown heading.
 const MAX_LEVEL: usize = 6;
 
-/// What separates the parts of a title path.
+/// The separator of the parts of a title path.
 const ARROW: &str = " › ";
 
-/// One passage of a document.
+/// A passage (chunk) of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Its place among the passages of its document, from 0.
+    /// The index among the passages of its document, from 0.
     pub index: usize,
-    /// The bytes of the document's text it stands for, without white space at its ends.
+    /// The byte range in the text of the document, without white space at its ends.
     pub range: Range<usize>,
-    /// The headings above it, outermost first, such as `Fares › Children`; empty when there are
-    /// none.
+    /// The headings above it, outermost first, such as `Fares › Children`; empty when there are none.
     pub path: String,
 }
 
-/// The passages of a document, in their order. A text without a visible character has none.
+/// Splits a document into passages, in order. A text without a visible character has none.
 pub fn passages(document: &Document) -> Vec<Passage> {
     let text = &document.text;
-    let mut cutter = PassageSplitter::default();
+    let mut splitter = PassageSplitter::default();
     for block in blocks(text) {
-        if cutter.done.len() >= MAX_PASSAGES {
+        if splitter.done.len() >= MAX_PASSAGES {
             break;
         }
-        cutter.take(text, &block);
+        splitter.take(text, &block);
     }
-    cutter.flush();
-    cutter.done.truncate(MAX_PASSAGES);
-    cutter.done
+    splitter.flush();
+    splitter.done.truncate(MAX_PASSAGES);
+    splitter.done
 }
 
-/// The passages that a model of these languages makes vectors of, each with the text that is embedded. They are
-/// numbered among themselves.
+/// The passages that an embedding model of these languages can embed, each with the text that is embedded, and
+/// renumbered among themselves.
 pub(crate) fn embeddable_passages(
     document: &Document,
     languages: ModelLanguages,
 ) -> Vec<(Passage, String)> {
-    let mut known = passages(document);
+    let mut passages = passages(document);
     if languages == ModelLanguages::English {
-        // A short passage, or one that is no prose, is in the language of its document.
+        // A passage too short to identify is assumed to be in the language of its document.
         let whole = OnceCell::new();
         let whole = || *whole.get_or_init(|| document_language(document));
-        known.retain(|passage| {
+        passages.retain(|passage| {
             let words = document.text.get(passage.range.clone()).unwrap_or_default();
             match LanguageId::of_passage(words) {
                 LanguageId::English => true,
@@ -77,14 +75,14 @@ pub(crate) fn embeddable_passages(
             }
         });
     }
-    let numbered = known.into_iter().enumerate().map(|(index, passage)| {
+    let numbered = passages.into_iter().enumerate().map(|(index, passage)| {
         let text = embedded_text(document, &passage);
         (Passage { index, ..passage }, text)
     });
     numbered.collect()
 }
 
-/// The language of a document by its text, or by its title where the text does not tell.
+/// The language of a document by its text, or by its title where the text is inconclusive.
 fn document_language(document: &Document) -> LanguageId {
     match LanguageId::of_passage(&document.text) {
         LanguageId::Unclear => LanguageId::of_question(&document.title),
@@ -92,11 +90,11 @@ fn document_language(document: &Document) -> LanguageId {
     }
 }
 
-/// What stands for a passage when its meaning is worked out: the title path, then its words.
+/// The text that is embedded for a passage: the title path for context, then the words.
 fn embedded_text(document: &Document, passage: &Passage) -> String {
     let words = document.text.get(passage.range.clone()).unwrap_or_default();
     let title = document.title.trim();
-    // A title that is the first line of the text, as in Markdown, is not said twice.
+    // A title that is also the first line of the text, as in Markdown, is not repeated.
     let start = words.trim_start_matches(['#', ' ']);
     let path = match (
         title.is_empty() || start.starts_with(title),
@@ -115,16 +113,16 @@ fn embedded_text(document: &Document, passage: &Passage) -> String {
     }
 }
 
-/// A paragraph, or a heading on a line of its own.
+/// A block of text: a paragraph, a fenced code block, or a heading on a line of its own.
 pub(crate) struct MarkdownBlock {
     pub(crate) range: Range<usize>,
-    /// The level and the words of a heading.
+    /// The level of a heading and the range of its words.
     pub(crate) heading: Option<(usize, Range<usize>)>,
-    /// Whether a new page begins here.
+    /// Whether a new page begins with this block.
     page: bool,
 }
 
-/// The blocks of a text, in their order.
+/// Splits a text into blocks, in order.
 pub(crate) fn blocks(text: &str) -> impl Iterator<Item = MarkdownBlock> {
     let mut lines = lines(text).peekable();
     let mut fenced = false;
@@ -144,7 +142,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = MarkdownBlock> {
             }
             fenced ^= is_fence(line);
             let mut end = range.end;
-            // Code keeps its blank lines and its `#`, which are no headings there.
+            // Code keeps its blank lines, and a `#` in it is no heading.
             while let Some((next, range)) = lines
                 .next_if(|(next, _)| fenced || !(next.trim().is_empty() || heading(next).is_some()))
             {
@@ -170,13 +168,13 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     })
 }
 
-/// Whether a line begins or ends code.
+/// Whether a line opens or closes a fenced code block.
 pub fn is_fence(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// The level and the words of a Markdown heading.
+/// Parses a Markdown heading to its level and its words.
 pub fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     if !(1..=MAX_LEVEL).contains(&level) {
@@ -190,7 +188,7 @@ pub fn heading(line: &str) -> Option<(usize, &str)> {
     (!words.is_empty()).then_some((level, words))
 }
 
-/// The same, with the place of the words, for a line that begins at `start`.
+/// Like [`heading`], with the byte range of the words, for a line that begins at `start`.
 fn heading_at(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
     let (level, words) = heading(line)?;
     let rest = line.get(level..)?;
@@ -201,9 +199,9 @@ fn heading_at(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
 #[derive(Default)]
 struct PassageSplitter {
     done: Vec<Passage>,
-    /// The headings above what comes next, with their levels.
+    /// The stack of open headings with their levels.
     path: Vec<(usize, String)>,
-    /// The passage that is being filled, with its characters so far.
+    /// The passage that is being filled: its range, its length in characters and its title path.
     open: Option<(Range<usize>, usize, String)>,
 }
 
@@ -211,9 +209,9 @@ impl PassageSplitter {
     fn take(&mut self, text: &str, block: &MarkdownBlock) {
         let words = text.get(block.range.clone()).unwrap_or_default();
         let open = self.open.as_ref().map_or(0, |(_, chars, _)| *chars);
-        let begins = block.page || block.heading.is_some();
+        let starts_section = block.page || block.heading.is_some();
         let size = words.chars().count();
-        if (begins && open >= MIN_PASSAGE_CHARS) || open + size > MAX_PASSAGE_CHARS {
+        if (starts_section && open >= MIN_PASSAGE_CHARS) || open + size > MAX_PASSAGE_CHARS {
             self.flush();
         }
         if let Some((level, words)) = &block.heading {
@@ -250,7 +248,7 @@ impl PassageSplitter {
         self.trim(text);
     }
 
-    /// Leaves out the white space before the first word of the open passage.
+    /// Drops white space before the first word of the open passage.
     fn trim(&mut self, text: &str) {
         if let Some((range, _, _)) = &mut self.open {
             let words = text.get(range.clone()).unwrap_or_default();
@@ -266,7 +264,7 @@ impl PassageSplitter {
     }
 }
 
-/// A block in pieces that fit a passage.
+/// Splits a block into pieces that fit a passage.
 fn pieces(text: &str, block: Range<usize>, chars: usize) -> Vec<Range<usize>> {
     if chars <= MAX_PASSAGE_CHARS {
         return vec![trimmed(text, block)];
@@ -278,7 +276,7 @@ fn pieces(text: &str, block: Range<usize>, chars: usize) -> Vec<Range<usize>> {
         let cut = rest
             .char_indices()
             .nth(MAX_PASSAGE_CHARS)
-            .map_or(rest.len(), |(most, _)| boundary(rest, most));
+            .map_or(rest.len(), |(end, _)| boundary(rest, end));
         let piece = trimmed(text, start..start + cut);
         if !piece.is_empty() {
             pieces.push(piece);
@@ -288,15 +286,15 @@ fn pieces(text: &str, block: Range<usize>, chars: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The best place to cut in the second half of the first `most` bytes: after a sentence, else
-/// after a word, else right there.
-fn boundary(text: &str, most: usize) -> usize {
-    let head = text.get(..most).unwrap_or(text);
+/// The best position to split in the second half of the first `limit` bytes: after a sentence, else after a word,
+/// else at the limit.
+fn boundary(text: &str, limit: usize) -> usize {
+    let head = text.get(..limit).unwrap_or(text);
     let mut word = None;
     let mut next = ' ';
     for (at, c) in head.char_indices().rev() {
         let end = at + c.len_utf8();
-        if at < most / 2 {
+        if at < limit / 2 {
             break;
         }
         let ends = matches!(c, '.' | '!' | '?') && next.is_whitespace();
@@ -331,7 +329,7 @@ mod tests {
         }
     }
 
-    fn cut(text: &str) -> Vec<(String, String)> {
+    fn split_texts(text: &str) -> Vec<(String, String)> {
         let document = document("", text);
         passages(&document)
             .into_iter()
@@ -341,9 +339,9 @@ mod tests {
 
     #[test]
     fn a_short_text_is_one_passage() {
-        assert!(cut(" \n\n ").is_empty());
+        assert!(split_texts(" \n\n ").is_empty());
         assert_eq!(
-            cut(" One.\n\nTwo.\n"),
+            split_texts(" One.\n\nTwo.\n"),
             [("One.\n\nTwo.".into(), String::new())]
         );
     }
@@ -355,7 +353,7 @@ mod tests {
         let text = format!(
             "# Fares\n\n{filler}\n\n## Children ##\n\n{filler}\n\n```\n# no heading\n\n{filler}\n```\n\n# Piers\n\n{filler}"
         );
-        let found = cut(&text);
+        let found = split_texts(&text);
         let paths: Vec<_> = found.iter().map(|(_, path)| path.as_str()).collect();
         assert_eq!(paths, ["Fares", "Fares › Children", "Piers"]);
         assert!(found[1].0.starts_with("## Children") && found[1].0.ends_with("```"));
@@ -364,7 +362,7 @@ mod tests {
 
     #[test]
     fn small_sections_share_a_passage() {
-        let found = cut("# A\n\none\n\n# B\n\ntwo");
+        let found = split_texts("# A\n\none\n\n# B\n\ntwo");
         assert_eq!(found, [("# A\n\none\n\n# B\n\ntwo".into(), "A".into())]);
     }
 
@@ -372,19 +370,25 @@ mod tests {
     fn long_paragraphs_are_cut_after_a_sentence() {
         let sentence = "The ferry crosses the sound each morning. ";
         let text = sentence.repeat(MAX_PASSAGE_CHARS * 2 / sentence.len() - 2);
-        let found = cut(&text);
+        let found = split_texts(&text);
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|(words, _)| words.ends_with("morning.")));
         let word = "x".repeat(MAX_PASSAGE_CHARS + 1);
-        assert_eq!(cut(&word).len(), 2);
-        assert_eq!(cut(&"x".repeat(MAX_PASSAGE_CHARS)).len(), 1);
+        assert_eq!(split_texts(&word).len(), 2);
+        assert_eq!(split_texts(&"x".repeat(MAX_PASSAGE_CHARS)).len(), 1);
     }
 
     #[test]
-    fn there_is_a_last_passage() {
+    fn passages_have_a_bound() {
         let paragraph = format!("{}\n\n", "x".repeat(MAX_PASSAGE_CHARS));
-        assert_eq!(cut(&paragraph.repeat(MAX_PASSAGES)).len(), MAX_PASSAGES);
-        assert_eq!(cut(&paragraph.repeat(MAX_PASSAGES + 1)).len(), MAX_PASSAGES);
+        assert_eq!(
+            split_texts(&paragraph.repeat(MAX_PASSAGES)).len(),
+            MAX_PASSAGES
+        );
+        assert_eq!(
+            split_texts(&paragraph.repeat(MAX_PASSAGES + 1)).len(),
+            MAX_PASSAGES
+        );
     }
 
     #[test]

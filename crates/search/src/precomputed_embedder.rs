@@ -1,8 +1,9 @@
-//! Vectors that another engine has made already, in the place of the model that would make them again.
+//! An [`Embedder`] that serves vectors which another engine has computed already; migration uses it to move an
+//! index without embedding again.
 //!
-//! Every engine cuts documents into the same passages and embeds the same words, so what is embedded names
-//! the vector. Who moves an index gives the vectors of some documents in hand, applies these documents to
-//! the other engine and has it settle: it asks its model, which is this one.
+//! Every engine splits documents into the same passages and embeds the same text, so the embedded text identifies
+//! the vector. A migration preloads the vectors of some documents, applies these documents to the target engine and
+//! has it embed what is pending: it asks its model, which is this one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +15,24 @@ use crate::error::SearchError;
 use crate::fusion::CosineScale;
 use crate::passage::embeddable_passages;
 
-/// A model that knows some answers already.
+/// An embedding model with a cache of preloaded vectors; `computed` counts the misses.
 pub struct PrecomputedEmbedder {
     model: Arc<dyn Embedder>,
     known: Mutex<HashMap<String, Vec<f32>>>,
-    made: Mutex<u64>,
+    computed: Mutex<u64>,
 }
 
 impl PrecomputedEmbedder {
-    /// One that asks `model` for everything it was not given.
+    /// Wraps `model`, which computes every vector that was not preloaded.
     pub fn new(model: Arc<dyn Embedder>) -> Self {
         Self {
             model,
             known: Mutex::default(),
-            made: Mutex::default(),
+            computed: Mutex::default(),
         }
     }
 
-    /// Takes the vectors of a document in hand. Those that do not fit its passages are left.
+    /// Preloads the vectors of a document. Vectors that fit none of its passages are ignored.
     pub fn preload(&self, document: &Document, vectors: Vec<PassageVector>) {
         let mut by_range: HashMap<_, _> = vectors
             .into_iter()
@@ -45,7 +46,7 @@ impl PrecomputedEmbedder {
         }
     }
 
-    /// Lets go of all vectors in hand.
+    /// Drops all preloaded vectors.
     pub fn clear(&self) {
         self.known
             .lock()
@@ -53,9 +54,9 @@ impl PrecomputedEmbedder {
             .clear();
     }
 
-    /// How many vectors were not in hand and had to be made.
+    /// How many vectors were not preloaded and had to be computed.
     pub fn computed_count(&self) -> u64 {
-        *self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.computed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,21 +82,23 @@ impl Embedder for PrecomputedEmbedder {
         let found: Vec<Option<Vec<f32>>> =
             texts.iter().map(|text| known.get(*text).cloned()).collect();
         drop(known);
-        let open: Vec<&str> = texts
+        let missing: Vec<&str> = texts
             .iter()
             .zip(&found)
             .filter(|(_, known)| known.is_none())
             .map(|(text, _)| *text)
             .collect();
-        let mut made = Vec::new();
-        if !open.is_empty() {
-            made = self.model.passages(&open)?;
-            *self.made.lock().unwrap_or_else(PoisonError::into_inner) += made.len() as u64;
+        let mut computed = Vec::new();
+        if !missing.is_empty() {
+            computed = self.model.passages(&missing)?;
+            *self.computed.lock().unwrap_or_else(PoisonError::into_inner) += computed.len() as u64;
         }
-        let mut made = made.into_iter();
-        let all = found.into_iter().map(|known| known.or_else(|| made.next()));
+        let mut computed = computed.into_iter();
+        let all = found
+            .into_iter()
+            .map(|known| known.or_else(|| computed.next()));
         all.collect::<Option<_>>()
-            .ok_or_else(|| SearchError::engine("the model gave too few vectors"))
+            .ok_or_else(|| SearchError::engine("the model returned too few vectors"))
     }
 
     fn is_remote(&self) -> bool {
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
     use crate::document::tests::plain;
 
-    /// Says of each text how long it is.
+    /// A fake model whose vector is the length of the text.
     struct LengthEmbedder;
 
     impl Embedder for LengthEmbedder {
@@ -134,18 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_not_made_again() {
-        let carrier = PrecomputedEmbedder::new(Arc::new(LengthEmbedder));
+    fn preloaded_vectors_are_not_computed_again() {
+        let embedder = PrecomputedEmbedder::new(Arc::new(LengthEmbedder));
         let document = plain("A ferry.");
         let given = |range| PassageVector {
             range,
             vector: vec![-1.0],
         };
-        carrier.preload(&document, vec![given(0..8), given(3..5)]);
-        let all = carrier.passages(&["A boat!!", "A ferry.", "x"]).unwrap();
+        embedder.preload(&document, vec![given(0..8), given(3..5)]);
+        let all = embedder.passages(&["A boat!!", "A ferry.", "x"]).unwrap();
         assert_eq!(all, [[8.0], [-1.0], [1.0]]);
-        assert_eq!(carrier.computed_count(), 2);
-        carrier.clear();
-        assert_eq!(carrier.passages(&["A ferry."]).unwrap(), [[8.0]]);
+        assert_eq!(embedder.computed_count(), 2);
+        embedder.clear();
+        assert_eq!(embedder.passages(&["A ferry."]).unwrap(), [[8.0]]);
     }
 }

@@ -1,4 +1,4 @@
-//! A reader's words into something every engine can run.
+//! The query: what to search for, for whom, and which page of hits. Every engine can run it.
 
 use crate::analysis::{self, Language, LanguageId, QueryTerm};
 use crate::embedder::ModelLanguages;
@@ -7,49 +7,49 @@ use crate::fusion::FusionMethod;
 use crate::grammar::ParsedQuery;
 use crate::reader_identity::ReaderIdentity;
 
-/// The most characters of a query that are looked at; the rest is ignored.
+/// The longest query, in characters; the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 1_024;
 
-/// The most terms of a query that are searched for; the rest is ignored.
+/// The most terms of a query that are searched; the rest is ignored.
 pub const MAX_QUERY_TERMS: usize = 64;
 
-/// The most hits one query may ask for.
+/// The most hits of one page.
 pub const MAX_LIMIT: usize = 100;
 
-/// The most hits that may be passed over. Who wants to see more wants a narrower question.
+/// The largest offset. To see more hits, ask a narrower question.
 pub const MAX_OFFSET: usize = 10_000;
 
-/// The most fields whose values one query may have counted.
+/// The most facets of one query.
 pub const MAX_FACETS: usize = 16;
 
-/// The order of the hits.
+/// The sort order of the hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortOrder {
-    /// The best first.
+    /// By descending score, the best hit first.
     #[default]
     Relevance,
-    /// The latest day first; those without a day last.
+    /// By date, latest first; documents without one come last.
     Newest,
-    /// The earliest day first; those without a day last.
+    /// By date, earliest first; documents without one come last.
     Oldest,
 }
 
-/// How words and meanings are weighed against each other.
+/// The ranking method: how lexical and vector search are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum RankingMethod {
-    /// By what each of them has to say about this query.
+    /// Hybrid search: score fusion that adapts to the query.
     #[default]
     Hybrid,
-    /// Words alone.
+    /// Lexical search alone: BM25 over the words.
     Lexical,
-    /// Meanings alone.
+    /// Vector search alone: cosine similarity of embeddings.
     Semantic,
-    /// With this part of the score, from 0 to 1, for meanings; for comparisons.
+    /// Hybrid search with this fixed weight for vectors, from 0 to 1; for comparisons.
     Fixed(f32),
 }
 
 impl RankingMethod {
-    /// How the two kinds of evidence are weighed.
+    /// The fusion method that implements this ranking method.
     pub(crate) fn fusion_method(self) -> FusionMethod {
         match self {
             Self::Hybrid | Self::Lexical => FusionMethod::Adaptive,
@@ -59,9 +59,9 @@ impl RankingMethod {
     }
 }
 
-/// What is known of the language of a question to a model of these languages.
+/// The language of a question, for an embedding model of these languages.
 ///
-/// Who asks for meanings alone, or for a fixed share of them, gets them in any language.
+/// Semantic search and fixed weights are explicit requests for vectors, so they get them in any language.
 pub(crate) fn query_language(query: &Query, languages: ModelLanguages) -> LanguageId {
     if languages == ModelLanguages::Any || query.method != RankingMethod::Hybrid {
         return LanguageId::English;
@@ -69,16 +69,16 @@ pub(crate) fn query_language(query: &Query, languages: ModelLanguages) -> Langua
     LanguageId::of_question(&query.text)
 }
 
-/// What to look for, how many hits to bring and for whom.
+/// A search request: what to look for, how many hits, and for which reader.
 ///
-/// Every text is a query. One without a searchable word finds nothing, unless it has a filter:
-/// then it finds what passes the filter, the latest first.
+/// Every text is a valid query. A query without a searchable word finds nothing, unless it has a filter: then it
+/// lists what passes the filter, latest first.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(crate) text: String,
-    /// Words that must stand side by side.
+    /// Phrases whose words have to be adjacent.
     phrases: Vec<String>,
-    /// Words, or words side by side, that must not occur.
+    /// Words and phrases that must not occur.
     excluded: Vec<String>,
     pub(crate) filter: Option<Filter>,
     pub(crate) limit: usize,
@@ -93,8 +93,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Makes a query of the first [`MAX_QUERY_CHARS`] characters and [`MAX_QUERY_TERMS`] terms of
-    /// `text`, all of it words. `limit` is brought between 1 and [`MAX_LIMIT`].
+    /// Makes a query of the first [`MAX_QUERY_CHARS`] characters and [`MAX_QUERY_TERMS`] terms of `text`, without
+    /// parsing filters. `limit` is clamped to 1 to [`MAX_LIMIT`].
     pub fn new(text: &str, limit: usize, reader: ReaderIdentity) -> Self {
         let text = first_chars(text);
         Self {
@@ -114,21 +114,21 @@ impl Query {
         }
     }
 
-    /// Makes a query of what a person wrote, filters included.
+    /// Makes a query of parsed user input, including its filters.
     pub fn parsed(parsed: &ParsedQuery, limit: usize, reader: ReaderIdentity) -> Self {
-        let some = |texts: &[String]| -> Vec<_> {
+        let limited = |texts: &[String]| -> Vec<_> {
             let texts = texts.iter().map(|text| first_chars(text).to_owned());
             texts.take(MAX_QUERY_TERMS).collect()
         };
         Self {
-            phrases: some(&parsed.phrases),
-            excluded: some(&parsed.excluded),
+            phrases: limited(&parsed.phrases),
+            excluded: limited(&parsed.excluded),
             filter: parsed.filter.clone(),
             ..Self::new(&parsed.text, limit, reader)
         }
     }
 
-    /// Adds a condition to those there are.
+    /// Adds a filter, in conjunction with those it has.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(match self.filter.take() {
@@ -138,28 +138,28 @@ impl Query {
         self
     }
 
-    /// Passes over the first hits, at most [`MAX_OFFSET`] of them.
+    /// Skips the first hits, at most [`MAX_OFFSET`].
     #[must_use]
     pub fn offset(mut self, offset: usize) -> Self {
         self.offset = offset.min(MAX_OFFSET);
         self
     }
 
-    /// Puts the hits in this order.
+    /// Sets the sort order.
     #[must_use]
     pub fn sort(mut self, sort: SortOrder) -> Self {
         self.sort = sort;
         self
     }
 
-    /// Weighs words and meanings this way.
+    /// Sets the ranking method.
     #[must_use]
     pub fn method(mut self, method: RankingMethod) -> Self {
         self.method = method;
         self
     }
 
-    /// Prefers hits that differ from those before them: 0 not at all, 1 above everything.
+    /// Sets the diversity: 0 ranks by score alone, 1 by dissimilarity alone (maximal marginal relevance).
     #[must_use]
     pub fn diversity(mut self, diversity: f32) -> Self {
         self.diversity = if diversity.is_finite() {
@@ -170,7 +170,7 @@ impl Query {
         self
     }
 
-    /// Has the values of these fields counted, the first [`MAX_FACETS`] of them.
+    /// Requests facet counts for these fields, at most [`MAX_FACETS`].
     #[must_use]
     pub fn facets(mut self, mut fields: Vec<String>) -> Self {
         fields.truncate(MAX_FACETS);
@@ -178,33 +178,33 @@ impl Query {
         self
     }
 
-    /// Has all documents counted that hold a word of the query.
+    /// Requests the total number of documents that contain a word of the query.
     #[must_use]
     pub fn count_total(mut self) -> Self {
         self.counts_total = true;
         self
     }
 
-    /// Has the best passages of each hit brought along.
+    /// Requests excerpts: the best passages of each hit.
     #[must_use]
     pub fn excerpts(mut self) -> Self {
         self.excerpts = true;
         self
     }
 
-    /// The most hits this query brings.
+    /// The number of hits of a page.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Who asks.
+    /// The reader on whose behalf the query runs.
     pub fn reader(&self) -> &ReaderIdentity {
         &self.reader
     }
 
-    /// The terms to look for in documents of these languages, those of most documents first.
+    /// Analyzes the query for a corpus in these languages, most frequent first.
     pub(crate) fn analyze(&self, languages: &[Language]) -> AnalyzedQuery {
-        let side_by_side = |texts: &[String]| -> Vec<_> {
+        let analyze_phrases = |texts: &[String]| -> Vec<_> {
             let terms = texts
                 .iter()
                 .map(|text| analysis::phrase_terms(text, MAX_QUERY_TERMS, languages));
@@ -212,30 +212,30 @@ impl Query {
         };
         AnalyzedQuery {
             terms: analysis::query_terms(&self.text, MAX_QUERY_TERMS, languages),
-            phrases: side_by_side(&self.phrases),
-            excluded: side_by_side(&self.excluded),
+            phrases: analyze_phrases(&self.phrases),
+            excluded: analyze_phrases(&self.excluded),
         }
     }
 
-    /// How many hits have to be put in order before those asked for are known.
+    /// How many hits have to be ranked to return the requested page.
     pub(crate) fn depth(&self) -> usize {
         self.offset + self.limit
     }
 
-    /// Whether anything narrows what may be found.
+    /// Whether a filter, a phrase or an exclusion narrows the results.
     pub(crate) fn is_filtered(&self) -> bool {
         self.filter.is_some() || !self.phrases.is_empty() || !self.excluded.is_empty()
     }
 }
 
-/// The words of a query as the terms of an index.
+/// The analyzed form of a query: index terms instead of words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnalyzedQuery {
-    /// In the order they were typed.
+    /// The terms in the order they were typed.
     pub terms: Vec<QueryTerm>,
-    /// What must stand side by side.
+    /// The phrases whose terms have to be adjacent.
     pub phrases: Vec<Vec<QueryTerm>>,
-    /// What must not occur.
+    /// The words and phrases that must not occur.
     pub excluded: Vec<Vec<QueryTerm>>,
 }
 
@@ -252,24 +252,24 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<String> {
-        let asked = Query::new(text, 10, ReaderIdentity::everyone()).analyze(&[]);
-        let texts = asked.terms.iter().map(|term| term.text().to_owned());
+        let analyzed = Query::new(text, 10, ReaderIdentity::everyone()).analyze(&[]);
+        let texts = analyzed.terms.iter().map(|term| term.text().to_owned());
         texts.collect()
     }
 
     #[test]
-    fn numbers_are_brought_into_their_bounds() {
-        for (asked, given) in [(0, 1), (1, 1), (100, 100), (101, 100), (usize::MAX, 100)] {
+    fn numbers_are_clamped() {
+        for (requested, expected) in [(0, 1), (1, 1), (100, 100), (101, 100), (usize::MAX, 100)] {
             assert_eq!(
-                Query::new("a", asked, ReaderIdentity::everyone()).limit(),
-                given
+                Query::new("a", requested, ReaderIdentity::everyone()).limit(),
+                expected
             );
         }
         let query = || Query::new("a", 1, ReaderIdentity::everyone());
         assert_eq!(query().offset(MAX_OFFSET).depth(), MAX_OFFSET + 1);
         assert_eq!(query().offset(MAX_OFFSET + 1).depth(), MAX_OFFSET + 1);
-        for (asked, given) in [(-1.0, 0.0), (0.5, 0.5), (2.0, 1.0), (f32::NAN, 0.0)] {
-            assert_eq!(query().diversity(asked).diversity, given);
+        for (requested, expected) in [(-1.0, 0.0), (0.5, 0.5), (2.0, 1.0), (f32::NAN, 0.0)] {
+            assert_eq!(query().diversity(requested).diversity, expected);
         }
         let fields = |count| vec!["f".to_owned(); count];
         assert_eq!(query().facets(fields(MAX_FACETS)).facets.len(), MAX_FACETS);
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn characters_after_the_last_one_looked_at_are_ignored() {
+    fn characters_beyond_the_limit_are_ignored() {
         let padding = "é".repeat(MAX_QUERY_CHARS - 6);
         assert!(terms(&format!("{padding} ferry")).contains(&"ferri".to_owned()));
         assert!(!terms(&format!("{padding}  ferry")).contains(&"ferri".to_owned()));
     }
 
     #[test]
-    fn terms_after_the_last_one_searched_for_are_ignored() {
+    fn terms_beyond_the_limit_are_ignored() {
         let words = |count: usize| (0..count).map(|n| format!("w{n} ")).collect::<String>();
         assert_eq!(terms(&words(MAX_QUERY_TERMS)).len(), MAX_QUERY_TERMS);
         assert_eq!(terms(&words(MAX_QUERY_TERMS + 1)).len(), MAX_QUERY_TERMS);

@@ -1,58 +1,56 @@
-//! What makes one document better than another, in numbers that every engine shares.
+//! Lexical ranking parameters that all engines share.
 //!
-//! A document's raw score is BM25 over everything it says (its title, its text, its fields), plus
-//! [`TITLE_WEIGHT`] times BM25 over its title alone, plus [`PHRASE_WEIGHT`] times BM25 over every
-//! pair of neighbouring query words that it says side by side.
+//! The lexical score of a document is BM25 over its whole content (title, text and fields), plus [`TITLE_WEIGHT`]
+//! times BM25 over its title alone, plus [`PHRASE_WEIGHT`] times BM25 over every pair of adjacent query words that
+//! it contains adjacently.
 
 use crate::analysis::{QueryTerm, language_variants};
 
-/// What a match in the title adds to the match that the same word is in the whole document: about
-/// half as much again, and more for a word that few titles have. Measured on the SciFact
-/// collection (nDCG@10, phrase weights of 0.1 to 0.2): 0 gives .692, 0.25 to 0.35 gives .698, 0.5
-/// gives .692 to .695, 1 gives .662 to .666.
+/// The weight of a match in the title, in addition to the match in the whole document that the same word is: about
+/// half as much again, and more for a word that few titles have. Measured on SciFact (nDCG@10, phrase weights of
+/// 0.1 to 0.2): 0 gives .692, 0.25 to 0.35 gives .698, 0.5 gives .692 to .695, 1 gives .662 to .666.
 pub(crate) const TITLE_WEIGHT: f32 = 0.35;
 
-/// What a pair of query words side by side adds to the two words. Small, since both words have
-/// already been counted: of the weights from 0 to 0.4 this one ranked best on CoSQA, and within
-/// .002 of the best on SciFact.
+/// The weight of two adjacent query words, in addition to the words themselves. Small, because both words already
+/// count: of the weights from 0 to 0.4 this one ranked best on CoSQA, and within .002 of the best on SciFact.
 pub(crate) const PHRASE_WEIGHT: f32 = 0.15;
 
-/// The most pairs that are looked for. A question has fewer; what has more is not a question.
+/// The most word pairs of one query. A question has fewer; a text with more is none.
 const MAX_PAIRS: usize = 16;
 
-/// The most words apart that two query words may stand and still be a pair: in "freedom of the
-/// press" the words that say nothing are left out.
+/// The largest distance of two query words that form a pair: in "freedom of the press" the stop words between them
+/// are dropped.
 const MAX_GAP: usize = 3;
 
-/// How many documents each half of a search brings at least, and for each hit wanted: more than
-/// are shown, because what one half puts far down the other may lift.
+/// The candidates each half (lexical and vector) contributes to fusion: at least this many, and this many for each
+/// requested hit. More than are shown, because one half may lift what the other ranks low.
 const MIN_CANDIDATES: usize = 50;
 const CANDIDATES_PER_HIT: usize = 2;
 
-/// How many documents each half brings for this many hits.
+/// The number of candidates each half contributes for this many hits.
 pub(crate) fn candidate_count(hits: usize) -> usize {
     MIN_CANDIDATES.max(hits * CANDIDATES_PER_HIT)
 }
 
-/// The different terms of a query, in the order they first occur.
+/// The distinct terms of a query, in the order of their first occurrence.
 pub(crate) fn distinct(terms: &[QueryTerm]) -> Vec<&QueryTerm> {
-    let mut different: Vec<&QueryTerm> = Vec::with_capacity(terms.len());
+    let mut found: Vec<&QueryTerm> = Vec::with_capacity(terms.len());
     for term in terms {
-        // They are few: looking at all takes less than hashing.
-        if different.iter().all(|known| known.text() != term.text()) {
-            different.push(term);
+        // There are few terms, so a linear scan is cheaper than hashing.
+        if found.iter().all(|known| known.text() != term.text()) {
+            found.push(term);
         }
     }
-    different
+    found
 }
 
-/// All that these terms stand in the index as.
+/// All indexed forms of these terms.
 pub(crate) fn forms<'q>(terms: &[&'q QueryTerm]) -> Vec<&'q str> {
     let forms = terms.iter().flat_map(|term| &term.forms);
     forms.map(String::as_str).collect()
 }
 
-/// Two terms of a query and how many words apart they stand.
+/// Two query terms and their distance in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TermPair<'q> {
     pub first: &'q str,
@@ -60,21 +58,20 @@ pub(crate) struct TermPair<'q> {
     pub gap: usize,
 }
 
-/// The different pairs of neighbouring words of a query, each as the languages of the corpus have
-/// it.
+/// The distinct pairs of adjacent query words, in the forms of each language of the corpus.
 pub(crate) fn adjacent_pairs(terms: &[QueryTerm]) -> Vec<TermPair<'_>> {
     let words: Vec<&QueryTerm> = terms.iter().filter(|term| term.is_word()).collect();
     let mut pairs = Vec::new();
-    for neighbours in words.windows(2) {
-        let [first, second] = neighbours else {
+    for adjacent in words.windows(2) {
+        let [first, second] = adjacent else {
             continue;
         };
         let gap = second.position.saturating_sub(first.position);
         if !(1..=MAX_GAP).contains(&gap) {
             continue;
         }
-        for reading in language_variants(neighbours) {
-            let [first, second] = reading.as_slice() else {
+        for variant in language_variants(adjacent) {
+            let [first, second] = variant.as_slice() else {
                 continue;
             };
             let pair = TermPair { first, second, gap };
@@ -96,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_pairs_across_words_that_say_nothing() {
+    fn words_are_paired_across_stop_words() {
         let terms = english("freedom of the press, and the court that sat over it");
         let found: Vec<_> = adjacent_pairs(&terms)
             .iter()
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_looked_for_as_each_language_has_it() {
+    fn pairs_have_the_forms_of_each_language() {
         let languages = [Language::English, Language::German];
         let terms = query_terms("public organisation", 64, &languages);
         let found: Vec<_> = adjacent_pairs(&terms)

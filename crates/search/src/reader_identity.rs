@@ -1,5 +1,5 @@
-//! Who reads, and who may read a document, into yes or no: [`Reader::sees`] is the one rule that every
-//! engine keeps in all its answers.
+//! Access control: the identity of a reader, the readers that a document allows, and the check between them.
+//! [`ReaderIdentity::can_see`] is the one rule that every engine applies to all its answers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,25 +8,24 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::error::SearchError;
 
-/// The most bytes of a principal. The longest address of mail has 254, and a word stands before it.
+/// The longest principal, in bytes. The longest email address has 254, and a prefix stands before it.
 pub const MAX_PRINCIPAL_BYTES: usize = 512;
 
-/// The most principals that one document may name. Who needs more needs a group.
+/// The most principals on the allowlist of one document. Whoever needs more needs a group.
 pub const MAX_READERS: usize = 256;
 
 /// The most principals of one reader that count. Directories put some hundreds of groups into a token.
 pub const MAX_PRINCIPALS: usize = 1_024;
 
-/// Something that a reader holds and a document asks for, such as `group:finance` or
-/// `email:ada@example.com`: 1 to [`MAX_PRINCIPAL_BYTES`] bytes without control characters. Two are the
-/// same when their bytes are.
+/// A principal: a user or group that a reader is and a document allows, such as `group:finance` or
+/// `email:ada@example.com`. 1 to [`MAX_PRINCIPAL_BYTES`] bytes without control characters, compared byte by byte.
 ///
-/// Cloning is cheap: the text is shared.
+/// Cloning is cheap, because the text is shared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(Arc<str>);
 
 impl Principal {
-    /// Reads a principal, or says why `text` cannot be one.
+    /// Parses a principal; the error says why `text` is none.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let reason = if text.is_empty() {
             "it is empty"
@@ -40,7 +39,7 @@ impl Principal {
         Err(SearchError::Principal { reason })
     }
 
-    /// The principal as text.
+    /// The principal as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,18 +51,18 @@ impl fmt::Display for Principal {
     }
 }
 
-/// Who may read a document.
+/// The allowlist of a document: who may read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AllowedReaders {
-    /// Whoever asks.
+    /// Every reader, without any restriction.
     #[default]
     Everyone,
-    /// Who holds one of these, at most [`MAX_READERS`]; nobody but the owner where there is none.
+    /// Readers with one of these principals, at most [`MAX_READERS`]; with none, only the owner.
     Only(BTreeSet<Principal>),
 }
 
 impl AllowedReaders {
-    /// Who is named.
+    /// The principals on the allowlist.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Principal> {
         let named = match self {
             Self::Everyone => None,
@@ -77,26 +76,25 @@ impl AllowedReaders {
     }
 }
 
-/// Who is reading. Nothing is searched or fetched without one, so that what a reader may see is
-/// decided in one place.
+/// The identity of a reader. Every search and fetch needs one, so that access is decided in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReaderIdentity(IdentityKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum IdentityKind {
-    /// Holds nothing when it is anyone at all.
+    /// A reader with these principals; an anonymous reader has none.
     Holder(Arc<BTreeSet<Principal>>),
     Owner,
 }
 
 impl ReaderIdentity {
-    /// A reader who sees what everyone sees.
+    /// An anonymous reader, who sees what everyone may see.
     pub fn everyone() -> Self {
         Self(IdentityKind::Holder(Arc::default()))
     }
 
-    /// A reader who also sees what is for one of these. The first [`MAX_PRINCIPALS`] in their order
-    /// count, so that a crowd of them shows less and never more.
+    /// A reader who also sees what is allowed for one of these principals. Only the first [`MAX_PRINCIPALS`] in
+    /// their order count, so that too many of them show less and never more (fails closed).
     pub fn holder(principals: impl IntoIterator<Item = Principal>) -> Self {
         let mut held: BTreeSet<_> = principals.into_iter().collect();
         if let Some(first) = held.iter().nth(MAX_PRINCIPALS).cloned() {
@@ -105,12 +103,12 @@ impl ReaderIdentity {
         Self(IdentityKind::Holder(Arc::new(held)))
     }
 
-    /// The one whose documents they are, who sees all of them.
+    /// The owner of the documents, who sees all of them.
     pub fn owner() -> Self {
         Self(IdentityKind::Owner)
     }
 
-    /// Whether this reader may know of a document.
+    /// Whether this reader may know that a document exists.
     pub fn can_see(&self, document: &Document) -> bool {
         match (&self.0, &document.readers) {
             (IdentityKind::Owner, _) | (IdentityKind::Holder(_), AllowedReaders::Everyone) => true,
@@ -120,7 +118,7 @@ impl ReaderIdentity {
         }
     }
 
-    /// What the reader holds; nothing for the owner, who needs nothing.
+    /// The principals of the reader; `None` for the owner, who needs none.
     pub(crate) fn principals(&self) -> Option<&BTreeSet<Principal>> {
         match &self.0 {
             IdentityKind::Owner => None,
@@ -167,10 +165,10 @@ mod tests {
             only(&[]),
         ];
         for (reader, expected) in cases {
-            let seen = documents
+            let visible = documents
                 .each_ref()
                 .map(|document| reader.can_see(document));
-            assert_eq!(seen, expected, "{reader:?}");
+            assert_eq!(visible, expected, "{reader:?}");
         }
         assert_eq!(holder(&[]), ReaderIdentity::everyone());
     }
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_principals_is_cut() {
+    fn principals_beyond_the_limit_do_not_count() {
         let name = |n: usize| format!("group:{n:05}");
         let of = |count: usize| ReaderIdentity::holder((0..count).map(|n| principal(&name(n))));
         let last = only(&[&name(MAX_PRINCIPALS - 1)]);

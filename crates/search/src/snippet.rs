@@ -1,4 +1,4 @@
-//! A document's text into the one line that shows why it was found.
+//! Snippets: the line of a document's text that shows why it was found.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::document::Document;
 use crate::excerpt;
 use crate::hit::{MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, ScoreExplanation, SearchHit};
 
-/// The part of a text that is searched for a snippet. It bounds what the first hit on a very long
-/// document costs; a match that only occurs later shows the beginning of the text.
+/// How much of a text is searched for a snippet, in bytes. It bounds the cost of the first hit on a very long
+/// document; for a match further back the snippet is the beginning of the text.
 const MAX_MAPPED_BYTES: usize = 256 * 1024;
 
-/// How many bytes apart the first and the last match of one snippet may begin.
+/// The size of the window: how far apart the first and the last match of a snippet may begin, in bytes.
 const WINDOW_BYTES: u32 = 200;
 
-/// How many characters before the first match are shown at most, when no sentence begins there.
+/// The most characters before the first match, when no sentence begins there.
 const LEAD_CHARS: usize = 60;
 
-/// A document with what is needed to show it as a hit, worked out once and kept beside it.
+/// A document with its precomputed display data, which engines cache beside it: the title on one line, the
+/// flattened text (see [`flat`]) and the term map.
 pub(crate) struct DisplayDocument {
     pub document: Arc<Document>,
-    /// The language its words were cut in.
+    /// The language it was analyzed in.
     pub language: Language,
     title: String,
-    /// The text without its layout; see [`flat`].
     flat: String,
     map: TermMap,
 }
@@ -46,34 +46,34 @@ impl DisplayDocument {
         }
     }
 
-    /// The document as a hit that shows the terms wanted.
-    pub(crate) fn hit(&self, shown: &HitContext<'_>) -> SearchHit {
+    /// Builds the hit for this document with a snippet that shows the query terms.
+    pub(crate) fn hit(&self, context: &HitContext<'_>) -> SearchHit {
         SearchHit {
             id: self.document.id.clone(),
             title: self.title.clone(),
             url: self.document.url.clone(),
-            snippet: self.snippet(shown),
-            score: shown.score,
+            snippet: self.snippet(context),
+            score: context.score,
             document: self.document.clone(),
-            excerpts: if shown.excerpts {
-                excerpt::best_excerpts(&self.document, self.language, shown)
+            excerpts: if context.excerpts {
+                excerpt::best_excerpts(&self.document, self.language, context)
             } else {
                 Vec::new()
             },
-            why: shown.why,
+            why: context.why,
         }
     }
 
-    /// Around the words wanted; without any, the beginning of the nearest passage.
-    fn snippet(&self, shown: &HitContext<'_>) -> String {
-        if let Some(first) = best_window(&self.map, shown.wanted) {
+    /// The snippet: the best window around query terms, or without any the beginning of the nearest passage.
+    fn snippet(&self, context: &HitContext<'_>) -> String {
+        if let Some(first) = best_window(&self.map, context.wanted) {
             return line(
                 &self.flat,
                 begin(&self.flat, first, MAX_SNIPPET_CHARS),
                 MAX_SNIPPET_CHARS,
             );
         }
-        let near = (shown.near)();
+        let near = (context.near)();
         let nearest = near.first().filter(|range| range.start > 0);
         match nearest.and_then(|range| self.document.text.get(range.clone())) {
             Some(passage) => {
@@ -84,7 +84,7 @@ impl DisplayDocument {
         }
     }
 
-    /// How much of their words two documents share, from 0 to 1.
+    /// The Jaccard similarity of the terms of two documents, from 0 to 1, for diversification.
     pub(crate) fn jaccard_similarity(&self, other: &Self) -> f32 {
         let (mut left, mut right) = (self.map.terms().peekable(), other.map.terms().peekable());
         let (mut shared, mut all) = (0_u32, 0_u32);
@@ -100,27 +100,27 @@ impl DisplayDocument {
         }
     }
 
-    /// About how many bytes it takes in memory.
+    /// Approximate size in memory, in bytes, for the cache limit.
     pub(crate) fn bytes(&self) -> usize {
         let map = self.map.0.len() * size_of::<TermOccurrence>();
         self.document.bytes() + self.flat.len() + map + size_of::<Self>()
     }
 }
 
-/// What is known about a document that becomes a hit.
+/// What a document needs to become a hit.
 pub(crate) struct HitContext<'a> {
     pub score: f32,
-    /// Works out the passages of its text that are nearest in meaning, nearest first. Where its
-    /// words are shown nobody asks for them.
+    /// Computes the passages nearest by embedding, nearest first; lazy, because a snippet with query terms does not
+    /// need them.
     pub near: &'a dyn Fn() -> Vec<Range<usize>>,
-    /// Whether its best passages are shown too.
+    /// Whether the hit includes excerpts.
     pub excerpts: bool,
     pub wanted: &'a HighlightTerms,
     pub why: ScoreExplanation,
 }
 
-/// The beginning of a text with each stretch of white space and control characters as one blank,
-/// or as one line feed where it held one: the end of a line may end a sentence.
+/// Flattens the beginning of a text: each run of white space and control characters becomes one blank, or one line
+/// feed where it contains one, because the end of a line may end a sentence.
 fn flat(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_MAPPED_BYTES);
     let text = text.get(..end).unwrap_or_default();
@@ -143,8 +143,8 @@ fn flat(text: &str) -> String {
     flat
 }
 
-/// Where the terms of a text stand, in the order of the terms, so that a snippet costs a look-up
-/// instead of another analysis of the text.
+/// The positions of the terms of a text, sorted by term, so that a snippet costs a binary search instead of another
+/// analysis of the text.
 struct TermMap(Vec<TermOccurrence>);
 
 #[derive(Clone, Copy)]
@@ -155,46 +155,47 @@ struct TermOccurrence {
 
 impl TermMap {
     fn of(text: &str, language: Language) -> Self {
-        let mut memo = StemCache::for_a_text();
+        let mut cache = StemCache::for_a_text();
         let mut terms =
-            TermStream::new(text, AnalysisMode::Index, language).with_stem_cache(&mut memo);
+            TermStream::new(text, AnalysisMode::Index, language).with_stem_cache(&mut cache);
         // English has a term about every six bytes.
-        let mut places = Vec::with_capacity(text.len() / 6);
+        let mut occurrences = Vec::with_capacity(text.len() / 6);
         while let Some(term) = terms.advance() {
             let at = u32::try_from(term.span.start).unwrap_or(u32::MAX);
-            places.push(TermOccurrence {
+            occurrences.push(TermOccurrence {
                 at,
                 term: fingerprint(term.text),
             });
         }
-        places.shrink_to_fit();
-        places.sort_unstable_by_key(|place| (place.term, place.at));
-        Self(places)
+        occurrences.shrink_to_fit();
+        occurrences.sort_unstable_by_key(|occurrence| (occurrence.term, occurrence.at));
+        Self(occurrences)
     }
 
-    /// The different terms, in their order.
+    /// The distinct terms, in order.
     fn terms(&self) -> impl Iterator<Item = u32> {
         let runs = self.0.chunk_by(|left, right| left.term == right.term);
-        runs.filter_map(|run| run.first()).map(|place| place.term)
+        runs.filter_map(|run| run.first())
+            .map(|occurrence| occurrence.term)
     }
 
-    /// Where the terms wanted stand, in the order of the text, each with its rank among them.
+    /// The matches of the query terms in the order of the text, each with the rank of its term.
     fn matches(&self, wanted: &HighlightTerms) -> Vec<(u32, usize)> {
         let mut matches = Vec::new();
         for (rank, term) in &wanted.0 {
-            let first = self.0.partition_point(|place| place.term < *term);
+            let first = self.0.partition_point(|occurrence| occurrence.term < *term);
             let from = self.0.get(first..).unwrap_or_default();
-            let same = from.iter().take_while(|place| place.term == *term);
-            matches.extend(same.map(|place| (place.at, *rank)));
+            let same = from
+                .iter()
+                .take_while(|occurrence| occurrence.term == *term);
+            matches.extend(same.map(|occurrence| (occurrence.at, *rank)));
         }
         matches.sort_unstable();
         matches
     }
 }
 
-/// The terms a snippet should show.
-///
-/// Each form of a term, with the rank of the term.
+/// The query terms a snippet should show: the fingerprint of each form, with the rank of its term.
 pub(crate) struct HighlightTerms(Vec<(usize, u32)>);
 
 impl HighlightTerms {
@@ -206,7 +207,7 @@ impl HighlightTerms {
         Self(forms.collect())
     }
 
-    /// Terms of one form each.
+    /// Terms with one form each, for tests.
     #[cfg(test)]
     pub(crate) fn of(terms: &[&str]) -> Self {
         let terms = terms.iter().enumerate();
@@ -218,32 +219,32 @@ impl HighlightTerms {
     }
 }
 
-/// Two terms with one fingerprint are rare, and would only move a snippet.
+/// FNV-1a hash of a term. Collisions are rare and would only move a snippet.
 fn fingerprint(term: &str) -> u32 {
     term.bytes().fold(0x811C_9DC5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
-/// At most `most` characters of a text around the window that shows most of what was wanted, with
-/// how many different terms of it the text has, and how many matches.
+/// A snippet of at most `limit` characters around the best window, with the number of distinct query terms in the
+/// text and the number of matches.
 pub(crate) fn snippet_around(
     text: &str,
     language: Language,
     wanted: &HighlightTerms,
-    most: usize,
+    limit: usize,
 ) -> (String, (usize, usize)) {
     let flat = flat(text);
     let map = TermMap::of(&flat, language);
     let matches = map.matches(wanted);
     let different: BTreeSet<usize> = matches.iter().map(|(_, rank)| *rank).collect();
     let first = best_window(&map, wanted).unwrap_or(0);
-    let shown = line(&flat, begin(&flat, first, most), most);
+    let shown = line(&flat, begin(&flat, first, limit), limit);
     (shown, (different.len(), matches.len()))
 }
 
-/// The byte at which the best window begins: the one with the most different terms, then with the
-/// most matches, then the earliest.
+/// The start of the best window in bytes: most distinct terms, then most matches, then the earliest. A sliding
+/// window over the matches finds it in one pass.
 fn best_window(map: &TermMap, wanted: &HighlightTerms) -> Option<usize> {
     let matches = map.matches(wanted);
     let mut counts = vec![0_usize; wanted.0.len()];
@@ -257,31 +258,31 @@ fn best_window(map: &TermMap, wanted: &HighlightTerms) -> Option<usize> {
             different += usize::from(*count == 0);
             *count += 1;
         }
-        while let Some((_, gone)) = left.next_if(|(start, _)| at - start > WINDOW_BYTES) {
+        while let Some((_, rank)) = left.next_if(|(start, _)| at - start > WINDOW_BYTES) {
             inside -= 1;
-            if let Some(count) = counts.get_mut(*gone) {
+            if let Some(count) = counts.get_mut(*rank) {
                 *count -= 1;
                 different -= usize::from(*count == 0);
             }
         }
         let start = left.peek().map_or(*at, |(start, _)| *start);
-        if best.is_none_or(|(most, total, _)| (different, inside) > (most, total)) {
+        if best.is_none_or(|(terms, total, _)| (different, inside) > (terms, total)) {
             best = Some((different, inside, start));
         }
     }
     best.map(|(_, _, start)| start as usize)
 }
 
-/// Where a snippet that shows the byte `first` begins: at the start of its sentence when that is
-/// near, else a few words earlier; and no later than needed to fill the line.
-fn begin(text: &str, first: usize, most: usize) -> usize {
+/// The start of a snippet that shows the byte `first`: the start of its sentence when that is near, else a few
+/// words earlier, but early enough to fill the line.
+fn begin(text: &str, first: usize, limit: usize) -> usize {
     let before = text.get(..first).unwrap_or_default();
     let after = text.get(first..).unwrap_or_default();
-    // No character has more than four bytes: a long rest need not be counted.
-    let left_over = if after.len() >= 4 * most {
+    // No character has more than four bytes, so a long rest need not be counted.
+    let left_over = if after.len() >= 4 * limit {
         0
     } else {
-        most.saturating_sub(after.chars().count())
+        limit.saturating_sub(after.chars().count())
     };
     let in_ascii = (left_over == 0).then(|| begin_in_ascii(before, after));
     in_ascii
@@ -308,25 +309,25 @@ fn begin_anywhere(before: &str, after: &str, left_over: usize) -> usize {
     0
 }
 
-/// The same where the reach is plain English, which is most of what is shown, and no line has to be
-/// filled: bytes are characters there, and only blanks part.
+/// Fast path of [`begin_anywhere`] for ASCII text when no line has to be filled, which is the most frequent case:
+/// bytes are characters, and only white space separates words.
 fn begin_in_ascii(before: &str, after: &str) -> Option<usize> {
-    let reach = before.as_bytes();
-    let reach = reach.get(reach.len().checked_sub(LEAD_CHARS + 1)?..)?;
+    let window = before.as_bytes();
+    let window = window.get(window.len().checked_sub(LEAD_CHARS + 1)?..)?;
     let next = *after.as_bytes().first()?;
-    if !reach.is_ascii() || !next.is_ascii() {
+    if !window.is_ascii() || !next.is_ascii() {
         return None;
     }
-    let offset = before.len() - reach.len();
-    if let Some(end) = last_sentence(reach, next) {
+    let offset = before.len() - window.len();
+    if let Some(end) = last_sentence(window, next) {
         return Some(offset + end);
     }
-    let parts = |byte: &u8| byte.is_ascii_whitespace();
-    let blank = reach.iter().position(parts).unwrap_or(reach.len());
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let blank = window.iter().position(is_blank).unwrap_or(window.len());
     Some(offset + blank.max(1))
 }
 
-/// Where the last sentence in plain English begins, when one ends before `next`.
+/// The start of the last sentence in ASCII text, when one ends before `next`.
 fn last_sentence(text: &[u8], next: u8) -> Option<usize> {
     let line = memchr::memrchr(b'\n', text).map(|at| at + 1);
     let mut end = text.len();
@@ -348,7 +349,7 @@ fn ends_sentence(c: char, next: char) -> bool {
     }
 }
 
-/// Whether a line may be cut between two characters without cutting a word.
+/// Whether a line may break between two characters without splitting a word.
 #[inline]
 fn is_break(left: char, right: char) -> bool {
     if left.is_ascii() && right.is_ascii() {
@@ -361,10 +362,10 @@ fn is_break(left: char, right: char) -> bool {
     (unspaced(left) || unspaced(right)) && !extends_previous(right)
 }
 
-/// At most `most` characters of a flat text from the byte `start` on, as one line.
-fn line(flat: &str, start: usize, most: usize) -> String {
+/// At most `limit` characters of a flattened text from the byte `start`, as one line.
+fn line(flat: &str, start: usize, limit: usize) -> String {
     let opening = if start > 0 { "…" } else { "" };
-    let room = most.saturating_sub(1 + usize::from(start > 0));
+    let room = limit.saturating_sub(1 + usize::from(start > 0));
     let rest = flat.get(start..).unwrap_or_default().trim_start();
     let (shown, closing) = match after_chars(rest, room) {
         None => (rest, ""),
@@ -387,8 +388,7 @@ fn line(flat: &str, start: usize, most: usize) -> String {
     line
 }
 
-/// The first `count` characters of a text and the one after them; nothing for a text that ends
-/// before.
+/// The first `count` characters of a text and the character after them; `None` for a shorter text.
 fn after_chars(text: &str, count: usize) -> Option<(&str, char)> {
     let ascii = text.as_bytes().get(..count).is_some_and(<[u8]>::is_ascii);
     let end = if ascii {
@@ -400,8 +400,8 @@ fn after_chars(text: &str, count: usize) -> Option<(&str, char)> {
     rest.chars().next().map(|next| (first, next))
 }
 
-/// How much of a line is left when its last, unfinished word is cut off. A word that fills the
-/// whole line stays, since there is nothing else to show.
+/// The length of a line without its last, incomplete word. A word that fills the whole line stays, since there is
+/// nothing else to show.
 fn last_part(line: &str, mut next: char) -> usize {
     for (at, c) in line.char_indices().rev() {
         let end = at + c.len_utf8();
@@ -419,16 +419,16 @@ mod tests {
 
     use super::*;
 
-    const MOST: usize = 80;
+    const LIMIT: usize = 80;
 
     fn shown(text: &str, wanted: &[&str]) -> String {
-        snippet_around(text, Language::English, &HighlightTerms::of(wanted), MOST).0
+        snippet_around(text, Language::English, &HighlightTerms::of(wanted), LIMIT).0
     }
 
     fn check(text: &str, wanted: &[&str], expected: &str) {
         let found = shown(text, wanted);
         assert_eq!(found, expected);
-        assert!(found.chars().count() <= MOST);
+        assert!(found.chars().count() <= LIMIT);
     }
 
     #[test]
@@ -475,19 +475,19 @@ mod tests {
     fn script_without_spaces_is_cut_between_characters() {
         let text = "東京都の予算について説明した。".repeat(20);
         let found = shown(&text, &["予算"]);
-        assert_eq!(found.chars().count(), MOST);
+        assert_eq!(found.chars().count(), LIMIT);
         assert!(found.contains("予算") && found.ends_with('…'));
     }
 
     #[test]
     fn one_word_longer_than_the_line_is_cut() {
         let text = "x".repeat(1_000);
-        check(&text, &["absent"], &format!("{}…", "x".repeat(MOST - 1)));
+        check(&text, &["absent"], &format!("{}…", "x".repeat(LIMIT - 1)));
     }
 
     proptest! {
         #[test]
-        fn plain_english_begins_where_any_text_would(
+        fn the_ascii_fast_path_agrees_with_the_general_one(
             before in "[ab .!?\n]{60,70}",
             after in "[ab .!?\n]{1,3}",
         ) {

@@ -1,42 +1,42 @@
-//! A word that no document has into the words that were probably meant: those it is the beginning
-//! of, when it was the last one typed, or those a slip or two away.
+//! Spelling correction and prefix completion: replaces a query word that no document contains by likely ones. The
+//! last word typed is completed as a prefix; other words are corrected within an edit distance of one or two.
 
 use std::collections::BTreeMap;
 
 use crate::analysis::QueryTerm;
 
-/// The most terms a word is compared with. A word that is rare even among its neighbours is not
-/// worth more time.
+/// The most terms that a word is compared with. A word that is rare even among its neighbours is not worth more
+/// time.
 pub(crate) const MAX_COMPARED: usize = 200_000;
 
-/// The most words that one beginning, and that one slip, stands for.
-const MAX_ENDINGS: usize = 4;
-const MAX_SLIPS: usize = 2;
+/// The most completions of a prefix, and the most corrections of a typo.
+const MAX_COMPLETIONS: usize = 4;
+const MAX_CORRECTIONS: usize = 2;
 
-/// The most words of a question that are looked up. One with more unknown words is in a language that
-/// the documents are not in, or no question.
+/// The most words of a question that are corrected. A question with more unknown words is in a language that the
+/// documents are not in, or no question.
 const MAX_CORRECTED: usize = 4;
 
-/// Shorter beginnings stand for too much.
-const MIN_BEGINNING_CHARS: usize = 3;
+/// The shortest prefix that is completed, in characters; shorter ones match too much.
+const MIN_PREFIX_CHARS: usize = 3;
 
-/// From this many characters on a word may have one slip, and from this many on two.
-const ONE_SLIP_CHARS: usize = 4;
-const TWO_SLIPS_CHARS: usize = 8;
+/// The shortest words that may have one edit and two edits, in characters.
+const ONE_EDIT_CHARS: usize = 4;
+const TWO_EDITS_CHARS: usize = 8;
 
-/// The words of an index.
+/// The term dictionary of an index, as spelling correction sees it.
 pub(crate) trait SpellingDictionary {
-    /// What keeps them from being read.
+    /// The error of reading the dictionary.
     type Error;
 
-    /// Whether a document has this one.
+    /// Whether a document contains the term.
     fn contains_term(&self, term: &str) -> Result<bool, Self::Error>;
 
-    /// The terms that begin with this character, at most [`MAX_COMPARED`], each with the number of
-    /// documents that have it.
+    /// The terms that begin with a character, at most [`MAX_COMPARED`], each with its document frequency.
     fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
 
-    /// The same, without terms that cannot have been meant by `word`, where leaving them out is cheaper.
+    /// Like [`Self::terms_starting_with`] the first character of `word`, but an engine may leave out terms that are
+    /// too far from `word` where that is cheaper.
     fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, Self::Error> {
         match word.chars().next() {
             Some(first) => self.terms_starting_with(first),
@@ -45,8 +45,7 @@ pub(crate) trait SpellingDictionary {
     }
 }
 
-/// Replaces each term that no document has by what was probably meant. One for which nothing is
-/// near stays.
+/// Replaces each term that no document contains by its completions or corrections. A term without any stays.
 pub(crate) fn correct<D: SpellingDictionary>(
     terms: &mut Vec<QueryTerm>,
     dictionary: &D,
@@ -55,10 +54,10 @@ pub(crate) fn correct<D: SpellingDictionary>(
     let mut corrected = Vec::with_capacity(terms.len());
     let mut left = MAX_CORRECTED;
     for (at, term) in terms.drain(..).enumerate() {
-        // What is no word of its own has words or a net beside it.
+        // Parts, compounds and n-grams have other terms beside them.
         let may_be_wrong = left > 0 && term.is_word() && may_be_misspelled(term.text(), at == last);
         let is_known = !may_be_wrong || contains_any(dictionary, &term.forms)?;
-        let meant = if is_known {
+        let replacements = if is_known {
             Vec::new()
         } else {
             left -= 1;
@@ -68,11 +67,11 @@ pub(crate) fn correct<D: SpellingDictionary>(
                 &dictionary.similar_terms(term.text())?,
             )
         };
-        if meant.is_empty() {
+        if replacements.is_empty() {
             corrected.push(term);
             continue;
         }
-        corrected.extend(meant.into_iter().map(|text| term.replaced(text)));
+        corrected.extend(replacements.into_iter().map(|text| term.replaced(text)));
     }
     *terms = corrected;
     Ok(())
@@ -87,7 +86,7 @@ fn contains_any<D: SpellingDictionary>(dictionary: &D, forms: &[String]) -> Resu
     Ok(false)
 }
 
-/// How many slips a word may have. One digit off is another number.
+/// The edits that a word may have. A number with another digit is another number.
 fn max_edits(word: &str) -> usize {
     if word.contains(|c: char| c.is_numeric()) {
         0
@@ -96,54 +95,57 @@ fn max_edits(word: &str) -> usize {
     }
 }
 
-/// How many slips a word of so many characters may have.
+/// The edits that a word of so many characters may have.
 pub(crate) fn max_edits_for(chars: usize) -> usize {
     match chars {
-        ..ONE_SLIP_CHARS => 0,
-        ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
+        ..ONE_EDIT_CHARS => 0,
+        ONE_EDIT_CHARS..TWO_EDITS_CHARS => 1,
         _ => 2,
     }
 }
 
-/// Whether a slip or two may have made `word` of `term`.
+/// Whether `term` is within the allowed edit distance of `word`.
 pub(crate) fn is_within_edits(word: &str, term: &str) -> bool {
     let letters = |text: &str| text.chars().collect::<Vec<_>>();
     edit_distance(&letters(word), &letters(term), max_edits(word)).is_some()
 }
 
-fn is_beginning(word: &str, is_last: bool) -> bool {
-    is_last && word.chars().count() >= MIN_BEGINNING_CHARS
+fn is_prefix(word: &str, is_last: bool) -> bool {
+    is_last && word.chars().count() >= MIN_PREFIX_CHARS
 }
 
-/// Whether another word can have been meant at all.
+/// Whether a word is long enough for any correction.
 fn may_be_misspelled(word: &str, is_last: bool) -> bool {
-    is_beginning(word, is_last) || max_edits(word) > 0
+    is_prefix(word, is_last) || max_edits(word) > 0
 }
 
 fn suggestions(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String> {
-    if is_beginning(word, is_last) {
-        let endings = known.iter().filter(|(term, _)| term.starts_with(word));
-        let endings = most_frequent(endings.map(|(term, count)| (0, term, *count)), MAX_ENDINGS);
-        if !endings.is_empty() {
-            return endings;
+    if is_prefix(word, is_last) {
+        let completions = known.iter().filter(|(term, _)| term.starts_with(word));
+        let completions = most_frequent(
+            completions.map(|(term, count)| (0, term, *count)),
+            MAX_COMPLETIONS,
+        );
+        if !completions.is_empty() {
+            return completions;
         }
     }
-    let slips = max_edits(word);
-    if slips == 0 {
+    let edits = max_edits(word);
+    if edits == 0 {
         return Vec::new();
     }
     let word: Vec<char> = word.chars().collect();
     let near = known.iter().filter_map(|(term, count)| {
         let other: Vec<char> = term.chars().collect();
-        edit_distance(&word, &other, slips).map(|slips| (slips, term, *count))
+        edit_distance(&word, &other, edits).map(|edits| (edits, term, *count))
     });
-    most_frequent(near, MAX_SLIPS)
+    most_frequent(near, MAX_CORRECTIONS)
 }
 
-/// The first of the nearest, those that most documents have first.
+/// The closest terms, the most frequent first.
 fn most_frequent<'t>(
     terms: impl Iterator<Item = (usize, &'t String, u64)>,
-    most: usize,
+    limit: usize,
 ) -> Vec<String> {
     let mut terms: Vec<_> = terms.collect();
     terms.sort_by(|left, right| {
@@ -153,16 +155,16 @@ fn most_frequent<'t>(
             .then(counts)
             .then_with(|| left.1.cmp(right.1))
     });
-    let nearest = terms.first().map_or(0, |(slips, _, _)| *slips);
-    terms.retain(|(slips, _, _)| *slips == nearest);
-    let first = terms.into_iter().take(most);
+    let nearest = terms.first().map_or(0, |(edits, _, _)| *edits);
+    terms.retain(|(edits, _, _)| *edits == nearest);
+    let first = terms.into_iter().take(limit);
     first.map(|(_, term, _)| term.clone()).collect()
 }
 
-/// How many letters have to be put in, left out, replaced or swapped with their neighbour; nothing
-/// when that is more than `most`.
-fn edit_distance(left: &[char], right: &[char], most: usize) -> Option<usize> {
-    if left.len().abs_diff(right.len()) > most {
+/// The Damerau-Levenshtein distance (insertions, deletions, substitutions and swaps of neighbours); `None` when it
+/// is more than `limit`.
+fn edit_distance(left: &[char], right: &[char], limit: usize) -> Option<usize> {
+    if left.len().abs_diff(right.len()) > limit {
         return None;
     }
     let mut before: Vec<usize> = Vec::new();
@@ -183,12 +185,12 @@ fn edit_distance(left: &[char], right: &[char], most: usize) -> Option<usize> {
             }
             next.push(least);
         }
-        if next.iter().min().is_none_or(|least| *least > most) {
+        if next.iter().min().is_none_or(|least| *least > limit) {
             return None;
         }
         before = std::mem::replace(&mut row, next);
     }
-    row.last().copied().filter(|slips| *slips <= most)
+    row.last().copied().filter(|edits| *edits <= limit)
 }
 
 #[cfg(test)]
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_forgiven_and_a_beginning_completed() {
+    fn typos_are_corrected_and_prefixes_completed() {
         for (word, is_last, expected) in [
             ("parlaiment", false, &["parliament"][..]),
             ("parlament", false, &["parliament"]),
@@ -226,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Knows nothing, and counts how often it is looked through.
+    /// An empty dictionary that counts the scans.
     #[derive(Default)]
     struct CountingDictionary(std::cell::Cell<usize>);
 
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn few_words_of_a_question_are_looked_up() {
+    fn few_words_of_a_question_are_corrected() {
         for (text, expected) in [
             ("fern", 1),
             ("fern tarn bern", 3),

@@ -1,4 +1,4 @@
-//! A document into the form in which engines keep it, and back.
+//! The storage format of documents, which the on-disk engine and the cluster share.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{DocId, Document, DocumentValue};
 use crate::reader_identity::{AllowedReaders, Principal};
 
-/// `2024-05-28` as the number 20240528, which sorts like the day.
+/// The date as a number that sorts like it: `2024-05-28` becomes 20240528.
 pub(crate) fn day_number(text: &str) -> Option<i64> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     digits.parse().ok()
@@ -26,8 +26,8 @@ pub(crate) struct StoredDocument<'a> {
     fields: Vec<(Cow<'a, str>, StoredValue<'a>)>,
     source: Cow<'a, str>,
     hash: Cow<'a, str>,
-    /// Nothing when everyone may read it. It is never left out, so that a document of another
-    /// shape is none, and not one for everyone.
+    /// `None` when everyone may read it. The field is mandatory on disk, so that a document of another shape fails
+    /// to parse instead of being readable by everyone (fails closed).
     readers: Option<Vec<Cow<'a, str>>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct StoredDocument<'a> {
 #[serde(rename_all = "lowercase")]
 enum StoredValue<'a> {
     Text(Cow<'a, str>),
-    /// The bits of the number: JSON has no infinity, and rounds.
+    /// The bits of the number, because JSON has no infinity and rounds.
     Number(u64),
     Bool(bool),
     Date(Cow<'a, str>),

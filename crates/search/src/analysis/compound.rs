@@ -1,17 +1,17 @@
-//! Names such as `readFile`, `read_file`, `HTTPServer`, `std::fs::read` or `notes/plan.md` into one
-//! word and its parts, so that they are found by either.
+//! Compound splitting: names such as `readFile`, `read_file`, `HTTPServer`, `std::fs::read` or `notes/plan.md`
+//! become one joined word and its parts, so that a query finds them by either.
 
 use std::ops::Range;
 
 use super::fold::{ScriptSpacing, fold, script};
 use super::{MAX_TERM_CHARS, word_length};
 
-/// The bytes a part after a full stop has at most. `plan.md`, `node.js` and `U.S.` are names; in
-/// `stream.flush` and where a blank was forgotten after a sentence the two sides are their own words.
+/// The longest part after a full stop that still belongs to a compound, in bytes. `plan.md`, `node.js` and `U.S.`
+/// are names; in `stream.flush`, and where a space was forgotten after a sentence, the two sides are separate
+/// words.
 const MAX_DOTTED_BYTES: usize = 3;
 
-/// Where the compound ends that begins with the word at `first`; nothing when nothing is joined to
-/// that word.
+/// The end of the compound that begins with the word at `first`; `None` when nothing is joined to that word.
 pub(super) fn end(text: &str, first: &Range<usize>) -> Option<usize> {
     let mut end = first.end;
     loop {
@@ -30,7 +30,7 @@ fn begins_with_a_letter(text: &str) -> bool {
     first.is_some_and(|c| script(c) == Some(ScriptSpacing::Spaced))
 }
 
-/// The bytes of what joins two parts at the beginning of a text; none when nothing does.
+/// The length in bytes of the joiner at the beginning of a text; 0 when there is none.
 fn joint(bytes: &[u8]) -> usize {
     match bytes {
         [b'_' | b'-' | b'/', ..] => 1,
@@ -43,13 +43,13 @@ fn joint(bytes: &[u8]) -> usize {
     }
 }
 
-/// The bytes of the first part of a word that capitals part; nothing when they do not.
+/// The length in bytes of the first part of a camel-case word; `None` for other words.
 pub(super) fn first_part(word: &str) -> Option<usize> {
     let bytes = word.as_bytes();
     if bytes.len() > MAX_TERM_CHARS {
         return None;
     }
-    // Most words have no capital but their first.
+    // Fast path: most words have no capital but their first letter.
     bytes.get(1..)?.iter().find(|b| b.is_ascii_uppercase())?;
     if !word.is_ascii() {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn first_part(word: &str) -> Option<usize> {
     (1..bytes.len()).find(|at| begins_part(bytes, *at))
 }
 
-/// Whether a new part begins at a byte: `read|File`, `HTTP|Server`.
+/// Whether a new camel-case part begins at a byte: `read|File`, `HTTP|Server`.
 fn begins_part(bytes: &[u8], at: usize) -> bool {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
     if !byte(at).is_ascii_uppercase() {
@@ -66,13 +66,13 @@ fn begins_part(bytes: &[u8], at: usize) -> bool {
     if !byte(at - 1).is_ascii_uppercase() {
         return true;
     }
-    // The plural of a name in capitals is no new part: `URLs`.
+    // The plural of an acronym is no new part: `URLs`.
     let is_plural = byte(at + 1) == b's' && !byte(at + 2).is_ascii_lowercase();
     byte(at + 1).is_ascii_lowercase() && !is_plural
 }
 
-/// Appends the parts of a compound as one folded word. Says no when that is too long to be a name,
-/// or has no letter: `1.5` is not `15`.
+/// Appends the parts of a compound as one folded word. Returns false when it is too long to be a name, or has no
+/// letter: `1.5` is not `15`.
 pub(super) fn join(written: &str, out: &mut String) -> bool {
     if written.len() > MAX_TERM_CHARS || !written.chars().any(char::is_alphabetic) {
         return false;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capitals_part_a_word() {
+    fn capitals_split_a_word() {
         for (word, expected) in [
             ("readFile", Some(4)),
             ("HTTPServer2", Some(4)),
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_is_joined_is_one_name() {
-        let whole = |text: &str| {
+        let joined = |text: &str| {
             let first = 0..word_length(text);
             let end = end(text, &first)?;
             let mut name = String::new();
@@ -132,7 +132,7 @@ mod tests {
             ("read - file", None),
             ("read", None),
         ] {
-            assert_eq!(whole(text).as_deref(), expected, "{text}");
+            assert_eq!(joined(text).as_deref(), expected, "{text}");
         }
     }
 

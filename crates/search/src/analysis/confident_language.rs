@@ -1,45 +1,45 @@
-//! The beginning of a text into the code of the language it is evidently written in, to be told to people.
+//! High-precision language detection: the language code that is shown to people.
 //!
-//! What words are stemmed by needs an answer for every text; what is told must be true, so that in doubt
-//! nothing is.
+//! Stemming needs an answer for every text. This code is a statement about the document, so in doubt there is none.
 
 use whatlang::Lang;
 
 use super::language::{Alphabet, Language};
 use super::language_detection::{StopWordVotes, sample};
 
-/// From this many words on a comparison letter by letter is believed without a silent word.
+/// The fewest words for which the trigram guess is trusted without a stop word.
 const MIN_WORDS: u32 = 10;
 
-/// The code in ISO 639-1, such as `en`; nothing in doubt.
+/// The ISO 639-1 code of the language of a document, such as `en`; `None` in doubt.
 pub(crate) fn confident_language_code(title: &str, text: &str) -> Option<&'static str> {
     let votes = StopWordVotes::of(title, text);
-    let seen = whatlang::detect(&sample(title, text));
-    let seen = seen
+    let guessed = whatlang::detect(&sample(title, text));
+    let guessed = guessed
         .filter(whatlang::Info::is_reliable)
-        .map(|seen| seen.lang());
+        .map(|guessed| guessed.lang());
     let Some(alphabet) = votes.alphabet() else {
-        return seen.and_then(code);
+        return guessed.and_then(code);
     };
     let is_long = votes.words_in(alphabet) >= MIN_WORDS;
-    // Source text looks like anything, but has no silent words of what it looks like.
-    let is_true = |lang: &Lang| match stemmed_language(*lang) {
+    // Source code resembles any language but has no stop words of it.
+    let is_supported = |lang: &Lang| match stemmed_language(*lang) {
         Some(language) => votes.has_stop_words_of(language, alphabet),
         None => is_long,
     };
-    let by_words = || {
+    let by_stop_words = || {
         votes
             .certain_language(alphabet)
             .or_else(|| votes.likely_language(alphabet))
     };
-    let only = || (alphabet == Alphabet::Greek && is_long).then_some("el");
-    seen.filter(is_true)
+    let by_alphabet = || (alphabet == Alphabet::Greek && is_long).then_some("el");
+    guessed
+        .filter(is_supported)
         .and_then(code)
-        .or_else(|| by_words().map(Language::code))
-        .or_else(only)
+        .or_else(|| by_stop_words().map(Language::code))
+        .or_else(by_alphabet)
 }
 
-/// The language of ours with this code.
+/// The stemmed language with the same code, if there is one.
 fn stemmed_language(lang: Lang) -> Option<Language> {
     let code = code(lang)?;
     Language::ALL.into_iter().find(|one| one.code() == code)
@@ -50,7 +50,7 @@ fn code(lang: Lang) -> Option<&'static str> {
     known.map(|(_, code)| *code)
 }
 
-/// The languages that can be told apart, with their codes.
+/// The languages that the trigram detector knows, with their ISO 639-1 codes.
 const CODES: [(Lang, &str); 69] = [
     (Lang::Afr, "af"),
     (Lang::Aka, "ak"),
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn codes_are_different() {
-        for (place, (lang, code)) in CODES.iter().enumerate() {
-            let others = CODES.iter().skip(place + 1);
+        for (index, (lang, code)) in CODES.iter().enumerate() {
+            let others = CODES.iter().skip(index + 1);
             assert!(others.clone().all(|(other, _)| other != lang), "{code}");
             assert!(others.clone().all(|(_, other)| other != code), "{code}");
         }

@@ -1,20 +1,20 @@
-//! Characters into the letters they are found by: which belong to words, and which are the same
-//! letter in another dress.
+//! Character folding: case folding, accent stripping and Unicode normalization, and the classification of
+//! characters into scripts with and without spaces between words.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// How a script parts its words.
+/// How a script separates its words, which decides how its text is tokenized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScriptSpacing {
-    /// With spaces, as in English.
+    /// Words are separated by spaces, as in English.
     Spaced,
-    /// Not at all, as in Chinese, Japanese or Thai; or so that parts of a word are asked for, as in
-    /// Korean.
+    /// There are no spaces, as in Chinese, Japanese or Thai, or readers search for parts of what stands between
+    /// them, as in Korean.
     Unspaced,
 }
 
-/// The script of a letter or digit; nothing for every other character.
+/// The script of a letter or digit; `None` for every other character, which separates words.
 pub(crate) fn script(c: char) -> Option<ScriptSpacing> {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric().then_some(ScriptSpacing::Spaced);
@@ -25,8 +25,8 @@ pub(crate) fn script(c: char) -> Option<ScriptSpacing> {
     c.is_alphanumeric().then_some(ScriptSpacing::Spaced)
 }
 
-/// Whether a character only changes the one before it, so that no word ends between the two:
-/// accents, vowel signs, joiners and the soft hyphen.
+/// Whether a character modifies the one before it, so that no word ends between the two: combining accents, vowel
+/// signs, joiners and the soft hyphen.
 pub(crate) fn extends_previous(c: char) -> bool {
     !c.is_ascii() && (is_combining_mark(c) || is_invisible(c))
 }
@@ -57,8 +57,8 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Whether a decomposed character is dropped: an accent that readers leave out when they search.
-/// Marks that make another letter, such as the Japanese voicing mark, stay.
+/// Whether a character is dropped after decomposition: an accent that readers leave out when they search. Marks
+/// that make another letter, such as the Japanese voicing mark, stay.
 fn is_dropped(c: char) -> bool {
     is_invisible(c)
         || matches!(u32::from(c),
@@ -69,7 +69,7 @@ fn is_dropped(c: char) -> bool {
         )
 }
 
-/// Letters that Unicode does not take apart but readers type as others.
+/// The usual ASCII spelling of letters that Unicode does not decompose, such as `ss` for `ß`.
 fn replacement_letters(c: char) -> Option<&'static str> {
     Some(match c {
         'ß' => "ss",
@@ -86,11 +86,12 @@ fn replacement_letters(c: char) -> Option<&'static str> {
     })
 }
 
-/// Appends at most `most` characters of `word` to `out`, in lower case and without accents.
-pub(crate) fn fold(word: &str, most: usize, out: &mut String) {
+/// Appends `word` to `out` in lower case and without accents, cut at `limit` characters. This is the form that the
+/// index and the queries share.
+pub(crate) fn fold(word: &str, limit: usize, out: &mut String) {
     if word.is_ascii() {
         let start = out.len();
-        out.push_str(word.get(..most).unwrap_or(word));
+        out.push_str(word.get(..limit).unwrap_or(word));
         if let Some(added) = out.get_mut(start..) {
             added.make_ascii_lowercase();
         }
@@ -100,19 +101,19 @@ pub(crate) fn fold(word: &str, most: usize, out: &mut String) {
         .nfkd()
         .filter(|c| !is_dropped(*c))
         .flat_map(char::to_lowercase);
-    let mut plainly = LetterReplacer {
+    let mut replaced = LetterReplacer {
         letters: lowered,
         rest: "".chars(),
     };
-    // What was taken apart only to be looked at, such as a Korean syllable, is put together again.
-    out.extend(plainly.by_ref().nfc().take(most));
+    // Compose again what was decomposed only to drop its accents, such as a Korean syllable.
+    out.extend(replaced.by_ref().nfc().take(limit));
 }
 
-/// Appends at most `most` characters of `word` to `out`, in lower case and with its accents, as
-/// stemmers read them. Turkish has a small letter of its own for `I`.
-pub(super) fn lower(word: &str, is_turkish: bool, most: usize, out: &mut String) {
+/// Appends `word` to `out` in lower case with its accents, cut at `limit` characters, as stemmers expect it.
+/// Turkish has its own lower case of `I`.
+pub(super) fn lower(word: &str, is_turkish: bool, limit: usize, out: &mut String) {
     if word.is_ascii() && !is_turkish {
-        fold(word, most, out);
+        fold(word, limit, out);
         return;
     }
     let small = |c: char| {
@@ -124,10 +125,11 @@ pub(super) fn lower(word: &str, is_turkish: bool, most: usize, out: &mut String)
         c.to_lowercase()
     };
     let letters = word.nfc().filter(|c| !is_invisible(*c)).flat_map(small);
-    out.extend(letters.nfc().take(most));
+    out.extend(letters.nfc().take(limit));
 }
 
-/// Replaces letters by the ones readers type.
+/// Iterator adapter that replaces letters as [`replacement_letters`] says; `rest` holds what is left of a
+/// replacement of two letters.
 struct LetterReplacer<I> {
     letters: I,
     rest: std::str::Chars<'static>,
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn dresses_of_one_letter_are_one_letter() {
+    fn variants_of_a_letter_fold_to_one_letter() {
         let cases = [
             ("Ferry", "ferry"),
             ("Éclair", "eclair"),

@@ -1,10 +1,10 @@
-//! The languages whose words are brought back to their stems, and what is known about each.
+//! The languages that are stemmed, with their code, alphabet and Snowball algorithm.
 
 use std::cmp::Reverse;
 
 use frostem::Algorithm;
 
-/// The letters a word is written in. A stemmer reads one alphabet and leaves the others alone.
+/// The alphabet a word is written in. A stemmer reads one alphabet and leaves words in others unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alphabet {
     Arabic,
@@ -18,10 +18,10 @@ pub(super) enum Alphabet {
 }
 
 impl Alphabet {
-    /// How many there are.
+    /// The number of alphabets, for arrays that are indexed by them.
     pub(super) const COUNT: usize = 8;
 
-    /// The alphabet of a letter; nothing for one that no stemmer reads.
+    /// The alphabet of a letter; `None` for a letter that no stemmer reads.
     pub(super) fn of(c: char) -> Option<Self> {
         Some(match u32::from(c) {
             0x41..=0x5A | 0x61..=0x7A | 0xC0..=0x24F | 0x1E00..=0x1EFF => Self::Latin,
@@ -39,8 +39,8 @@ impl Alphabet {
 
 /// A language whose words are stemmed.
 ///
-/// What is none of them is read as English: its stemmer leaves the words of others nearly alone,
-/// and whoever asks for such a word has it treated the same way.
+/// Text in any other language is stemmed as English. That stemmer leaves foreign words nearly unchanged, and
+/// queries for such words are treated the same way, so both sides agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Language {
     #[default]
@@ -79,7 +79,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// All of them, in the order in which they are declared.
+    /// All languages, in the order of their declaration.
     pub(crate) const ALL: [Self; 32] = [
         Self::English,
         Self::Arabic,
@@ -115,7 +115,7 @@ impl Language {
         Self::Yiddish,
     ];
 
-    /// The languages of some documents, those of most documents first.
+    /// Merges language counts and sorts the languages that occur, most frequent first.
     pub(crate) fn by_document_count(counts: impl IntoIterator<Item = (Self, u64)>) -> Vec<Self> {
         let mut documents = [0_u64; Self::ALL.len()];
         for (language, count) in counts {
@@ -129,7 +129,7 @@ impl Language {
         present.into_iter().map(|(_, language)| language).collect()
     }
 
-    /// Its code in ISO 639-1.
+    /// The ISO 639-1 code of the language.
     pub(crate) fn code(self) -> &'static str {
         self.properties().0
     }
@@ -138,7 +138,7 @@ impl Language {
         self.properties().1
     }
 
-    /// Whether its stemmer reads an alphabet. Serbian is written in two of them.
+    /// Whether the stemmer of this language reads an alphabet. Serbian is written in two of them.
     pub(super) fn uses_alphabet(self, alphabet: Alphabet) -> bool {
         alphabet == self.alphabet() || (self == Self::Serbian && alphabet == Alphabet::Latin)
     }
@@ -190,9 +190,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_has_its_place_and_its_code() {
-        for (place, language) in Language::ALL.into_iter().enumerate() {
-            assert_eq!(language as usize, place);
+    fn every_language_has_its_index_and_its_code() {
+        for (index, language) in Language::ALL.into_iter().enumerate() {
+            assert_eq!(language as usize, index);
             let same = Language::ALL
                 .into_iter()
                 .filter(|it| it.code() == language.code());

@@ -1,8 +1,8 @@
-//! The beginning of a text into the language it is written in.
+//! Language detection: chooses the stemmer for a document by its beginning.
 //!
-//! Two looks. The silent words of each language are counted, which is quick and clear for prose. Only
-//! where they leave a doubt is the text compared with what each language looks like, letter by
-//! letter; that costs more, but sees through a single sentence.
+//! Detection has two stages. The first counts the stop words of each language, which is fast and reliable for
+//! prose. Only when that is inconclusive does the second compare trigram statistics; it costs more, but a single
+//! sentence is enough for it.
 
 use whatlang::Lang;
 
@@ -11,46 +11,46 @@ use super::language::{Alphabet, Language};
 use super::stop_words::{MAX_STOP_WORDS, StopWord};
 use super::{first_letter, run_length, word_length};
 
-/// How much of a text is looked at for its words, at most.
+/// How much of a text is scanned for stop words, in bytes.
 const MAX_COUNTED_BYTES: usize = 4 * 1024;
 
-/// How much of it is looked at letter by letter.
+/// How much of a document is compared by trigrams, in bytes.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// After so many words it is asked whether the language is clear already.
+/// The interval in words at which counting checks whether the language is already certain.
 const WORDS_PER_CHECK: u32 = 24;
 
-/// Characters of unspaced script for each spaced word from which on a text is not in the language
-/// of those words.
+/// The ratio of characters of unspaced script to spaced words above which a text is in no language of those words.
 const UNSPACED_FOR_A_WORD: u32 = 3;
 
-/// After so many of them that is clear.
+/// The number of unspaced characters after which counting may stop early.
 const MIN_UNSPACED: u32 = 120;
 
-/// So many silent words, and so many different ones, are no accident.
+/// The stop words, and the distinct stop words, that make a language certain.
 const MIN_CLEAR: u32 = 6;
 const MIN_CLEAR_DIFFERENT: u32 = 4;
 
-/// So many different ones are better than nothing.
+/// The distinct stop words that make a language likely.
 const MIN_LIKELY_DIFFERENT: u32 = 3;
 
-/// Prose has a silent word in every three or four. One in this many makes a language clear.
+/// A language is likely when one word in this many is a stop word. Prose has one in every three or four.
 const CLEAR_SHARE: u32 = 5;
 
-/// One in this many is enough to believe the second look. Source text, tables and lists of names
-/// look like anything and have none.
+/// The trigram guess is trusted when one word in this many is a stop word of that language. Source code, tables and
+/// lists of names resemble any language but have none.
 const BELIEVED_SHARE: u32 = 12;
 
-/// From this many words on, one silent word that comes again and again is a name in source text.
+/// Up to this many words a single distinct stop word supports a guess. In a longer text one word that comes again
+/// and again is an identifier in source code.
 const MAX_WORDS_OF_A_LINE: u32 = 10;
 
-/// How sure the second look must be, from 0 to 1.
+/// The least confidence of the trigram guess, from 0 to 1.
 const MIN_CONFIDENCE: f64 = 0.3;
 
-/// The language of a document, by the words its title and its text begin with.
+/// Detects the language of a document by the beginning of its title and its text.
 ///
-/// In doubt it is the usual one of its alphabet: a few words, a list or source text in Latin letters
-/// are read as English.
+/// In doubt the answer is the most common language of the alphabet: a few words, a list or source code in Latin
+/// letters count as English.
 pub(crate) fn detect(title: &str, text: &str) -> Language {
     let votes = StopWordVotes::of(title, text);
     let Some(alphabet) = votes.alphabet() else {
@@ -71,30 +71,27 @@ pub(crate) fn detect(title: &str, text: &str) -> Language {
     }
 }
 
-/// What a text looks like.
+/// The result of comparing trigram statistics. `Unsupported` is a language without a stemmer; `Unclear` means that
+/// several languages fit.
 enum TrigramGuess {
     Supported(Language),
-    /// Like a language without a stemmer.
     Unsupported,
-    /// Like several.
     Unclear,
 }
 
-/// What was counted so far.
+/// Counts of stop words by language: the votes of the first stage. `words` counts the words of each alphabet,
+/// `stop_words` the occurrences and the distinct stop words of each language, `seen` is a bit set of the stop words
+/// met so far, and `unspaced` counts characters of unspaced scripts.
 pub(super) struct StopWordVotes {
-    /// The words of each alphabet.
     words: [u32; Alphabet::COUNT],
-    /// The silent words of each language, and how many of them are different.
     stop_words: [(u32, u32); Language::ALL.len()],
-    /// A bit for each silent word that was seen.
     seen: [u64; MAX_STOP_WORDS / 64],
-    /// The characters of unspaced script.
     unspaced: u32,
     folded: String,
 }
 
 impl StopWordVotes {
-    /// Counts the words at the beginning of a title and a text.
+    /// Counts the stop words at the beginning of a title and a text.
     pub(super) fn of(title: &str, text: &str) -> Self {
         let mut votes = Self::new();
         if !votes.count(title) {
@@ -113,8 +110,7 @@ impl StopWordVotes {
         }
     }
 
-    /// Counts the words at the beginning of a text. Says whether the language is clear before its
-    /// end.
+    /// Counts the stop words at the beginning of a text. Returns true when the language was certain before the end.
     fn count(&mut self, text: &str) -> bool {
         let text = beginning(text, MAX_COUNTED_BYTES);
         let mut rest = text;
@@ -152,8 +148,8 @@ impl StopWordVotes {
         false
     }
 
-    /// Counts a word. Stop words are looked up without their accents; where the word `can_be_english` is false, it is
-    /// none of English: Vietnamese `thế` folds to `the`, and Turkish `Luther'in` ends in `in`.
+    /// Counts one word. Stop words are looked up without their accents. `can_be_english` is false for a word that
+    /// only folds to an English one: Vietnamese `thế` folds to `the`, and Turkish `Luther'in` ends in `in`.
     fn add(&mut self, word: &str, can_be_english: bool) {
         let Some(alphabet) = word.chars().next().and_then(Alphabet::of) else {
             return;
@@ -161,22 +157,22 @@ impl StopWordVotes {
         if let Some(words) = self.words.get_mut(alphabet as usize) {
             *words += 1;
         }
-        // A single Latin letter is as often the name of something as it is a word.
+        // A single Latin letter is as often a name as it is a word.
         if word.len() < 2 {
             return;
         }
         self.folded.clear();
         fold(word, word.len(), &mut self.folded);
-        let Some(silent) = StopWord::find(&self.folded) else {
+        let Some(stop_word) = StopWord::find(&self.folded) else {
             return;
         };
         let mut is_new = 0;
-        if let Some(seen) = self.seen.get_mut(silent.number / 64) {
-            let bit = 1 << (silent.number % 64);
+        if let Some(seen) = self.seen.get_mut(stop_word.number / 64) {
+            let bit = 1 << (stop_word.number % 64);
             is_new = u32::from(*seen & bit == 0);
             *seen |= bit;
         }
-        for language in silent.languages() {
+        for language in stop_word.languages() {
             if language == Language::English && !can_be_english {
                 continue;
             }
@@ -187,7 +183,7 @@ impl StopWordVotes {
         }
     }
 
-    /// The alphabet of most words; nothing when the text is in a script without spaces.
+    /// The alphabet of most words; `None` when the text is in a script without spaces.
     pub(super) fn alphabet(&self) -> Option<Alphabet> {
         if self.unspaced > self.words.iter().sum::<u32>() * UNSPACED_FOR_A_WORD {
             return None;
@@ -197,23 +193,24 @@ impl StopWordVotes {
         alphabets.max_by_key(|alphabet| self.words_in(*alphabet))
     }
 
-    /// The language that the silent words leave no doubt about.
+    /// The language with clearly more stop words than any other; `None` when a rival has over three quarters as
+    /// many.
     pub(super) fn certain_language(&self, alphabet: Alphabet) -> Option<Language> {
         let best = self.likely_language(alphabet)?;
-        let (silent, different) = self.stop_words_in(best);
-        // Neighbours share many words: Danish and Norwegian, Czech and Polish.
+        let (total, different) = self.stop_words_in(best);
+        // Related languages share many words: Danish and Norwegian, Czech and Polish.
         let near = self.readers(alphabet);
-        let near = near.filter(|rival| self.stop_words_in(*rival).0 * 4 > silent * 3);
-        let is_prose = silent >= MIN_CLEAR && different >= MIN_CLEAR_DIFFERENT;
+        let near = near.filter(|rival| self.stop_words_in(*rival).0 * 4 > total * 3);
+        let is_prose = total >= MIN_CLEAR && different >= MIN_CLEAR_DIFFERENT;
         (is_prose && near.count() == 1).then_some(best)
     }
 
-    /// The language that has the most silent words, and as many as prose has.
+    /// The language with the most stop words, if they are as dense as in prose.
     pub(super) fn likely_language(&self, alphabet: Alphabet) -> Option<Language> {
         let readers = self.readers(alphabet);
         let best = readers.max_by_key(|language| self.stop_words_in(*language))?;
-        let (silent, different) = self.stop_words_in(best);
-        let is_prose = silent * CLEAR_SHARE >= self.words_in(alphabet);
+        let (total, different) = self.stop_words_in(best);
+        let is_prose = total * CLEAR_SHARE >= self.words_in(alphabet);
         (is_prose && different >= MIN_LIKELY_DIFFERENT).then_some(best)
     }
 
@@ -222,25 +219,25 @@ impl StopWordVotes {
         languages.filter(move |language| language.uses_alphabet(alphabet))
     }
 
-    /// Whether there are silent words of a language that a text looks like.
+    /// Whether a text has enough stop words of a language to support a guess at it.
     pub(super) fn has_stop_words_of(&self, language: Language, alphabet: Alphabet) -> bool {
         if !language.uses_alphabet(alphabet) {
             return false;
         }
-        let (silent, different) = self.stop_words_in(language);
+        let (total, different) = self.stop_words_in(language);
         let words = self.words_in(alphabet);
         let is_line = words <= MAX_WORDS_OF_A_LINE;
         alphabet != Alphabet::Latin
             || (different >= if is_line { 1 } else { 2 }
-                && silent >= self.stop_words_in(Language::English).0
-                && silent * BELIEVED_SHARE >= words)
+                && total >= self.stop_words_in(Language::English).0
+                && total * BELIEVED_SHARE >= words)
     }
 
     pub(super) fn words_in(&self, alphabet: Alphabet) -> u32 {
         self.words.get(alphabet as usize).copied().unwrap_or(0)
     }
 
-    /// The silent words of a language, and how many of them are different.
+    /// The stop words of a language: their occurrences, and how many of them are distinct.
     pub(super) fn stop_words_in(&self, language: Language) -> (u32, u32) {
         self.stop_words
             .get(language as usize)
@@ -249,8 +246,8 @@ impl StopWordVotes {
     }
 }
 
-/// The language most texts of an alphabet are written in. Hebrew has no stemmer, and English leaves
-/// its words alone.
+/// The most common language of an alphabet. Hebrew has no stemmer, and the one of English leaves its words
+/// unchanged.
 fn default_language(alphabet: Alphabet) -> Language {
     match alphabet {
         Alphabet::Arabic => Language::Arabic,
@@ -263,7 +260,7 @@ fn default_language(alphabet: Alphabet) -> Language {
     }
 }
 
-/// The language a text looks most like, letter by letter.
+/// Guesses the language by trigram statistics.
 fn guess_by_trigrams(title: &str, text: &str) -> TrigramGuess {
     let found = whatlang::detect(&sample(title, text));
     let Some(found) = found.filter(|found| found.confidence() >= MIN_CONFIDENCE) else {
@@ -304,7 +301,7 @@ fn guess_by_trigrams(title: &str, text: &str) -> TrigramGuess {
     })
 }
 
-/// As much of a document as is compared.
+/// The beginning of a document that is compared by trigrams.
 pub(super) fn sample(title: &str, text: &str) -> String {
     let mut sample = String::with_capacity(MAX_COMPARED_BYTES);
     for part in [title, "\n", text] {
@@ -313,9 +310,9 @@ pub(super) fn sample(title: &str, text: &str) -> String {
     sample
 }
 
-/// At most so many bytes from the beginning of a text.
-fn beginning(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most))
+/// The first `limit` bytes of a text, cut at a character boundary.
+fn beginning(text: &str, limit: usize) -> &str {
+    text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
 }
 
@@ -398,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_is_the_usual_language_of_its_alphabet() {
+    fn an_inconclusive_text_has_the_default_language_of_its_alphabet() {
         for (expected, text) in [
             (Language::English, ""),
             (Language::English, "ferry"),
@@ -420,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_beginning_is_looked_at() {
+    fn only_the_beginning_is_scanned() {
         let names = "Aurel Whitmarron ".repeat(MAX_COUNTED_BYTES / 17 + 1);
         let german = "Die Fähre zur Insel war nicht pünktlich und das ist schade. ".repeat(99);
         assert_eq!(detect("", &format!("{names}{german}")), Language::English);

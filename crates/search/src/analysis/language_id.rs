@@ -1,37 +1,37 @@
-//! Language identification for embedding models: is a text in a language that a model of English knows?
+//! Language identification for embedding models: is a text in a language that an English model knows?
 //!
-//! A model of English gives a text in another language a vector too, and its cosines are noise that is louder
-//! than words: on XQuAD the mean nDCG@10 of German, Russian, Chinese, Thai and Arabic was .716 with such vectors
-//! and .952 with words alone. So what is foreign has no vector. Source text, tables and lists of names look like
-//! any language and are left to the model; what decides against it must be prose or another script.
+//! An English model gives text in other languages a vector too, and its cosines are noise that outweighs the
+//! lexical score: on XQuAD the mean nDCG@10 of German, Russian, Chinese, Thai and Arabic was .716 with such vectors
+//! and .952 with words alone. So foreign text gets no vector. Source code, tables and lists of names resemble any
+//! language and are left to the model; only prose or another script can be ruled foreign.
 
 use super::fold::{ScriptSpacing, script};
 use super::language::{Alphabet, Language};
 use super::language_detection::StopWordVotes;
 
-/// How much of a text is looked at.
+/// How much of a text is examined, in bytes from its beginning.
 const MAX_SCANNED_BYTES: usize = 4 * 1024;
 
-/// How many letters of an alphabet one character of a script without spaces is worth.
+/// The weight of one character of an unspaced script, in letters of an alphabet.
 const LETTERS_IN_A_CHARACTER: usize = 3;
 
-/// From this many words on a statistical guess at the language of prose is believed.
+/// The fewest words of prose for which the trigram statistics are trusted.
 const MIN_GUESSED_WORDS: u32 = 8;
 
-/// From this many words on, prose without stop words of English is foreign, whatever language it is.
+/// The fewest words of prose that count as foreign when there is no English stop word among them, even though their
+/// language is unknown.
 const MIN_PROSE_WORDS: u32 = 25;
 
-/// What is known of the language of a text.
+/// The verdict about a text. `Unclear` means too short, or no prose; callers then leave the text to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LanguageId {
     English,
     Foreign,
-    /// Too short, or no prose.
     Unclear,
 }
 
 impl LanguageId {
-    /// The language of a passage or a whole document.
+    /// Classifies a passage or a whole document.
     pub(crate) fn of_passage(text: &str) -> Self {
         let text = beginning(text);
         let letters = LetterCounts::of(text);
@@ -43,7 +43,7 @@ impl LanguageId {
         if count.english * 8 >= count.words && count.english > count.other && count.english > 1 {
             return Self::English;
         }
-        // Source text has words of any language.
+        // Source code has words of any language.
         if letters.are_source_text() {
             return Self::Unclear;
         }
@@ -55,7 +55,7 @@ impl LanguageId {
         if is_outweighed && count.other_different >= 4 && count.other >= count.english * 3 {
             return Self::Foreign;
         }
-        // Tables and lists of names look like any language.
+        // Tables and lists of names resemble any language.
         if !letters.are_prose() {
             return Self::Unclear;
         }
@@ -73,7 +73,8 @@ impl LanguageId {
         }
     }
 
-    /// The language of a question. A few words seldom tell; the documents that have them do.
+    /// Classifies a question. A few words seldom identify a language, so the thresholds differ from those for
+    /// passages, and `Unclear` is the common answer; the documents that contain the words decide then.
     pub(crate) fn of_question(text: &str) -> Self {
         let text = beginning(text);
         let letters = LetterCounts::of(text);
@@ -105,7 +106,7 @@ impl LanguageId {
     }
 }
 
-/// Whether prose is English, by the frequency of its trigrams; nothing in doubt.
+/// Whether prose is English, by its trigram statistics; `None` when they are not reliable.
 fn guess(text: &str) -> Option<bool> {
     let found = whatlang::detect(text).filter(whatlang::Info::is_reliable)?;
     Some(found.lang() == whatlang::Lang::Eng)
@@ -116,7 +117,8 @@ fn beginning(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The stop words of English and of the language that has the most besides.
+/// Counts of the stop words of English and of the best other language in Latin letters; `other_different` counts
+/// distinct ones.
 struct StopWordCount {
     words: u32,
     english: u32,
@@ -142,18 +144,17 @@ impl StopWordCount {
     }
 }
 
-/// The characters of a text, by what they tell.
+/// Character statistics of a text. `accented` counts Latin letters that English does not have. `other` counts
+/// letters of other scripts, with a character of an unspaced script weighted as the Latin letters it replaces.
+/// `symbols` are brackets, operators and the like. `small` and `capital` count words by the case of their first
+/// letter.
 #[derive(Default)]
 struct LetterCounts {
     latin: usize,
-    /// Latin letters that English does not have.
     accented: usize,
-    /// Letters of other scripts, as many as Latin ones would say the same.
     other: usize,
     digits: usize,
-    /// Brackets, operators and the like.
     symbols: usize,
-    /// Words that begin with a small letter, and with a capital.
     small: usize,
     capital: usize,
 }
@@ -182,7 +183,7 @@ impl LetterCounts {
         letters
     }
 
-    /// Whether most of a text is in a script that English is not written in.
+    /// Whether most of a text is in a script that English does not use.
     fn are_foreign(&self) -> bool {
         self.other > self.latin
     }
@@ -197,7 +198,8 @@ impl LetterCounts {
             && self.small > self.capital
     }
 
-    /// One letter in twenty-five. English has them in names and borrowed words, one in some hundreds.
+    /// Whether one letter in twenty-five has an accent. In English, names and loanwords make that one in some
+    /// hundreds.
     fn have_many_accents(&self) -> bool {
         self.accented * 25 >= self.latin
     }
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_english_or_no_prose_is_left_to_the_model() {
+    fn english_and_source_text_are_left_to_the_model() {
         for (expected, text) in [
             (
                 English,

@@ -1,5 +1,5 @@
-//! Text into the terms it is found by. Every engine and every snippet cuts words here, so a word
-//! that one of them finds is a word that all of them find.
+//! Text analysis: tokenizer, normalizer and stemmer. Both engines, the highlighter and the snippets use this one
+//! analysis chain, so a term that one of them finds is a term that all of them find.
 
 mod compound;
 mod confident_language;
@@ -30,84 +30,83 @@ pub(crate) use stop_words::is_stop_word;
 use stemmer::TermStemmer;
 use unspaced_segmenter::{CharGram, UnspacedSegmenter};
 
-/// Characters of a word that count. What is longer is no word a person types, and one monstrous
-/// word must not become a monstrous term.
+/// The longest term, in characters; the rest of a longer word is ignored. Nobody types a longer word, and a
+/// megabyte without a space must not become a term of a megabyte.
 const MAX_TERM_CHARS: usize = 64;
 
-/// Characters of unspaced script that are taken apart at a time, which bounds the memory needed.
+/// The longest run of a script without spaces that is segmented at a time, in characters. This bounds the memory of
+/// the dictionary segmenter; longer runs are cut with one character of overlap.
 const MAX_RUN_CHARS: usize = 256;
 
-/// Characters such a run may fold to: a few, such as a vowel of Thai, become two or more.
+/// The most characters such a run folds to: compatibility decomposition turns a few characters, such as a vowel of
+/// Thai, into two or more.
 const MAX_FOLDED_CHARS: usize = 4 * MAX_RUN_CHARS;
 
-/// What English writes after an apostrophe without making a new word of it.
+/// English contractions and the possessive, without their apostrophe. They are dropped and are no terms.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
-/// Which terms a text gives.
+/// Whether the text is a document or a query. A document gives every term that a query may ask for: each word also
+/// without its accents, and all n-grams of unspaced scripts. A query gives only the terms worth looking for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnalysisMode {
-    /// All it may be found by.
     Index,
-    /// Those worth asking for.
     Query,
 }
 
-/// What a term is to the words around it.
+/// How a term was derived from the text, which decides its weight in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TermKind {
-    /// A word, or a part of a compound.
+    /// A word between spaces, or one part of a compound.
     Word,
-    /// The word before it once more, stemmed as if it had been written without its accents.
+    /// A variant of the preceding word at the same position, stemmed as if it had been typed without its accents.
     Unaccented,
-    /// A compound such as `read_file` as one word; its parts follow.
+    /// A compound such as `read_file`, joined to one word; its parts follow as words.
     Compound,
-    /// A word of unspaced script.
+    /// A word that the dictionary found in an unspaced script.
     Segment,
-    /// One or two characters of unspaced script, word or not.
+    /// One or two neighbouring characters of an unspaced script, whether the dictionary knows them as a word or
+    /// not.
     NGram,
 }
 
-/// One term and where it stands.
+/// One term (token) of a text with its byte span and its word position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AnalyzedTerm<'a> {
-    /// The term: folded and stemmed.
+    /// The index term: folded and stemmed.
     pub text: &'a str,
-    /// The word before it was stemmed.
+    /// The folded word, before stemming.
     pub word: &'a str,
-    /// The bytes of the text it stands for.
+    /// The byte range of the source text that the term was read from.
     pub span: Range<usize>,
-    /// How many words stand before it.
+    /// The word position, which phrase queries compare.
     pub position: usize,
-    /// What it is to the words around it.
+    /// How it was derived from the text.
     pub kind: TermKind,
 }
 
-/// The terms of a text, one after the other, without a list of them.
+/// Streaming tokenizer: yields the terms of a text one by one, without allocating a list of them. It scans from
+/// `at` run by run of one script. Inside a compound it rewinds to `compound_end` (the end of the joined words whose
+/// parts follow) and `word_end` (the end of the camel-case word whose parts follow). `pending_unaccented` is the
+/// span of the last word when its variant without accents has still to be yielded.
 pub(crate) struct TermStream<'t> {
     text: &'t str,
-    purpose: AnalysisMode,
+    mode: AnalysisMode,
     stems: TermStemmer<'t>,
-    /// The byte at which the next run is looked for.
     at: usize,
-    /// The position of the next word.
     position: usize,
-    /// Where the compound ends whose words are being given out, and where the word of it ends
-    /// whose parts are.
     compound_end: usize,
     word_end: usize,
-    /// What of a run of unspaced script is still to be given out.
     grams: UnspacedSegmenter,
-    /// The bytes of the last word, when it is to be given out once more without its accents.
     pending_unaccented: Option<Range<usize>>,
     word: String,
     term: String,
 }
 
 impl<'t> TermStream<'t> {
-    pub(crate) fn new(text: &'t str, purpose: AnalysisMode, language: Language) -> Self {
+    pub(crate) fn new(text: &'t str, mode: AnalysisMode, language: Language) -> Self {
         Self {
             text,
-            purpose,
+            mode,
             stems: TermStemmer::new(language),
             at: 0,
             position: 0,
@@ -120,13 +119,13 @@ impl<'t> TermStream<'t> {
         }
     }
 
-    /// The same, but words that are stemmed once are remembered.
-    pub(crate) fn with_stem_cache(mut self, memo: &'t mut StemCache) -> Self {
-        self.stems.use_cache(memo);
+    /// The same stream with a stem cache: a word that the cache holds is not stemmed again.
+    pub(crate) fn with_stem_cache(mut self, cache: &'t mut StemCache) -> Self {
+        self.stems.use_cache(cache);
         self
     }
 
-    /// The next term, or nothing at the end of the text.
+    /// The next term; `None` at the end of the text.
     pub(crate) fn advance(&mut self) -> Option<AnalyzedTerm<'_>> {
         if let Some(span) = self.pending_unaccented.take()
             && self.stems.unaccented_stem(&self.word, &mut self.term)
@@ -143,9 +142,9 @@ impl<'t> TermStream<'t> {
             let (script, span) = self.next_run()?;
             if script == ScriptSpacing::Unspaced {
                 self.take_run(span);
-            } else if let Some(whole) = self.begin_compound(&span) {
-                if self.take_compound(whole.clone()) {
-                    return Some(self.term(whole, self.position, TermKind::Compound));
+            } else if let Some(span) = self.begin_compound(&span) {
+                if self.take_compound(span.clone()) {
+                    return Some(self.term(span, self.position, TermKind::Compound));
                 }
             } else if self.take_word(span.clone()) {
                 self.position += 1;
@@ -164,8 +163,7 @@ impl<'t> TermStream<'t> {
         }
     }
 
-    /// Finds the next stretch of one script and moves behind it. Inside of a compound it is the next
-    /// part.
+    /// Finds the next run of one script and moves behind it. Inside a camel-case word the run is its next part.
     fn next_run(&mut self) -> Option<(ScriptSpacing, Range<usize>)> {
         let rest = self.text.get(self.at..)?;
         let (offset, script) = first_letter(rest)?;
@@ -186,8 +184,8 @@ impl<'t> TermStream<'t> {
         Some((script, start..start + length))
     }
 
-    /// How far the compound goes that begins with this word, if one does: first the words that are
-    /// joined, then each of them that capitals part. What it is made of comes next.
+    /// The span of the compound that begins with this word, if one does: first the words that are joined by
+    /// punctuation, then each of them that capitals split. The scan position is set back, so the parts come next.
     fn begin_compound(&mut self, first: &Range<usize>) -> Option<Range<usize>> {
         let end = if first.start >= self.compound_end
             && let Some(end) = compound::end(self.text, first)
@@ -206,18 +204,18 @@ impl<'t> TermStream<'t> {
         Some(first.start..end)
     }
 
-    /// Makes one term of a compound. Says no when it is too long for a name, or a number.
-    fn take_compound(&mut self, whole: Range<usize>) -> bool {
-        let written = self.text.get(whole).unwrap_or_default();
+    /// Makes one term of a compound. Returns false when it is too long for a name, or a number.
+    fn take_compound(&mut self, span: Range<usize>) -> bool {
+        let source = self.text.get(span).unwrap_or_default();
         self.word.clear();
-        if !compound::join(written, &mut self.word) {
+        if !compound::join(source, &mut self.word) {
             return false;
         }
         self.stems.stem(&self.word, &self.word, &mut self.term);
         true
     }
 
-    /// Makes a term of a spaced word. Says no when nothing of it is left to be found by.
+    /// Folds and stems a word between spaces. Returns false when folding leaves nothing of it.
     fn take_word(&mut self, span: Range<usize>) -> bool {
         self.skip_contraction();
         let written = self.text.get(span.clone()).unwrap_or_default();
@@ -227,13 +225,13 @@ impl<'t> TermStream<'t> {
             return false;
         }
         self.stems.stem(written, &self.word, &mut self.term);
-        if self.purpose == AnalysisMode::Index && !written.is_ascii() {
+        if self.mode == AnalysisMode::Index && !written.is_ascii() {
             self.pending_unaccented = Some(span);
         }
         true
     }
 
-    /// Moves behind the `'s` of `minister's` and its kind, which would be noise as words.
+    /// Skips an English contraction such as the `'s` of `minister's`, which would be noise as a term.
     fn skip_contraction(&mut self) {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let Some(tail) = rest.strip_prefix(['\'', '’']) else {
@@ -251,16 +249,15 @@ impl<'t> TermStream<'t> {
         }
     }
 
-    /// Takes a run of unspaced script apart.
+    /// Hands a run of an unspaced script to the segmenter.
     fn take_run(&mut self, span: Range<usize>) {
         let source = self.text.get(span.clone()).unwrap_or_default();
         self.word.clear();
         fold(source, MAX_FOLDED_CHARS, &mut self.word);
-        self.grams
-            .load(source, span.start, &self.word, self.purpose);
+        self.grams.load(source, span.start, &self.word, self.mode);
     }
 
-    /// Makes a term of a few characters of the run that was taken apart.
+    /// Makes a term of one n-gram or dictionary word of the current run.
     fn gram(&mut self, gram: CharGram) -> AnalyzedTerm<'_> {
         self.term.clear();
         self.term.extend(self.grams.chars(gram));
@@ -270,9 +267,9 @@ impl<'t> TermStream<'t> {
     }
 }
 
-/// Where the first letter or digit of a text stands, and its script.
+/// The byte offset and the script of the first letter or digit of a text.
 fn first_letter(text: &str) -> Option<(usize, ScriptSpacing)> {
-    // Most often it is a plain one, and only plain characters stand before it.
+    // Fast path: nearly always the first letter is ASCII, with only ASCII before it.
     let mut bytes = text.bytes();
     let start = bytes.position(|b| b.is_ascii_alphanumeric() || !b.is_ascii())?;
     let rest = text.get(start..)?;
@@ -283,12 +280,12 @@ fn first_letter(text: &str) -> Option<(usize, ScriptSpacing)> {
     letters.find_map(|(at, c)| script(c).map(|script| (start + at, script)))
 }
 
-/// The bytes of the spaced word that a text begins with.
+/// The length in bytes of the space-separated word at the beginning of a text.
 fn word_length(text: &str) -> usize {
-    // Most words are plain letters from their beginning to a plain character that is none.
-    let plain = text.bytes().position(|b| !b.is_ascii_alphanumeric());
-    match plain.and_then(|end| text.as_bytes().get(end)) {
-        Some(next) if next.is_ascii() => plain.unwrap_or_default(),
+    // Fast path: most words are ASCII letters up to an ASCII separator.
+    let ascii_end = text.bytes().position(|b| !b.is_ascii_alphanumeric());
+    match ascii_end.and_then(|end| text.as_bytes().get(end)) {
+        Some(next) if next.is_ascii() => ascii_end.unwrap_or_default(),
         None => text.len(),
         Some(_) => text
             .find(|c| script(c) != Some(ScriptSpacing::Spaced) && !extends_previous(c))
@@ -296,8 +293,8 @@ fn word_length(text: &str) -> usize {
     }
 }
 
-/// The bytes of the run of unspaced script that a text begins with, and where the next run begins: a
-/// full run hands its last character on, so that no pair is torn apart.
+/// The length in bytes of the run of unspaced script at the beginning of a text, and the offset of the next run. A
+/// run that was cut at the limit overlaps the next one by a character, so that no bigram is lost.
 fn run_length(text: &str) -> (usize, usize) {
     let mut previous = 0;
     for (chars, (at, c)) in text.char_indices().enumerate() {
@@ -424,8 +421,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_taken_in_parts_without_losing_a_pair() {
-        // A vowel of Thai that folds to two characters must not push others out either.
+    fn a_long_run_is_split_without_losing_a_bigram() {
+        // A vowel of Thai that folds to two characters must not push other characters out.
         let thai = "กำ".repeat(MAX_RUN_CHARS);
         let han: String = (0..MAX_RUN_CHARS as u32 * 2 + 9)
             .filter_map(|n| char::from_u32(0x4E00 + n))

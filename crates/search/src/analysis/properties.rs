@@ -1,4 +1,4 @@
-//! What holds for every text, whatever it is made of.
+//! Property tests of text analysis: invariants that hold for any input.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use proptest::sample::select;
 
 use super::*;
 
-/// Words and scraps that meet each other in ways that cutting could get wrong.
+/// Generates words and fragments in combinations that tokenizing could get wrong.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => select(vec![
@@ -45,15 +45,15 @@ proptest! {
     fn terms_stand_in_the_text_in_its_order(
         text in text(),
         language in language(),
-        purpose in select(vec![AnalysisMode::Index, AnalysisMode::Query]),
+        mode in select(vec![AnalysisMode::Index, AnalysisMode::Query]),
     ) {
-        let mut terms = TermStream::new(&text, purpose, language);
+        let mut terms = TermStream::new(&text, mode, language);
         let mut last = (0, 0);
         while let Some(term) = terms.advance() {
             prop_assert!(text.get(term.span.clone()).is_some_and(|written| !written.is_empty()));
             prop_assert!(!term.text.is_empty() && !term.word.is_empty());
             prop_assert!(term.text.chars().count() <= MAX_TERM_CHARS);
-            if purpose == AnalysisMode::Index {
+            if mode == AnalysisMode::Index {
                 prop_assert!(last <= (term.span.start, term.position));
                 last = (term.span.start, term.position);
             }
@@ -121,12 +121,12 @@ proptest! {
         let from = from % (count - 1);
         let part: String = run.chars().skip(from).take(length).collect();
         let document = indexed(&run, Language::English);
-        let asked = query_terms(&part, 64, &[Language::English]);
-        prop_assert!(!asked.is_empty());
-        for term in &asked {
+        let terms = query_terms(&part, 64, &[Language::English]);
+        prop_assert!(!terms.is_empty());
+        for term in &terms {
             let is_long = term.text().chars().count() > 2;
             prop_assert!(is_long || document.contains(term.text()), "{:?}", term);
         }
-        prop_assert!(asked.iter().any(|term| document.contains(term.text())), "{part}");
+        prop_assert!(terms.iter().any(|term| document.contains(term.text())), "{part}");
     }
 }

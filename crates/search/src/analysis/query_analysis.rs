@@ -1,51 +1,50 @@
-//! A question into the terms worth looking for.
+//! Query analysis: the terms that a question is searched by, stemmed for every language of the corpus.
 //!
-//! A few words do not tell their language, and need not: each word is looked for as every language
-//! of the corpus would have written it into the index. Those forms are one word in several dresses,
-//! and together they are as rare or as frequent as that word.
+//! A few words do not identify their language, and need not: each word is looked up in every form that a language
+//! of the corpus would have indexed it in. These forms are scored as one term, whose document frequency is that of
+//! all of them together.
 
 use super::language::Language;
 use super::stemmer::TermStemmer;
 use super::stop_words::StopWord;
 use super::{AnalysisMode, AnalyzedTerm, TermKind, TermStream};
 
-/// What a compound as one word is worth beside its parts, and what each part is worth. Measured on
-/// SciFact (nDCG@10): 1 and 1 give .703, .5 and 1 give .707, .5 and .7 give .712.
+/// The weight of a compound as one word, and of each of its parts. Measured on SciFact (nDCG@10): weights of 1 and
+/// 1 give .703, .5 and 1 give .707, .5 and .7 give .712.
 const COMPOUND_WEIGHT: f32 = 0.5;
 const PART_WEIGHT: f32 = 0.7;
 
-/// What a word of three or more characters of unspaced script is worth beside the pairs that lie
-/// under it, and what each of those pairs is worth. Measured with the questions of XQuAD in Chinese
-/// and Thai and of JSQuAD: words of full worth or pairs of half their worth lose up to .013 nDCG@10,
-/// and without the pairs some documents are not found at all.
+/// The weight of a dictionary word of three or more characters of unspaced script, and of each bigram below it.
+/// Measured with the questions of XQuAD in Chinese and Thai and of JSQuAD: words of weight 1 or bigrams of weight
+/// .5 lose up to .013 nDCG@10, and without the bigrams some documents are not found at all.
 const LONG_SEGMENT_WEIGHT: f32 = 0.5;
 const NGRAM_WEIGHT: f32 = 0.3;
 
-/// One term of a query.
+/// One term of a query with its forms in the languages of the corpus. `readings` holds, for each language in the
+/// order of the corpus, the index of its form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QueryTerm {
-    /// What it stands in the index as: one form for all languages of the corpus that agree. Never
-    /// empty; the form of the language of most documents comes first.
+    /// The indexed forms, one for all languages that agree. Never empty; the form of the most frequent language of
+    /// the corpus comes first.
     pub forms: Vec<String>,
-    /// Which of the forms each language of the corpus has.
     readings: Vec<usize>,
     /// The word as it was typed, folded but not stemmed.
     pub word: String,
-    /// How many words stand before it in the question, those without meaning included.
+    /// The word position in the question; stop words count.
     pub position: usize,
-    /// What it is to the words around it.
+    /// How it was derived from the question.
     pub kind: TermKind,
-    /// What it is worth next to a plain word.
+    /// The weight relative to a plain word.
     pub weight: f32,
 }
 
 impl QueryTerm {
-    /// The first of its forms.
+    /// The form of the most frequent language.
     pub(crate) fn text(&self) -> &str {
         self.forms.first().map_or("", String::as_str)
     }
 
-    /// The same term with another form in place of its own.
+    /// A copy of the term that is looked up in a single other form, as spelling correction needs it.
     pub(crate) fn replaced(&self, form: String) -> Self {
         Self {
             forms: vec![form],
@@ -54,24 +53,24 @@ impl QueryTerm {
         }
     }
 
-    /// Whether it is a word of its own and not a part or a whole of another term.
+    /// Whether it is a word of its own: no compound, no bigram and no variant of another term.
     pub(crate) fn is_word(&self) -> bool {
         matches!(self.kind, TermKind::Word | TermKind::Segment)
     }
 
-    fn variant(&self, place: usize) -> &str {
-        let form = self.readings.get(place).copied().unwrap_or(0);
+    fn variant(&self, language: usize) -> &str {
+        let form = self.readings.get(language).copied().unwrap_or(0);
         self.forms.get(form).map_or("", String::as_str)
     }
 }
 
-/// The different ways in which the languages of the corpus have these terms, each a list as long as
-/// the terms. There is at least one.
+/// The distinct sequences of forms that the languages of the corpus have for these terms, each as long as `terms`.
+/// There is at least one. Phrase queries look for each sequence, because all words of a document have one language.
 pub(crate) fn language_variants<'q>(terms: &[&'q QueryTerm]) -> Vec<Vec<&'q str>> {
     let languages = terms.iter().map(|term| term.readings.len()).max();
     let mut different: Vec<Vec<&str>> = Vec::new();
-    for place in 0..languages.unwrap_or(0).max(1) {
-        let reading: Vec<&str> = terms.iter().map(|term| term.variant(place)).collect();
+    for language in 0..languages.unwrap_or(0).max(1) {
+        let reading: Vec<&str> = terms.iter().map(|term| term.variant(language)).collect();
         if !different.contains(&reading) {
             different.push(reading);
         }
@@ -79,58 +78,62 @@ pub(crate) fn language_variants<'q>(terms: &[&'q QueryTerm]) -> Vec<Vec<&'q str>
     different
 }
 
-/// At most `most` terms of a question, in its order, for a corpus in these languages. Words that say
-/// nothing are left out, unless there are no others: "to be or not to be" is a question too.
-pub(crate) fn query_terms(text: &str, most: usize, languages: &[Language]) -> Vec<QueryTerm> {
+/// Analyzes a question for a corpus in these languages into at most `limit` terms, in the order of the question.
+/// Stop words are dropped unless there is nothing else: "to be or not to be" is a question too.
+pub(crate) fn query_terms(text: &str, limit: usize, languages: &[Language]) -> Vec<QueryTerm> {
     let mut reader = QueryTermReader::new(text, languages);
-    let (mut telling, mut silent, mut net) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut content_words, mut stop_words, mut ngrams) = (Vec::new(), Vec::new(), Vec::new());
     let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
     while let Some(term) = terms.advance() {
         let list = if term.kind == TermKind::NGram {
-            &mut net
+            &mut ngrams
         } else if reader.is_stop_word(&term) {
-            &mut silent
+            &mut stop_words
         } else {
-            &mut telling
+            &mut content_words
         };
-        if list.len() < most {
+        if list.len() < limit {
             list.push(reader.read(&term));
         }
     }
-    let mut asked = if telling.is_empty() { silent } else { telling };
-    // The net is only asked for where words leave room.
-    net.truncate(most - asked.len());
-    asked.append(&mut net);
-    asked.sort_by_key(|term| term.position);
-    asked
+    let mut chosen = if content_words.is_empty() {
+        stop_words
+    } else {
+        content_words
+    };
+    // N-grams fill only the room that words leave.
+    ngrams.truncate(limit - chosen.len());
+    chosen.append(&mut ngrams);
+    chosen.sort_by_key(|term| term.position);
+    chosen
 }
 
-/// At most `most` terms of words that have to stand side by side, all of them telling.
-pub(crate) fn phrase_terms(text: &str, most: usize, languages: &[Language]) -> Vec<QueryTerm> {
+/// Analyzes a phrase into at most `limit` terms at consecutive positions. Stop words stay, because they are part of
+/// the phrase.
+pub(crate) fn phrase_terms(text: &str, limit: usize, languages: &[Language]) -> Vec<QueryTerm> {
     let mut reader = QueryTermReader::new(text, languages);
-    let mut asked = Vec::new();
+    let mut found = Vec::new();
     let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
     while let Some(term) = terms.advance() {
-        // The parts of a compound stand side by side, as the pairs of a longer word do; what is one
-        // word here need not be one there.
+        // The parts of a compound are consecutive terms, as the bigrams of a longer segment are. The joined forms
+        // are left out, because a document may write them apart.
         let is_long = term.kind == TermKind::Segment && term.text.chars().nth(2).is_some();
-        if term.kind != TermKind::Compound && !is_long && asked.len() < most {
-            asked.push(reader.read(&term));
+        if term.kind != TermKind::Compound && !is_long && found.len() < limit {
+            found.push(reader.read(&term));
         }
     }
-    asked
+    found
 }
 
-/// Reads the words of one question.
+/// Builds the query terms of one question: one stemmer for each language of the corpus, and the language whose stop
+/// words are dropped. `compound_end` is where the last compound ends, so that its parts get their lower weight.
 struct QueryTermReader<'q> {
     text: &'q str,
-    /// A word in capitals among others is a name: "WHO guidelines" does not ask who.
+    /// Whether a word in capitals is a name because others are in lower case: "WHO guidelines" does not ask who.
     capitals_mean_something: bool,
-    /// The language whose silent words are left out.
     language: Language,
     stems: Vec<TermStemmer<'q>>,
-    /// Where the last compound ends.
-    whole_end: usize,
+    compound_end: usize,
     form: String,
 }
 
@@ -146,25 +149,25 @@ impl<'q> QueryTermReader<'q> {
             capitals_mean_something: text.chars().any(char::is_lowercase),
             language: query_language(text, languages),
             stems: languages.iter().copied().map(TermStemmer::new).collect(),
-            whole_end: 0,
+            compound_end: 0,
             form: String::new(),
         }
     }
 
     fn is_stop_word(&self, term: &AnalyzedTerm<'_>) -> bool {
-        let Some(silent) = StopWord::find(term.word) else {
+        let Some(stop_word) = StopWord::find(term.word) else {
             return false;
         };
         if term.kind == TermKind::Segment {
-            return silent.is_unspaced();
+            return stop_word.is_unspaced();
         }
         let is_name = self.capitals_mean_something && is_in_capitals(self.written(term));
-        silent.is_in(self.language) && !is_name
+        stop_word.is_in(self.language) && !is_name
     }
 
     fn read(&mut self, term: &AnalyzedTerm<'_>) -> QueryTerm {
         if term.kind == TermKind::Compound {
-            self.whole_end = self.whole_end.max(term.span.end);
+            self.compound_end = self.compound_end.max(term.span.end);
         }
         let (forms, readings) = match term.kind {
             TermKind::Word | TermKind::Compound => self.forms(term),
@@ -180,22 +183,22 @@ impl<'q> QueryTermReader<'q> {
         }
     }
 
-    /// The different forms of a word, and which of them each language has.
+    /// The distinct forms of a word, and for each language the index of its form.
     fn forms(&mut self, term: &AnalyzedTerm<'_>) -> (Vec<String>, Vec<usize>) {
         let written = match term.kind {
             TermKind::Compound => term.word,
             _ => self.written(term),
         };
-        let (mut forms, mut plain) = (Vec::new(), Vec::new());
+        let (mut forms, mut unaccented) = (Vec::new(), Vec::new());
         let mut readings = Vec::with_capacity(self.stems.len());
         for stems in &mut self.stems {
             stems.stem(written, term.word, &mut self.form);
             readings.push(index_of_form(&self.form, &mut forms));
             if stems.unaccented_stem(term.word, &mut self.form) {
-                index_of_form(&self.form, &mut plain);
+                index_of_form(&self.form, &mut unaccented);
             }
         }
-        for form in plain {
+        for form in unaccented {
             index_of_form(&form, &mut forms);
         }
         (forms, readings)
@@ -206,7 +209,7 @@ impl<'q> QueryTermReader<'q> {
             TermKind::Compound => COMPOUND_WEIGHT,
             TermKind::NGram => NGRAM_WEIGHT,
             TermKind::Segment if term.word.chars().nth(2).is_some() => LONG_SEGMENT_WEIGHT,
-            TermKind::Word if term.span.start < self.whole_end => PART_WEIGHT,
+            TermKind::Word if term.span.start < self.compound_end => PART_WEIGHT,
             _ => 1.0,
         }
     }
@@ -216,7 +219,7 @@ impl<'q> QueryTermReader<'q> {
     }
 }
 
-/// Where a form stands in a list, in which it is put when it is missing.
+/// The index of a form in a list; a missing form is appended.
 fn index_of_form(form: &str, forms: &mut Vec<String>) -> usize {
     let known = forms.iter().position(|known| known == form);
     known.unwrap_or_else(|| {
@@ -225,9 +228,9 @@ fn index_of_form(form: &str, forms: &mut Vec<String>) -> usize {
     })
 }
 
-/// The language whose silent words a question has most of. One word may say nothing in one language
-/// and everything in another: "die" does in German, but not in "how did he die". Readers of any
-/// corpus may ask in English.
+/// The language of a question: the one with the most stop words in it. A word may be a stop word of one language
+/// and a content word of another: "die" is one in German, but not in "how did he die". Readers of any corpus may
+/// ask in English.
 fn query_language(text: &str, languages: &[Language]) -> Language {
     if languages
         .iter()
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_nothing_are_left_out_when_others_say_something() {
+    fn stop_words_are_dropped_when_there_are_other_words() {
         check(
             "What did the minister say about ferries?",
             &[("minist", 3), ("ferri", 6)],
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compound_is_asked_for_as_one_word_and_in_its_parts() {
+    fn a_compound_is_searched_as_one_word_and_by_its_parts() {
         check("readFile", &[("readfil", 0), ("read", 0), ("file", 1)]);
         check("read_file", &[("readfil", 0), ("read", 0), ("file", 1)]);
         let terms = query_terms("open read-file now", 64, &ENGLISH);
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn unspaced_script_is_asked_for_in_words_above_a_net_of_pairs() {
+    fn unspaced_script_is_searched_by_words_and_bigrams() {
         let terms = query_terms("東京都の予算", 64, &ENGLISH);
         let of_kind = |kind| -> Vec<&str> {
             let same = terms.iter().filter(|term| term.kind == kind);
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_korean_word_is_asked_for_in_pairs() {
+    fn a_korean_word_is_searched_by_bigrams() {
         check("예산안을", &[("예산", 0), ("산안", 1), ("안을", 2)]);
     }
 
@@ -359,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_words_are_those_of_the_language_that_has_most_of_them() {
+    fn stop_words_are_those_of_the_language_that_has_most_of_them() {
         let languages = [Language::German, Language::English];
         let texts = |text| -> Vec<String> {
             let terms = query_terms(text, 64, &languages);
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn words_side_by_side_are_all_asked_for_where_they_stand() {
+    fn phrases_keep_all_words_and_their_positions() {
         let phrase = |text| -> Vec<(String, usize)> {
             let terms = phrase_terms(text, 4, &ENGLISH);
             let terms = terms

@@ -1,11 +1,11 @@
-//! Words that were just stemmed, so that the next time costs a look.
+//! Stem cache: a direct-mapped cache from words to their stems.
 //!
-//! Half the words of a text are ones it had before, nearly all words of many texts are, and stemming
-//! is most of what cutting costs.
+//! Stemming is most of the cost of analysis. About half the words of a text repeat within it, and nearly all words
+//! of many texts repeat across them.
 
 use super::language::Language;
 
-/// The longest word and stem that are kept, in bytes.
+/// The longest word and stem that are cached, in bytes; every slot reserves as much.
 const MAX_BYTES: usize = 24;
 
 #[derive(Clone, Copy, Default)]
@@ -17,26 +17,26 @@ struct StemSlot {
     language: Language,
 }
 
-/// A bounded number of words and their stems. A word takes the place of another one by chance.
+/// A fixed number of slots, addressed by a hash (FNV-1a) of the word. A new word evicts whatever its slot held.
 #[derive(Clone)]
 pub(crate) struct StemCache(Vec<StemSlot>);
 
 impl StemCache {
-    /// Enough for one text: 13 kB.
+    /// A cache for one text: 256 slots, 13 kB.
     pub(crate) fn for_a_text() -> Self {
         Self(vec![StemSlot::default(); 256])
     }
 
-    /// Enough for one text after the other: 200 kB.
+    /// A cache for many texts one after the other: 4096 slots, 200 kB.
     pub(crate) fn for_many_texts() -> Self {
         Self(vec![StemSlot::default(); 4096])
     }
 
-    /// The stem of a word that was not empty.
+    /// The cached stem of a word; `None` on a miss and for the empty word.
     pub(super) fn get(&self, language: Language, word: &str) -> Option<&str> {
         let slot = self.0.get(self.slot_index(word))?;
-        let known = slot.word.get(..usize::from(slot.word_bytes))?;
-        if known != word.as_bytes() || known.is_empty() || slot.language != language {
+        let cached_word = slot.word.get(..usize::from(slot.word_bytes))?;
+        if cached_word != word.as_bytes() || cached_word.is_empty() || slot.language != language {
             return None;
         }
         let stem = slot.stem.get(..usize::from(slot.stem_bytes))?;
@@ -44,8 +44,8 @@ impl StemCache {
     }
 
     pub(super) fn put(&mut self, language: Language, word: &str, stem: &str) {
-        let place = self.slot_index(word);
-        let Some(slot) = self.0.get_mut(place) else {
+        let index = self.slot_index(word);
+        let Some(slot) = self.0.get_mut(index) else {
             return;
         };
         let room = (slot.word.get_mut(..word.len())).zip(slot.stem.get_mut(..stem.len()));
@@ -64,7 +64,7 @@ impl StemCache {
         let hash = word.bytes().fold(0x811C_9DC5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });
-        // The number of slots is a power of two.
+        // The number of slots is a power of two, so this masks instead of dividing.
         (hash ^ (hash >> 15)) as usize & (self.0.len() - 1)
     }
 }
@@ -77,31 +77,31 @@ mod tests {
 
     #[test]
     fn what_was_put_last_is_found() {
-        for mut memo in [StemCache::for_a_text(), StemCache::for_many_texts()] {
-            let slots = memo.0.len();
+        for mut cache in [StemCache::for_a_text(), StemCache::for_many_texts()] {
+            let slots = cache.0.len();
             assert!(slots.is_power_of_two());
             for number in 0..2 * slots {
                 let (word, stem) = (format!("слово{number}"), format!("сл{number}"));
-                memo.put(RUSSIAN, &word, &stem);
-                assert_eq!(memo.get(RUSSIAN, &word), Some(stem.as_str()));
-                assert_eq!(memo.get(Language::Ukrainian, &word), None);
+                cache.put(RUSSIAN, &word, &stem);
+                assert_eq!(cache.get(RUSSIAN, &word), Some(stem.as_str()));
+                assert_eq!(cache.get(Language::Ukrainian, &word), None);
             }
-            assert_eq!(memo.0.len(), slots);
-            assert_eq!(memo.get(RUSSIAN, "other"), None);
-            assert_eq!(memo.get(Language::English, ""), None);
+            assert_eq!(cache.0.len(), slots);
+            assert_eq!(cache.get(RUSSIAN, "other"), None);
+            assert_eq!(cache.get(Language::English, ""), None);
         }
     }
 
     #[test]
     fn what_is_too_long_is_not_kept() {
-        let mut memo = StemCache::for_a_text();
+        let mut cache = StemCache::for_a_text();
         let longest = "x".repeat(MAX_BYTES);
-        memo.put(RUSSIAN, &longest, &longest);
-        assert_eq!(memo.get(RUSSIAN, &longest), Some(longest.as_str()));
+        cache.put(RUSSIAN, &longest, &longest);
+        assert_eq!(cache.get(RUSSIAN, &longest), Some(longest.as_str()));
         let longer = "x".repeat(MAX_BYTES + 1);
-        memo.put(RUSSIAN, &longer, "x");
-        assert_eq!(memo.get(RUSSIAN, &longer), None);
-        memo.put(RUSSIAN, "x", &longer);
-        assert_eq!(memo.get(RUSSIAN, "x"), None);
+        cache.put(RUSSIAN, &longer, "x");
+        assert_eq!(cache.get(RUSSIAN, &longer), None);
+        cache.put(RUSSIAN, "x", &longer);
+        assert_eq!(cache.get(RUSSIAN, "x"), None);
     }
 }

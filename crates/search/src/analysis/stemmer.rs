@@ -1,4 +1,4 @@
-//! A word into the term it is found by, as its language has it.
+//! Stemming: reduces a word to the term that the index holds, with the Snowball stemmer of its language.
 
 use frostem::Stemmer;
 
@@ -7,43 +7,43 @@ use super::fold::{fold, lower};
 use super::language::{Alphabet, Language};
 use super::stem_cache::StemCache;
 
-/// Brings the words of a text in one language back to their stems.
+/// Stems the words of a text in one language, with a fallback to English. `lowered` holds the last word in lower
+/// case with its accents when it was stemmed by the text's own language; [`Self::unaccented_stem`] needs it.
 pub(super) struct TermStemmer<'m> {
     language: Language,
-    own: Stemmer,
+    stemmer: Stemmer,
     english: Stemmer,
-    /// Whether words in plain Latin letters are read as English.
+    /// Whether words in plain Latin letters are stemmed as English.
     is_english: bool,
-    /// The last word with its accents, when it is one of the language.
     lowered: String,
-    memo: Option<&'m mut StemCache>,
+    cache: Option<&'m mut StemCache>,
 }
 
 impl<'m> TermStemmer<'m> {
     pub(super) fn new(language: Language) -> Self {
         Self {
             language,
-            own: Stemmer::new(language.algorithm()),
+            stemmer: Stemmer::new(language.algorithm()),
             english: Stemmer::new(Language::English.algorithm()),
             is_english: language == Language::English || !language.uses_alphabet(Alphabet::Latin),
             lowered: String::new(),
-            memo: None,
+            cache: None,
         }
     }
 
-    pub(super) fn use_cache(&mut self, memo: &'m mut StemCache) {
-        self.memo = Some(memo);
+    pub(super) fn use_cache(&mut self, cache: &'m mut StemCache) {
+        self.cache = Some(cache);
     }
 
-    /// Puts the stem of a word into `term`. `word` is what it folds to.
+    /// Writes the stem of a word to `term`. `written` is the word as it stands in the text, `word` its folded form.
     ///
-    /// In English no ending has an accent, so its words are folded first. In other languages accents
-    /// tell endings apart, and only the stem is folded. Words in Latin letters within a text in
-    /// another alphabet are mostly English.
+    /// English endings have no accents, so its words are folded before stemming. In other languages accents tell
+    /// endings apart, so only the stem is folded. Words in Latin letters within a text in another alphabet are
+    /// mostly English.
     pub(super) fn stem(&mut self, written: &str, word: &str, term: &mut String) {
         term.clear();
         self.lowered.clear();
-        let (language, asked) = if self.is_english && word.is_ascii() {
+        let (language, input) = if self.is_english && word.is_ascii() {
             (Language::English, word)
         } else if self.stems_alphabet_of(word) {
             let is_turkish = self.language == Language::Turkish;
@@ -53,36 +53,36 @@ impl<'m> TermStemmer<'m> {
             term.push_str(word);
             return;
         };
-        if let Some(known) = self.memo.as_ref().and_then(|it| it.get(language, asked)) {
+        if let Some(known) = self.cache.as_ref().and_then(|it| it.get(language, input)) {
             term.push_str(known);
             return;
         }
         if language == Language::English {
-            term.push_str(&self.english.stem(asked));
+            term.push_str(&self.english.stem(input));
         } else {
-            fold(&self.own.stem(asked), MAX_TERM_CHARS, term);
+            fold(&self.stemmer.stem(input), MAX_TERM_CHARS, term);
         }
         if term.is_empty() {
             term.push_str(word);
         }
-        if let Some(memo) = &mut self.memo {
-            memo.put(language, asked, term);
+        if let Some(cache) = &mut self.cache {
+            cache.put(language, input, term);
         }
     }
 
-    /// Puts the stem that the last word would have had without its accents in place of its `term`,
-    /// and says whether it is another. Readers often leave accents out, and some endings are only
-    /// known by theirs: without it `mangee` would not find `mangée`.
+    /// Replaces the `term` of the last word by the stem that the word would have without its accents; returns
+    /// whether the two differ. Readers often leave accents out, and a stemmer knows some endings only by theirs:
+    /// without this variant `mangee` would not find `mangée`.
     pub(super) fn unaccented_stem(&self, word: &str, term: &mut String) -> bool {
         if self.lowered.is_empty() || self.lowered == word || !word.is_ascii() {
             return false;
         }
-        let plain = self.own.stem(word);
-        if plain.is_empty() || plain == term.as_str() {
+        let unaccented = self.stemmer.stem(word);
+        if unaccented.is_empty() || unaccented == term.as_str() {
             return false;
         }
         term.clear();
-        term.push_str(&plain);
+        term.push_str(&unaccented);
         true
     }
 

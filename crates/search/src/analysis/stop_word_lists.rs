@@ -1,12 +1,11 @@
-//! Words that say nothing about what a text is about, language by language.
+//! Stop-word lists, one for each language that is stemmed.
 //!
-//! They are left out of questions, and since no other words are as frequent they also tell in which
-//! language a text is written. Each list is short on purpose: a word that may carry the meaning of a
-//! question does not belong here.
+//! Queries drop stop words. They are also the most frequent words of a language, so language detection counts them.
+//! Each list is short on purpose: a word that may carry the meaning of a question does not belong here.
 
 use super::language::Language;
 
-/// The silent words of a language, parted by white space.
+/// The stop words of a language, separated by white space.
 #[rustfmt::skip]
 #[expect(clippy::too_many_lines, reason = "lists of words are longer than code and simpler")]
 pub(super) fn stop_words(language: Language) -> &'static str {
@@ -190,7 +189,8 @@ pub(super) fn stop_words(language: Language) -> &'static str {
     }
 }
 
-/// Words of scripts without spaces, as their segmenter cuts them.
+/// Stop words of scripts without spaces (Chinese, Japanese, Thai, Korean and others), in the form in which the
+/// dictionary segmenter cuts them.
 #[rustfmt::skip]
 pub(super) const UNSPACED_STOP_WORDS: &str = "
     的 了 是 在 和 与 與 也 就 而 及 或 被 把 对 對 从 從 到 为 為 于 於 中 上 下 他 她 它 他们 他們 我 我们 我們

@@ -1,4 +1,5 @@
-//! A word into the languages in which it says nothing.
+//! Stop-word lookup for the languages we stem. One hash table holds the lists of all languages, so one lookup
+//! answers for every language at once; language detection counts on that.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,21 +8,21 @@ use super::fold::fold;
 use super::language::Language;
 use super::stop_word_lists::{UNSPACED_STOP_WORDS, stop_words};
 
-/// How many different silent words there may be; a test counts them.
+/// Upper bound of the number of distinct stop words, which sizes the bit set of language detection; a test checks
+/// it.
 pub(super) const MAX_STOP_WORDS: usize = 4096;
 
-/// The longest silent word, in bytes of its folded form. What is longer need not be looked up.
+/// The longest stop word, in bytes of its folded form. Longer words are not looked up.
 const MAX_STOP_WORD_BYTES: usize = 64;
 
-/// The bit that stands for all scripts without spaces.
+/// The bit of the field `languages` that stands for all scripts without spaces.
 const UNSPACED: u64 = 1 << 63;
 
-/// A word that says nothing by itself, at least somewhere.
+/// A word that is a stop word in at least one language. `languages` has one bit for each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StopWord {
-    /// Its number among all of them, below [`MAX_SILENT`].
+    /// Its number among all stop words, below [`MAX_STOP_WORDS`].
     pub number: usize,
-    /// A bit for each language in which it says nothing.
     languages: u64,
 }
 
@@ -38,32 +39,32 @@ impl StopWord {
         self.languages & bit(language) != 0
     }
 
-    /// Whether it says nothing in a script without spaces.
+    /// Whether it is a stop word of a script without spaces.
     pub(super) fn is_unspaced(self) -> bool {
         self.languages & UNSPACED != 0
     }
 
-    /// The languages in which it says nothing.
+    /// The languages in which it is a stop word.
     pub(super) fn languages(self) -> impl Iterator<Item = Language> {
         let mut rest = self.languages & !UNSPACED;
         std::iter::from_fn(move || {
-            let place = rest.trailing_zeros() as usize;
+            let index = rest.trailing_zeros() as usize;
             rest &= rest.wrapping_sub(1);
-            Language::ALL.get(place).copied()
+            Language::ALL.get(index).copied()
         })
     }
 }
 
-/// Whether a folded, unstemmed English word says nothing by itself.
+/// Whether a folded, unstemmed word is a stop word of English.
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    StopWord::find(word).is_some_and(|silent| silent.is_in(Language::English))
+    StopWord::find(word).is_some_and(|stop_word| stop_word.is_in(Language::English))
 }
 
 fn bit(language: Language) -> u64 {
     1 << (language as u32)
 }
 
-/// All lists in one, made when the first word is looked up: one look tells all languages.
+/// The stop words of all languages by folded word, built when the first word is looked up.
 static TABLE: LazyLock<HashMap<String, StopWord>> = LazyLock::new(|| {
     let mut table: HashMap<String, StopWord> = HashMap::new();
     let spaced = Language::ALL.map(|language| (stop_words(language), bit(language)));
@@ -87,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_look_tells_all_languages() {
+    fn one_lookup_answers_for_all_languages() {
         let languages = |word| -> Vec<Language> {
-            let silent = StopWord::find(word).unwrap_or_default();
-            silent.languages().collect()
+            let stop_word = StopWord::find(word).unwrap_or_default();
+            stop_word.languages().collect()
         };
         assert_eq!(languages("the"), [Language::English]);
         assert_eq!(languages("die"), [Language::Dutch, Language::German]);
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn every_word_has_a_number_and_none_is_too_long() {
         assert!(TABLE.len() < MAX_STOP_WORDS);
-        let mut numbers: Vec<usize> = TABLE.values().map(|silent| silent.number).collect();
+        let mut numbers: Vec<usize> = TABLE.values().map(|stop_word| stop_word.number).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..TABLE.len()));
         assert!(TABLE.keys().all(|word| word.len() <= MAX_STOP_WORD_BYTES));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn english_says_nothing_with_the_words_it_always_did() {
+    fn english_stop_words_are_not_mixed_with_others() {
         assert!(["a", "the", "what", "yours"].into_iter().all(is_stop_word));
         assert!(!["ferry", "die", "und"].into_iter().any(is_stop_word));
     }

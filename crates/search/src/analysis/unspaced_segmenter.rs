@@ -1,9 +1,8 @@
-//! A run of a script without spaces into what it is found by.
+//! Segmentation of scripts without spaces: dictionary words plus character n-grams.
 //!
-//! A dictionary cuts it into words. It may cut a question and a text differently where they say the
-//! same, so underneath lies a net that depends on no dictionary: every pair of neighbouring
-//! characters and, where one character can be a word, every character. All that the net asks for
-//! stands in the index, whatever the dictionary says.
+//! A dictionary splits a run into words. It may split a query and a document differently although they say the
+//! same, so a layer that needs no dictionary lies below: every bigram and, where one character can be a word, every
+//! character. The index holds all n-grams, so whatever n-gram a query asks for can be found.
 
 use std::ops::Range;
 
@@ -13,7 +12,7 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 use super::stop_words::StopWord;
 use super::{AnalysisMode, MAX_TERM_CHARS, TermKind};
 
-/// Some neighbouring characters of the run.
+/// A range of neighbouring characters of the run: an n-gram or a dictionary word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CharGram {
     pub from: usize,
@@ -21,37 +20,37 @@ pub(super) struct CharGram {
     pub kind: TermKind,
 }
 
-/// The run that is taken apart, and what of it is still to be given out.
+/// The current run of unspaced script and the n-grams of it that have still to be yielded. `run` pairs each folded
+/// character with the bytes of the text it stands for; `words` are the dictionary words.
 #[derive(Default)]
 pub(super) struct UnspacedSegmenter {
     segmenter: Option<WordSegmenterBorrowed<'static>>,
-    /// The characters of the run and the bytes of the text they stand for.
     run: Vec<(char, Range<usize>)>,
-    /// The words of the run.
     words: Vec<Range<usize>>,
     grams: Vec<CharGram>,
     next: usize,
 }
 
 impl UnspacedSegmenter {
-    /// Takes apart the run `source` that stands in the text at `start` and folds to `folded`.
-    pub(super) fn load(&mut self, source: &str, start: usize, folded: &str, purpose: AnalysisMode) {
+    /// Loads the run `source`, which begins at byte `start` of the text and folds to `folded`, and lists its
+    /// n-grams.
+    pub(super) fn load(&mut self, source: &str, start: usize, folded: &str, mode: AnalysisMode) {
         self.run.clear();
         if folded == source {
-            let places = source.char_indices().map(|(offset, c)| {
+            let chars = source.char_indices().map(|(offset, c)| {
                 let start = start + offset;
                 (c, start..start + c.len_utf8())
             });
-            self.run.extend(places);
+            self.run.extend(chars);
         } else {
-            // Folding moved the characters, so each of them stands for the whole run.
+            // Folding changed the characters, so each of them stands for the whole run.
             let span = start..start + source.len();
             self.run.extend(folded.chars().map(|c| (c, span.clone())));
         }
         self.segment(folded);
         self.grams.clear();
         self.next = 0;
-        match purpose {
+        match mode {
             AnalysisMode::Index => self.list_index_grams(),
             AnalysisMode::Query => self.list_query_grams(),
         }
@@ -72,7 +71,7 @@ impl UnspacedSegmenter {
         }
     }
 
-    /// Everything the run may be found by, in its order.
+    /// Lists everything a document can be found by: all characters and bigrams, and the longer dictionary words.
     fn list_index_grams(&mut self) {
         let mut words = self.words.iter().peekable();
         for (from, (c, _)) in self.run.iter().enumerate() {
@@ -83,8 +82,8 @@ impl UnspacedSegmenter {
             if from + 1 < self.run.len() {
                 add(from + 2, TermKind::NGram);
             }
-            // A word of one or two characters is in the net already. A Korean one is written with
-            // its particles, so that the next text has it with others.
+            // Words of one or two characters are n-grams already. A Korean word is written together with its
+            // particles, so the same word looks different in the next text.
             if let Some(word) = words.next_if(|word| word.start == from)
                 && (3..=MAX_TERM_CHARS).contains(&word.len())
                 && !is_korean(*c)
@@ -94,7 +93,7 @@ impl UnspacedSegmenter {
         }
     }
 
-    /// What is worth asking for: the words of the run, and the net under them and between them.
+    /// Lists what a query looks for: the dictionary words, and the bigrams inside and across them.
     fn list_query_grams(&mut self) {
         let is_alone = self.run.len() == 1;
         for (at, word) in self.words.iter().enumerate() {
@@ -115,15 +114,15 @@ impl UnspacedSegmenter {
                 let kind = TermKind::Segment;
                 self.grams.push(CharGram { from, to, kind });
             }
-            // Of a word of two characters only the pair that leads out of it is not yet listed.
-            let inside = if word.len() > 2 {
+            // Of a word of two characters only the bigram that leads out of it is not listed yet.
+            let first_bigram = if word.len() > 2 {
                 word.start
             } else {
                 word.end - 1
             };
-            for from in (inside..word.end).filter(|from| from + 1 < self.run.len()) {
-                // Characters that are no word with their neighbours are a name the dictionary does
-                // not know. A Korean word has its particles with it.
+            for from in (first_bigram..word.end).filter(|from| from + 1 < self.run.len()) {
+                // Neighbouring characters that are no words with each other are a name the dictionary does not
+                // know. A Korean word includes its particles.
                 let is_name =
                     self.is_content_char(word) && after.is_some_and(|it| self.is_content_char(it));
                 let is_korean = is_korean(first) && from + 1 < word.end;
@@ -138,33 +137,33 @@ impl UnspacedSegmenter {
         }
     }
 
-    /// Whether a word is one character that says something.
+    /// Whether a word is a single character that carries meaning and is no stop word.
     fn is_content_char(&self, word: &Range<usize>) -> bool {
         let c = self.first_char(word);
-        let is_silent = || {
-            let silent = StopWord::find(c.encode_utf8(&mut [0; 4]));
-            silent.is_some_and(StopWord::is_unspaced)
+        let is_stop_word = || {
+            let stop_word = StopWord::find(c.encode_utf8(&mut [0; 4]));
+            stop_word.is_some_and(StopWord::is_unspaced)
         };
-        word.len() == 1 && is_content_alone(c) && !is_silent()
+        word.len() == 1 && is_content_alone(c) && !is_stop_word()
     }
 
     fn first_char(&self, word: &Range<usize>) -> char {
         self.run.get(word.start).map_or(' ', |(c, _)| *c)
     }
 
-    /// Whether there is a run that was not let go of.
+    /// Whether a run is loaded that was not yet finished.
     pub(super) fn has_run(&self) -> bool {
         !self.run.is_empty()
     }
 
-    /// The next gram of the run.
+    /// The next n-gram or dictionary word of the run.
     pub(super) fn next(&mut self) -> Option<CharGram> {
         let gram = self.grams.get(self.next).copied()?;
         self.next += 1;
         Some(gram)
     }
 
-    /// Lets go of the run, and says how many characters it had.
+    /// Drops the run and returns its length in characters, by which positions advance.
     pub(super) fn finish(&mut self) -> usize {
         self.grams.clear();
         let length = self.run.len();
@@ -177,7 +176,7 @@ impl UnspacedSegmenter {
         chars.iter().map(|(c, _)| *c)
     }
 
-    /// The bytes of the text that a gram stands for.
+    /// The byte range of the text that an n-gram stands for.
     pub(super) fn span(&self, gram: CharGram) -> Range<usize> {
         let chars = self.run.get(gram.from..gram.to).unwrap_or_default();
         let start = chars.first().map_or(0, |(_, span)| span.start);
@@ -185,7 +184,7 @@ impl UnspacedSegmenter {
     }
 }
 
-/// Whether a character can be a word. Thai, Lao, Burmese and Khmer write letters, not syllables.
+/// Whether one character can be a word. Thai, Lao, Burmese and Khmer write letters, not syllables.
 fn can_be_a_word(c: char) -> bool {
     !matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF)
 }
@@ -194,8 +193,8 @@ fn is_korean(c: char) -> bool {
     matches!(u32::from(c), 0x1100..=0x11FF | 0x3130..=0x318F | 0xAC00..=0xD7FF)
 }
 
-/// Whether a character that is a word among others says something: a Han character or a Korean
-/// syllable does, a Japanese one is a particle.
+/// Whether a single-character word carries meaning: a Han character or a Korean syllable does, a Japanese syllable
+/// is a particle.
 fn is_content_alone(c: char) -> bool {
     can_be_a_word(c) && !matches!(u32::from(c), 0x3040..=0x30FF)
 }

@@ -1,4 +1,4 @@
-//! Documents, or columns of them, into a catalog, within a bounded amount of memory.
+//! Builds the field catalog from documents or from columns of an index, in bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,62 +8,58 @@ use crate::calendar::Day;
 use crate::document::{Document, DocumentValue};
 use crate::filter::fold_value;
 
-/// The most fields a catalog names. A reader has to take them in, and hardly any data has more
-/// that are worth it.
+/// The most fields a catalog lists. Models have to read them all, and hardly any data has more useful ones.
 pub const MAX_CATALOG_FIELDS: usize = 64;
 
-/// The most values a catalog names of one field, and the most a keyword can have.
+/// The most values a catalog lists for one field, which is also the most a keyword field can have.
 pub const MAX_KEYWORDS: usize = 50;
 
-/// The most characters of a value that a catalog names.
+/// The longest value that a catalog lists, in characters.
 pub const MAX_KEYWORD_CHARS: usize = 64;
 
-/// The most values of one field that are counted apart while a catalog is built.
+/// The most distinct values of one field that are counted while a catalog is built.
 pub const MAX_TRACKED: usize = 10_000;
 
-/// The most values of all fields together that are counted apart: some 40 MB at the worst.
+/// The most distinct values of all fields that are counted: 40 MB in the worst case.
 const MAX_TRACKED_IN_ALL: usize = 65_536;
 
-/// The most fields that are counted before those of most documents are chosen.
+/// The most fields that are counted before the most frequent ones are chosen.
 const MAX_COUNTED_FIELDS: usize = 1_024;
 
-/// A field of so few values is a keyword even when they do not come back: in a handful of
-/// documents nothing does.
+/// A field with this few distinct values is a keyword even when they do not recur, because in a handful of
+/// documents nothing recurs.
 const FEW_VALUES: usize = 10;
 
-/// The most bytes of a value as it is compared; a value that has more is not counted apart.
+/// The longest folded value that is counted, in bytes. Folding can lengthen a value several times.
 const MAX_TRACKED_BYTES: usize = 256;
 
-/// Puts a catalog together, document by document or column by column.
+/// Builds a [`Catalog`], document by document or column by column. `tracked` counts the distinct values of all
+/// fields against their limit.
 #[derive(Debug, Default)]
 pub struct CatalogBuilder {
     documents: u64,
     fields: BTreeMap<String, FieldStats>,
-    /// How many values are counted apart, in all fields.
     tracked: usize,
     more: bool,
 }
 
-/// What was seen of one field.
+/// Statistics of one field: the number of documents by the kind of the value (`flags` counts false and true), the
+/// distinct values by their folded form with one spelling and a count, and whether values were left out (`more`).
 #[derive(Debug, Default)]
 struct FieldStats {
-    /// How many documents have it, by the kind of the value.
     texts: u64,
     lists: u64,
     numbers: u64,
     dates: u64,
-    /// Those that say no, and those that say yes.
     flags: (u64, u64),
-    /// By the value as it is compared: one way of writing it, and how many documents have it.
     values: HashMap<String, (String, u64)>,
-    /// Whether there are values that were not counted apart.
     more: bool,
     number_range: Option<(f64, f64)>,
     date_range: Option<(Day, Day)>,
 }
 
 impl CatalogBuilder {
-    /// A catalog of nothing.
+    /// An empty builder, which builds an empty catalog.
     pub fn new() -> Self {
         Self::default()
     }
@@ -108,29 +104,28 @@ impl CatalogBuilder {
         }
     }
 
-    /// Adds to the number of documents. Whoever adds columns says this once.
+    /// Adds to the number of documents. Callers that add columns call it once.
     pub fn documents(&mut self, count: u64) {
         self.documents = self.documents.saturating_add(count);
     }
 
-    /// Adds documents that have this text in a field.
+    /// Adds `count` documents that have this text in a field.
     pub fn text(&mut self, name: &str, value: &str, count: u64) {
         self.add(name, |field| grow(&mut field.texts, count));
         self.track(name, value, count);
     }
 
-    /// Adds documents that have a list in a field. What is on the lists is said by
-    /// [`CatalogBuilder::item`].
+    /// Adds `count` documents that have a list in a field. Its items are added by [`CatalogBuilder::item`].
     pub fn list(&mut self, name: &str, count: u64) {
         self.add(name, |field| grow(&mut field.lists, count));
     }
 
-    /// Adds documents that have this item on the list in a field.
+    /// Adds `count` documents that have this item in the list of a field.
     pub fn item(&mut self, name: &str, value: &str, count: u64) {
         self.track(name, value, count);
     }
 
-    /// Adds documents that have a number in a field, the least and the greatest of them given.
+    /// Adds `count` documents that have a number in a field, with the smallest and the largest of them.
     pub fn number(&mut self, name: &str, range: (f64, f64), count: u64) {
         self.add(name, |field| {
             grow(&mut field.numbers, count);
@@ -141,7 +136,7 @@ impl CatalogBuilder {
         });
     }
 
-    /// Adds documents that have a day in a field, the first and the last of them given.
+    /// Adds `count` documents that have a day in a field, with the first and the last of them.
     pub fn date(&mut self, name: &str, range: (Day, Day), count: u64) {
         self.add(name, |field| {
             grow(&mut field.dates, count);
@@ -152,7 +147,7 @@ impl CatalogBuilder {
         });
     }
 
-    /// Adds documents that say yes, or no, in a field.
+    /// Adds `count` documents that have this flag in a field.
     pub fn flag(&mut self, name: &str, value: bool, count: u64) {
         self.add(name, |field| {
             let (no, yes) = &mut field.flags;
@@ -160,14 +155,14 @@ impl CatalogBuilder {
         });
     }
 
-    /// The catalog of all that was added.
+    /// Builds the catalog of everything that was added.
     pub fn build(self) -> Catalog {
         let mut fields: Vec<CatalogField> = self
             .fields
             .into_iter()
             .map(|(name, counted)| counted.field(name))
             .collect();
-        // They come in the order of their names, and a stable sort keeps it among equals.
+        // The map yields them by name, and a stable sort keeps that order among equals.
         fields.sort_by_key(|field| Reverse(field.documents));
         let more = self.more || fields.len() > MAX_CATALOG_FIELDS;
         fields.truncate(MAX_CATALOG_FIELDS);
@@ -178,8 +173,7 @@ impl CatalogBuilder {
         }
     }
 
-    /// Does something to the field of this name, unless there are too many or its name is one that
-    /// nobody could write.
+    /// Updates the statistics of a field, unless there are too many fields or nobody could type the name.
     fn add(&mut self, name: &str, change: impl FnOnce(&mut FieldStats)) {
         if let Some(field) = self.fields.get_mut(name) {
             return change(field);
@@ -192,7 +186,7 @@ impl CatalogBuilder {
         change(self.fields.entry(name.to_owned()).or_default());
     }
 
-    /// Counts a value apart, if there is room.
+    /// Counts a distinct value, if the limits allow.
     fn track(&mut self, name: &str, value: &str, count: u64) {
         let mut room = MAX_TRACKED_IN_ALL.saturating_sub(self.tracked);
         let before = room;
@@ -213,7 +207,7 @@ impl FieldStats {
             self.more = true;
         } else if let Some((written, documents)) = self.values.get_mut(&key) {
             grow(documents, count);
-            // The one that sorts first, so that the order of the documents does not matter.
+            // Keep the spelling that sorts first, so that the order of the documents does not matter.
             if shown < written.as_str() {
                 shown.clone_into(written);
             }
@@ -243,11 +237,11 @@ impl FieldStats {
         }
     }
 
-    /// A keyword has few values, all of them short, that come back in other documents.
+    /// Keyword or text: a keyword has few values, all of them short, that recur across documents.
     fn text_kind(&self, is_mixed: bool) -> FieldKind {
         let distinct = self.values.len();
-        let come_back = self.texts >= 2 * distinct as u64 || distinct <= FEW_VALUES;
-        if !is_mixed && !self.more && distinct <= MAX_KEYWORDS && come_back {
+        let recur = self.texts >= 2 * distinct as u64 || distinct <= FEW_VALUES;
+        if !is_mixed && !self.more && distinct <= MAX_KEYWORDS && recur {
             FieldKind::Keyword
         } else {
             FieldKind::Text
@@ -277,8 +271,8 @@ impl FieldStats {
         let documents = kinds.into_iter().fold(0, u64::saturating_add);
         if kind == FieldKind::Bool {
             let flags = [("false", no), ("true", yes)];
-            let said = flags.into_iter().filter(|(_, count)| *count > 0);
-            self.values = said
+            let counted_flags = flags.into_iter().filter(|(_, count)| *count > 0);
+            self.values = counted_flags
                 .map(|(flag, count)| (flag.to_owned(), (flag.to_owned(), count)))
                 .collect();
         }
@@ -287,7 +281,7 @@ impl FieldStats {
         let has_others = range.is_some() || no > 0 || yes > 0;
         let mut more = self.more || (is_text && has_others);
         let mut values: Vec<(String, u64)> = self.values.into_values().collect();
-        // Of any text, only what comes back says something about the field.
+        // A value of free text describes the field only when it recurs.
         values.retain(|(_, count)| !is_text || *count > 1);
         values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         values.truncate(MAX_KEYWORDS);
@@ -336,7 +330,7 @@ mod tests {
         builder.build()
     }
 
-    /// The values of one field of as many documents.
+    /// The catalog field of one document for each value.
     fn field_of(values: Vec<DocumentValue>) -> CatalogField {
         let documents = values.into_iter().enumerate();
         let documents: Vec<_> = documents
@@ -457,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_date_gives_way_to_a_field_of_that_name() {
+    fn a_field_named_date_replaces_the_own_date() {
         let plain = document(0, Some("2024-01-01"), vec![]);
         let named = document(1, Some("2024-01-01"), vec![("date", text("June"))]);
         let catalog = of(std::slice::from_ref(&plain));
@@ -555,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_counted_apart_have_a_bound() {
+    fn tracked_values_have_a_bound() {
         let mut builder = CatalogBuilder::new();
         for field in 0..8 {
             for n in 0..=MAX_TRACKED {
@@ -573,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monstrous_list_is_counted_in_part() {
+    fn a_list_beyond_the_limit_is_counted_in_part() {
         let items = |count: usize| DocumentValue::List((0..count).map(|n| n.to_string()).collect());
         let mut builder = CatalogBuilder::new();
         builder.document(&document(0, None, vec![("f", items(MAX_TRACKED))]));

@@ -1,5 +1,4 @@
-//! A name or value as a reader wrote it into the one that the documents have, or the one that was
-//! meant.
+//! Fuzzy lookup of field names and values: exact, normalized, by word and by edit distance.
 
 use std::cell::OnceCell;
 
@@ -8,14 +7,13 @@ use super::{Catalog, CatalogField};
 use crate::analysis::is_stop_word;
 use crate::filter::fold_value;
 
-/// The longest word that is compared letter by letter with others.
+/// The longest word that is compared by edit distance, in characters.
 const MAX_COMPARED_CHARS: usize = 64;
 
-/// The names of the fields, ready to be looked up again and again.
+/// An index of the field names. The normalized `keys` are built on the first lookup without an exact match, because
+/// most queries name no field at all.
 pub(crate) struct FieldNameIndex<'c> {
     catalog: &'c Catalog,
-    /// Worked out when the first name is asked for that no field is called by to the letter: most
-    /// questions name no field at all.
     keys: OnceCell<Vec<(String, &'c CatalogField)>>,
 }
 
@@ -36,18 +34,18 @@ impl<'c> FieldNameIndex<'c> {
         self.keys.get_or_init(|| self.fields().map(keyed).collect())
     }
 
-    /// The field of this name; the one written the same way comes before those that only mean it.
+    /// The field of this name: an exact match first, then one that is equal after normalization.
     pub(crate) fn find(&self, name: &str) -> Option<&'c CatalogField> {
         if let Some(same) = self.fields().find(|field| field.name == name) {
             return Some(same);
         }
         let wanted = key(name);
-        let like = || self.keys().iter().find(|(key, _)| *key == wanted);
-        let like = if wanted.is_empty() { None } else { like() };
-        like.map(|(_, field)| *field)
+        let by_key = || self.keys().iter().find(|(key, _)| *key == wanted);
+        let by_key = if wanted.is_empty() { None } else { by_key() };
+        by_key.map(|(_, field)| *field)
     }
 
-    /// The one field whose name is a letter or two away, or has this name as one of its words.
+    /// The one field within edit distance of the name, or with the name as one of its words, plural or not.
     pub(crate) fn nearest(&self, name: &str) -> Option<&'c CatalogField> {
         let wanted = key(name);
         let close = closest(
@@ -63,14 +61,14 @@ impl<'c> FieldNameIndex<'c> {
                 let mut words = name.split(is_separator);
                 words.any(|word| word.strip_suffix('s').unwrap_or(word) == singular)
             };
-            let mut fitting = self.keys().iter().filter(has_word);
-            let (_, field) = fitting.next().filter(|_| singular.len() > 1)?;
-            fitting.next().is_none().then_some(*field)
+            let mut matches = self.keys().iter().filter(has_word);
+            let (_, field) = matches.next().filter(|_| singular.len() > 1)?;
+            matches.next().is_none().then_some(*field)
         })
     }
 }
 
-/// The values of one field, ready to be looked up.
+/// An index of the listed values of one field by their folded form.
 pub(crate) struct FieldValueIndex<'c> {
     values: Vec<(String, &'c str)>,
 }
@@ -85,8 +83,7 @@ impl<'c> FieldValueIndex<'c> {
         }
     }
 
-    /// The value that was written. Hyphens and underscores may stand for spaces when nothing else
-    /// fits.
+    /// The value that was written. Hyphens, underscores and spaces are equal when there is no closer match.
     pub(crate) fn find(&self, written: &str) -> Option<&'c str> {
         let wanted = fold_value(written);
         if let Some((_, value)) = self.values.iter().find(|(value, _)| *value == wanted) {
@@ -94,20 +91,20 @@ impl<'c> FieldValueIndex<'c> {
         }
         let wanted = without_separators(&wanted);
         let fits = |(value, _): &&(String, &str)| without_separators(value) == wanted;
-        let mut fitting = self.values.iter().filter(fits);
-        let (_, value) = fitting.next().filter(|_| !wanted.is_empty())?;
-        fitting.next().is_none().then_some(*value)
+        let mut matches = self.values.iter().filter(fits);
+        let (_, value) = matches.next().filter(|_| !wanted.is_empty())?;
+        matches.next().is_none().then_some(*value)
     }
 
-    /// Whether some value goes on where this one ends.
+    /// Whether some value continues after what was written, so that more words may belong to it.
     pub(crate) fn has_longer_value(&self, written: &str) -> bool {
-        let begun = fold_value(written);
+        let prefix = fold_value(written);
         let goes_on = |rest: &str| rest.starts_with(' ');
         let mut values = self.values.iter();
-        values.any(|(value, _)| value.strip_prefix(begun.as_str()).is_some_and(goes_on))
+        values.any(|(value, _)| value.strip_prefix(prefix.as_str()).is_some_and(goes_on))
     }
 
-    /// The one value that has all the words that were written, such as the surname of a name.
+    /// The one value that contains all written words, such as a full name by its surname.
     pub(crate) fn with_words(&self, written: &str) -> Option<&'c str> {
         let wanted = fold_value(written);
         let has = |value: &str, word: &str| value.split(is_separator).any(|own| own == word);
@@ -116,15 +113,16 @@ impl<'c> FieldValueIndex<'c> {
                 .split(is_separator)
                 .all(|word| word.is_empty() || has(value, word))
         };
-        let mut fitting = self.values.iter().filter(fits);
-        // `the` alone does not name `The Sound`.
-        let is_telling = |word: &str| word.contains(char::is_alphanumeric) && !is_stop_word(word);
-        let is_named = wanted.split(is_separator).any(is_telling);
-        let (_, value) = fitting.next().filter(|_| is_named)?;
-        fitting.next().is_none().then_some(*value)
+        let mut matches = self.values.iter().filter(fits);
+        // Stop words alone do not select: `the` does not stand for `The Sound`.
+        let is_content_word =
+            |word: &str| word.contains(char::is_alphanumeric) && !is_stop_word(word);
+        let has_content_word = wanted.split(is_separator).any(is_content_word);
+        let (_, value) = matches.next().filter(|_| has_content_word)?;
+        matches.next().is_none().then_some(*value)
     }
 
-    /// The one value that is a letter or two away, or has the words that were written.
+    /// The one value within edit distance, or else the one with all written words.
     pub(crate) fn nearest(&self, written: &str) -> Option<&'c str> {
         let values = self.values.iter();
         closest(
@@ -135,7 +133,7 @@ impl<'c> FieldValueIndex<'c> {
     }
 }
 
-/// The name without what readers do not write, or write otherwise.
+/// The normalized name: folded, without spaces, underscores and hyphens.
 fn key(name: &str) -> String {
     without_separators(&fold_value(name))
 }
@@ -148,11 +146,12 @@ fn is_separator(c: char) -> bool {
     c == ' ' || c == '_' || c == '-'
 }
 
-/// The one candidate within reach of `wanted`; none when two are equally close.
+/// The candidate with the smallest edit distance to `wanted`, within a limit that depends on its length; `None`
+/// when two are equally close.
 fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) -> Option<T> {
     let wanted: Vec<char> = wanted.chars().take(MAX_COMPARED_CHARS + 1).collect();
-    // A short word is a letter away from too many others.
-    let reach = match wanted.len() {
+    // Too many short words are one letter apart.
+    let limit = match wanted.len() {
         0..=3 => return None,
         4..=5 => 1,
         6..=MAX_COMPARED_CHARS => 2,
@@ -160,7 +159,7 @@ fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) 
     };
     let mut best: Option<(usize, Option<T>)> = None;
     for (candidate, item) in candidates {
-        let Some(distance) = edit_distance(&wanted, candidate, reach) else {
+        let Some(distance) = edit_distance(&wanted, candidate, limit) else {
             continue;
         };
         best = match best {
@@ -172,11 +171,11 @@ fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) 
     best.and_then(|(_, item)| item)
 }
 
-/// How many letters have to be added, dropped, replaced or swapped with their neighbour to make
-/// one word of another, if no more than `most`.
-fn edit_distance(left: &[char], right: &str, most: usize) -> Option<usize> {
-    let right: Vec<char> = right.chars().take(left.len() + most + 1).collect();
-    if left.len().abs_diff(right.len()) > most {
+/// The Damerau-Levenshtein distance (insertions, deletions, substitutions and swaps of neighbours) of two words, if
+/// it is at most `limit`. It stops early when a whole row exceeds the limit.
+fn edit_distance(left: &[char], right: &str, limit: usize) -> Option<usize> {
+    let right: Vec<char> = right.chars().take(left.len() + limit + 1).collect();
+    if left.len().abs_diff(right.len()) > limit {
         return None;
     }
     let mut before_last: Vec<usize> = Vec::new();
@@ -184,7 +183,7 @@ fn edit_distance(left: &[char], right: &str, most: usize) -> Option<usize> {
     for (row, own) in left.iter().enumerate() {
         let mut line = vec![row + 1];
         for (column, other) in right.iter().enumerate() {
-            let at = |line: &[usize], column: usize| line.get(column).copied().unwrap_or(most + 1);
+            let at = |line: &[usize], column: usize| line.get(column).copied().unwrap_or(limit + 1);
             let mut cost = at(&last, column) + usize::from(own != other);
             cost = cost
                 .min(at(&last, column + 1) + 1)
@@ -198,12 +197,12 @@ fn edit_distance(left: &[char], right: &str, most: usize) -> Option<usize> {
             }
             line.push(cost);
         }
-        if line.iter().all(|cost| *cost > most) {
+        if line.iter().all(|cost| *cost > limit) {
             return None;
         }
         before_last = std::mem::replace(&mut last, line);
     }
-    last.last().copied().filter(|distance| *distance <= most)
+    last.last().copied().filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]
@@ -311,15 +310,15 @@ mod tests {
     }
 
     #[test]
-    fn two_that_are_equally_close_are_none() {
+    fn equally_close_values_are_not_suggested() {
         assert_eq!(field("f", &["bound", "sound"]).nearest("round"), None);
         assert_eq!(field("f", &["New York", "New Delhi"]).nearest("new"), None);
     }
 
     #[test]
     fn distance_counts_letters() {
-        let of = |left: &str, right: &str, most| {
-            edit_distance(&left.chars().collect::<Vec<_>>(), right, most)
+        let of = |left: &str, right: &str, limit| {
+            edit_distance(&left.chars().collect::<Vec<_>>(), right, limit)
         };
         assert_eq!(of("labour", "labor", 2), Some(1));
         assert_eq!(of("ab", "ba", 2), Some(1));
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monstrous_word_is_close_to_nothing() {
+    fn a_word_that_is_too_long_has_no_suggestion() {
         let long = "x".repeat(MAX_COMPARED_CHARS);
         let longer = "x".repeat(MAX_COMPARED_CHARS + 1);
         let field = field("f", &[&long]);

@@ -1,4 +1,5 @@
-//! Which fields the documents have, of what kind, and with which values.
+//! Field catalog: which metadata fields the documents have, of what kind and with which values. The query language
+//! resolves names and values against it, and models read it to learn what they can filter by.
 
 mod builder;
 mod fuzzy_lookup;
@@ -8,90 +9,91 @@ pub use builder::{
 };
 pub(crate) use fuzzy_lookup::{FieldNameIndex, FieldValueIndex};
 
-/// What is known about the fields of all documents that a reader may see.
+/// The catalog of all documents that one reader may see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    /// How many documents there are.
+    /// The number of documents.
     pub documents: u64,
-    /// The fields, those of most documents first, then by name. The document's own date is the
-    /// field `date` unless a field of that name is in the data.
+    /// The fields, most frequent first, then by name. The document's own date is the field `date` unless the data
+    /// has a field of that name.
     pub fields: Vec<CatalogField>,
-    /// Whether there are fields that `fields` does not name.
+    /// Whether there are more fields than `fields` lists.
     pub more: bool,
 }
 
 impl Catalog {
-    /// The field that a reader means by `name`. Case, accents, underscores and hyphens do not
-    /// count, unless two fields differ in nothing else.
+    /// The field that `name` refers to. Case, accents, underscores and hyphens are ignored, unless two fields
+    /// differ in nothing else.
     pub fn field(&self, name: &str) -> Option<&CatalogField> {
         FieldNameIndex::of(self).find(name)
     }
 
-    /// The one field whose name is close to a name that no field has.
+    /// The closest field name, by edit distance or by one of its words, as a suggestion for an unknown name; `None`
+    /// when two are equally close.
     pub fn nearest(&self, name: &str) -> Option<&CatalogField> {
         FieldNameIndex::of(self).nearest(name)
     }
 }
 
-/// One field.
+/// One metadata field of the documents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogField {
-    /// Its name.
+    /// The name as the documents write it.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: FieldKind,
-    /// How many documents have it.
+    /// The number of documents that have the field.
     pub documents: u64,
-    /// Its values with the number of documents that have each, most first, then by value. All of
-    /// them for a keyword, the most frequent ones for others, none for numbers and dates. Of a
-    /// value written in several ways one is named.
+    /// Its values with the number of documents that have each, most frequent first, then by value. A keyword lists
+    /// all of them, other kinds the most frequent, numbers and dates none. Of several spellings of a value one is
+    /// listed.
     pub values: Vec<(String, u64)>,
-    /// Whether there are values that `values` does not name.
+    /// Whether there are more values than `values` lists.
     pub more: bool,
-    /// The least and the greatest number, or the first and the last day. A field of texts has one
-    /// when some of its values are no texts but numbers or days.
+    /// The smallest and the largest number, or the first and the last day. A text field has a range when some of
+    /// its values are numbers or days.
     pub range: Option<(RangeBound, RangeBound)>,
 }
 
 impl CatalogField {
-    /// The value that a reader means by `written`, as the documents write it.
+    /// The listed value that `written` refers to, spelled as in the documents.
     pub fn value(&self, written: &str) -> Option<&str> {
         FieldValueIndex::of(self).find(written)
     }
 
-    /// The one value that is close to what no document has.
+    /// The closest listed value, by edit distance or by its words, as a suggestion for one that no document has.
     pub fn nearest(&self, written: &str) -> Option<&str> {
         FieldValueIndex::of(self).nearest(written)
     }
 
-    /// Whether every value that the field can have is among `values`.
+    /// Whether `values` lists every value of the field.
     pub fn is_enumerated(&self) -> bool {
         matches!(self.kind, FieldKind::Keyword | FieldKind::List) && !self.more
     }
 }
 
-/// What the values of a field are.
+/// The kind of the values of a field, inferred from the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// One of a few words or phrases.
+    /// One of at most [`MAX_KEYWORDS`] short texts that recur across documents.
     Keyword,
-    /// Any text.
+    /// Free text, or values of mixed kinds.
     Text,
-    /// Several words or phrases, such as tags.
+    /// A list of short texts, such as tags.
     List,
-    /// A number.
+    /// A number, integer or decimal.
     Number,
-    /// A day.
+    /// A calendar day without a time.
     Date,
-    /// Yes or no.
+    /// A flag, `true` or `false`.
     Bool,
 }
 
-/// An end of a range.
+/// The lower or upper bound of the values of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RangeBound {
-    /// A number.
+    /// The smallest or the largest number.
     Number(f64),
-    /// A day, as `YYYY-MM-DD`.
+    /// The first or the last day, as `YYYY-MM-DD`.
     Date(String),
 }

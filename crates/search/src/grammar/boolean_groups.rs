@@ -1,16 +1,16 @@
-//! Conditions that stand beside each other, or between `OR`, `AND` and parentheses, into one.
+//! Operator precedence: builds one filter from conditions joined by `OR`, `AND`, juxtaposition and parentheses.
 //!
-//! `AND` binds first, then `OR`, then standing side by side: `a b OR c d` wants `a`, one of `b` and
-//! `c`, and `d`, as people mean it; `a AND b OR c AND d` wants one of the two pairs.
+//! `AND` binds tightest, then `OR`, then juxtaposition: `a b OR c d` means `a`, one of `b` and `c`, and `d`, as
+//! people intend it; `a AND b OR c AND d` means one of the two pairs.
 
 use std::ops::Range;
 
 use crate::filter::Filter;
 
-/// A condition and where it stands in the query.
+/// A filter with its nesting depth and its span in the query.
 pub(super) struct FilterNode {
     pub filter: Filter,
-    /// How many levels it has.
+    /// The number of nesting levels, which is limited.
     pub depth: usize,
     pub span: Range<usize>,
 }
@@ -36,7 +36,7 @@ impl FilterNode {
         }
     }
 
-    /// One condition of several; those of the same kind inside it are spread out.
+    /// Joins several filters to one. Parts that have the same operator are flattened into it.
     pub(super) fn joined(join: BooleanOperator, mut nodes: Vec<Self>) -> Option<Self> {
         let start = nodes.iter().map(|node| node.span.start).min()?;
         let end = nodes.iter().map(|node| node.span.end).max()?;
@@ -69,64 +69,64 @@ impl FilterNode {
     }
 }
 
-/// How two conditions are joined.
+/// The operator between two conditions or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BooleanOperator {
     And,
     Or,
 }
 
-/// A word that joins what stands before it with what comes.
+/// A pending operator, waiting for its right operand.
 #[derive(Clone, Copy)]
 pub(super) struct OperatorToken<'q> {
     pub written: &'q str,
     pub at: usize,
     pub join: BooleanOperator,
-    /// Whether it is written as an operator; `or` is one only between conditions.
+    /// Whether it is in capitals; `or` is an operator only between conditions.
     pub is_uppercase: bool,
 }
 
-/// A mark that turns around what comes.
+/// A pending negation, waiting for its operand.
 #[derive(Clone, Copy)]
 pub(super) struct NegationToken<'q> {
     pub written: &'q str,
     pub at: usize,
-    /// Whether it turns phrases around: `not` is part of the sentence.
+    /// Whether it negates phrases: `-` and `NOT` do, `not` is part of the sentence.
     pub negates_phrases: bool,
-    /// Whether it turns words around: in "do NOT enter" it is part of the sentence.
+    /// Whether it negates words: `NOT` does not in "do NOT enter", where it is part of the sentence.
     pub negates_words: bool,
 }
 
-/// What came last.
+/// The last operand of a group: the left side of an operator that may follow.
 pub(super) struct LastOperand {
     pub is_condition: bool,
-    /// The phrases in it, by their places in the list of phrases.
+    /// Its phrases, as indices into the list of phrases.
     pub phrases: Range<usize>,
 }
 
-/// What stands between two parentheses, or in the whole query.
+/// The state of one open parenthesis, or of the whole query.
 #[derive(Default)]
 pub(super) struct ParenGroup<'q> {
     pub start: usize,
-    /// Whether its conditions are turned around once it ends.
+    /// Whether its filter is negated when it closes.
     pub is_negated: bool,
-    /// Whether its words must not occur, all groups around it considered.
+    /// Whether its words are excluded, with the negations of all enclosing groups counted.
     pub excludes_words: bool,
     pub has_words: bool,
-    /// How many phrases there were when it began.
+    /// The number of phrases before the group, which tells its own ones apart.
     pub phrases_before: usize,
     pub joint: Option<OperatorToken<'q>>,
     pub not: Option<NegationToken<'q>>,
     pub last: Option<LastOperand>,
-    /// Whether what came last is a condition that is not kept.
+    /// Whether the last operand was an ignored condition.
     pub follows_nothing: bool,
-    /// The word right before this place, if it is one.
+    /// The preceding word, if nothing stands between.
     pub last_word: Option<&'q str>,
-    /// Those that stand side by side and are complete.
+    /// The complete operands of the juxtaposition.
     pub all: Vec<FilterNode>,
-    /// The parts of an `OR` that may go on.
+    /// The operands of an `OR` that may continue.
     pub any: Vec<FilterNode>,
-    /// The parts of an `AND` that may go on.
+    /// The operands of an `AND` that may continue.
     pub both: Vec<FilterNode>,
 }
 
@@ -153,7 +153,7 @@ impl ParenGroup<'_> {
             .extend(FilterNode::joined(BooleanOperator::Or, any));
     }
 
-    /// The conditions, all of which have to be met.
+    /// Closes all pending operators and returns the conditions, all of which have to be met.
     pub(super) fn finish(mut self) -> Vec<FilterNode> {
         self.end_both();
         self.end_any();

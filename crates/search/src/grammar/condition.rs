@@ -1,4 +1,4 @@
-//! Conditions as they come by in a query: where they begin and end, and what becomes of them.
+//! Parsing of field conditions: where `name:value` begins and ends, and whether it is applied, ignored or text.
 
 use std::ops::Range;
 
@@ -11,11 +11,10 @@ use super::scanner::{QueryScanner, is_blank, is_name_char, is_quote};
 use crate::catalog::FieldKind;
 use crate::filter::{Filter, MAX_CONDITIONS};
 
-/// What stands between a name and its value. The wide colon is what a Chinese or Japanese keyboard
-/// types.
+/// The separators between a name and its value. The wide colon is what a Chinese or Japanese keyboard types.
 const COLONS: [char; 2] = [':', '：'];
 
-/// A condition as it stands in the query.
+/// A condition as it stands in the query, before its values are resolved.
 pub(super) struct FieldCondition<'q> {
     at: usize,
     name: &'q str,
@@ -24,7 +23,7 @@ pub(super) struct FieldCondition<'q> {
 }
 
 impl<'q> QueryParser<'q> {
-    /// Takes a condition, if one stands here.
+    /// Parses a condition at the cursor, if there is one; otherwise the cursor does not move.
     pub(super) fn condition(&mut self, at: usize, in_group: bool) -> Option<FieldCondition<'q>> {
         let name = self.scan.name();
         let condition = self.condition_after_name(at, name, in_group);
@@ -51,7 +50,7 @@ impl<'q> QueryParser<'q> {
             self.scan.bump();
             self.pieces(target, in_group)
         } else {
-            // `words>500`, where the name is that of a field and the sign makes sense.
+            // `words>500` is a condition only when a field has that name and is ordered.
             let field = self.fields.names.find(name)?;
             let has_order = matches!(field.kind, FieldKind::Number | FieldKind::Date);
             sign.filter(|(compare, _)| has_order || *compare == RangeOperator::At)?;
@@ -103,8 +102,8 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// The value of `party: Labor`, if that is what it is: a colon and a blank are found in every
-    /// other sentence.
+    /// The value after a colon and a blank, as in `party: Labor`. Every other sentence has a colon and a blank, so
+    /// the value has to be one that certainly fits the field.
     fn piece_after_blanks(
         &mut self,
         target: FieldTarget<'q>,
@@ -127,7 +126,7 @@ impl<'q> QueryParser<'q> {
     pub(super) fn push_condition(&mut self, condition: &FieldCondition<'q>) {
         let span = condition.at..self.scan.at();
         let not = self.group().and_then(|group| group.not);
-        let is_unwanted = not.is_some() || self.is_in_negation();
+        let is_negated = not.is_some() || self.is_in_negation();
         let mut nodes = Vec::new();
         for piece in &condition.pieces {
             let result = match self.fields.resolve(condition.target, *piece) {
@@ -150,7 +149,7 @@ impl<'q> QueryParser<'q> {
                         meant,
                     };
                     self.out.ignore(condition.at, ignored);
-                    if !is_unwanted {
+                    if !is_negated {
                         self.out.push_text(piece.value);
                     }
                 }
@@ -165,7 +164,7 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// Counts the conditions of a filter of one value, and how many levels it has.
+    /// Counts the conditions of a filter against the limit, and returns the filter with its depth.
     fn within_bounds(
         &mut self,
         filter: Filter,
@@ -182,11 +181,12 @@ impl<'q> QueryParser<'q> {
         Ok((filter, depth))
     }
 
-    /// Tells of a name that no field has, if it looks as if one was meant; says whether it took
-    /// the word for that. The words are text all the same, unless they were not wanted.
+    /// Reports a condition on an unknown field, if the word looks like one; returns whether it did. The words are
+    /// still searched as text, unless they were negated.
     pub(super) fn report_unknown_field(&mut self, at: usize, word: &'q str) -> bool {
         let parts = word.split_once(COLONS);
-        let Some((name, value)) = parts.filter(|(name, value)| can_be_meant(name, value)) else {
+        let Some((name, value)) = parts.filter(|(name, value)| looks_like_condition(name, value))
+        else {
             return false;
         };
         self.compared += 1;
@@ -195,7 +195,7 @@ impl<'q> QueryParser<'q> {
         }
         let end = self.scan.at();
         let is_range = range::operator(value).is_some() || range::range_ends(value).is_some();
-        // What is quoted may hold blanks; then it goes on behind the word.
+        // Quoted text may contain blanks, so the value may go on after the word.
         self.scan.back_to(end - value.len());
         let quoted = self.scan.quoted();
         self.scan.back_to(quoted.map_or(end, |_| self.scan.at()));
@@ -206,9 +206,9 @@ impl<'q> QueryParser<'q> {
         let nearest = self.fields.nearest(name, piece);
         let misses_a_date = self.fields.misses_a_date(name, piece.value);
         let not = self.group().and_then(|group| group.not);
-        let is_unwanted = not.is_some_and(|not| not.negates_phrases) || self.is_in_negation();
+        let is_negated = not.is_some_and(|not| not.negates_phrases) || self.is_in_negation();
         let is_meant = nearest.is_some() || piece.is_quoted || is_range || misses_a_date;
-        if !is_meant && !is_unwanted {
+        if !is_meant && !is_negated {
             return false;
         }
         let reason = match misses_a_date {
@@ -217,7 +217,7 @@ impl<'q> QueryParser<'q> {
         };
         let meant = nearest.map(|field| format_condition(&field.name, piece.value));
         self.ignore(at..self.scan.at(), reason, meant);
-        if !is_unwanted {
+        if !is_negated {
             self.out.push_text(name);
             self.out.push_text(piece.value);
         }
@@ -225,19 +225,19 @@ impl<'q> QueryParser<'q> {
         true
     }
 
-    /// Whether what stands here is inside a group that is turned around.
+    /// Whether an enclosing group is negated.
     fn is_in_negation(&self) -> bool {
         self.groups.iter().any(|group| group.is_negated)
     }
 }
 
-/// Whether these may be a name and a value. `12:30`, `std::vec` and addresses are not.
-fn can_be_meant(name: &str, value: &str) -> bool {
+/// Whether these look like a field name and a value. `12:30`, `std::vec` and URLs do not.
+fn looks_like_condition(name: &str, value: &str) -> bool {
     let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char);
     is_name && !value.is_empty() && !value.starts_with([':', '/', '\\'])
 }
 
-/// The values of `party:(Labor OR "Civic Labour")`.
+/// Parses the alternatives of `party:(Labor OR "Civic Labour")`.
 fn alternatives(inner: &str) -> Vec<ValueToken<'_>> {
     let mut scan = QueryScanner::new(inner);
     let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
-//! A field's name and what is written behind it into a filter, or into the reason why not.
+//! Field resolution: turns a field name and a written value into a filter, or into the reason why it is none.
 
 use std::collections::BTreeMap;
 
@@ -11,41 +11,41 @@ use crate::catalog::{
 };
 use crate::filter::{FieldTest, Filter, fold_value};
 
-/// The most values that a reason names.
-const MAX_VALUES_TOLD: usize = 10;
+/// The most values of a field that a rejection lists.
+const MAX_LISTED_VALUES: usize = 10;
 
-/// Marks that end a sentence rather than a value.
+/// Punctuation that ends a sentence rather than a value.
 const FULL_STOPS: [char; 7] = ['.', ',', ';', ':', '!', '?', ')'];
 
-/// What a name stands for.
+/// The field that a name refers to. Names such as `since` also fix how its dates are compared.
 #[derive(Clone, Copy)]
 pub(super) struct FieldTarget<'c> {
     pub field: &'c CatalogField,
-    /// How its days are compared, when the name says so, as `since` does.
+    /// The comparison that the name implies, as `since` does.
     compare: Option<RangeOperator>,
 }
 
-/// One value as it was written.
+/// One value as it was written, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ValueToken<'q> {
     pub value: &'q str,
     pub is_quoted: bool,
 }
 
-/// A value that was understood.
+/// A value that was resolved to a filter.
 pub(super) struct ResolvedValue {
     pub filter: Filter,
-    /// Whether it is known to make sense, and not just a text that may occur.
+    /// Whether the catalog confirms it; false for free text that may or may not occur.
     pub is_sure: bool,
 }
 
-/// A value that was not.
+/// A value that could not be resolved, with the reason and a correction.
 pub(super) struct RejectedValue {
     pub reason: String,
     pub meant: Option<String>,
 }
 
-/// The fields of a catalog, ready to be looked up again and again.
+/// Resolves names and values against a catalog. The lookup tables of each field are built on first use and kept.
 pub(super) struct FieldResolver<'c> {
     pub names: FieldNameIndex<'c>,
     catalog: &'c Catalog,
@@ -63,14 +63,14 @@ impl<'c> FieldResolver<'c> {
         }
     }
 
-    /// The field that words about time are about.
+    /// The date field: the one named `date`, otherwise the first field of dates.
     fn date(&self) -> Option<&'c CatalogField> {
         let is_date = |field: &&CatalogField| field.kind == FieldKind::Date;
         let named = self.names.find("date").filter(is_date);
         named.or_else(|| self.catalog.fields.iter().find(is_date))
     }
 
-    /// What a name stands for: a field, or else a word about the date.
+    /// Resolves a name: a field, or else a date keyword such as `since`.
     pub(super) fn target(&self, name: &str) -> Option<FieldTarget<'c>> {
         if let Some(field) = self.names.find(name) {
             return Some(FieldTarget {
@@ -84,13 +84,14 @@ impl<'c> FieldResolver<'c> {
         })
     }
 
-    /// Whether this would be about the date if there were one.
+    /// Whether this is a condition on a date while no document has one.
     pub(super) fn misses_a_date(&self, name: &str, value: &str) -> bool {
         let is_date = || range::days(value, self.today).is_some();
         date_keyword(name).is_some() && self.date().is_none() && is_date()
     }
 
-    /// The field that was meant by a name that none has. A date is not meant by what is no date.
+    /// The field that was probably meant by an unknown name. A number, date or flag field only counts when the
+    /// value fits it.
     pub(super) fn nearest(
         &mut self,
         name: &str,
@@ -114,8 +115,8 @@ impl<'c> FieldResolver<'c> {
             .or_insert_with(|| FieldValueIndex::of(field))
     }
 
-    /// Takes a value of several words, if that is what stands here: `Meadow Alliance` needs no
-    /// quotes when the documents have it.
+    /// Takes the longest listed value of several words at the cursor: `Meadow Alliance` needs no quotes when the
+    /// catalog lists it.
     pub(super) fn long_value<'q>(
         &mut self,
         field: &'c CatalogField,
@@ -143,7 +144,7 @@ impl<'c> FieldResolver<'c> {
         best.map(|(value, _)| value)
     }
 
-    /// What one value means.
+    /// Resolves one value by the kind of the field.
     pub(super) fn resolve(
         &mut self,
         target: FieldTarget<'c>,
@@ -157,18 +158,22 @@ impl<'c> FieldResolver<'c> {
         } else {
             stripped
         };
-        let either =
-            |read: &dyn Fn(&str) -> Option<FieldTest>| read(piece.value).or_else(|| read(trimmed));
+        let parse_either = |parse: &dyn Fn(&str) -> Option<FieldTest>| {
+            parse(piece.value).or_else(|| parse(trimmed))
+        };
         let test = match (compare, field.kind) {
             (Some(RangeOperator::At), _) | (None, FieldKind::Date) => {
-                either(&|written| range::days(written, today)).ok_or_else(|| no_date(piece.value))
+                parse_either(&|written| range::days(written, today))
+                    .ok_or_else(|| no_date(piece.value))
             }
-            (Some(compare), _) => either(&|written| range::compared_days(compare, written, today))
-                .ok_or_else(|| no_date(piece.value)),
+            (Some(compare), _) => {
+                parse_either(&|written| range::compared_days(compare, written, today))
+                    .ok_or_else(|| no_date(piece.value))
+            }
             (None, FieldKind::Number) => {
-                either(&range::numbers).ok_or_else(|| no_number(piece.value))
+                parse_either(&range::numbers).ok_or_else(|| no_number(piece.value))
             }
-            (None, FieldKind::Bool) => either(&flag).ok_or_else(|| no_flag(piece.value)),
+            (None, FieldKind::Bool) => parse_either(&flag).ok_or_else(|| no_flag(piece.value)),
             (None, FieldKind::Keyword | FieldKind::Text | FieldKind::List) => {
                 return self.resolve_text(field, piece, trimmed);
             }
@@ -185,41 +190,41 @@ impl<'c> FieldResolver<'c> {
         piece: ValueToken<'_>,
         trimmed: &str,
     ) -> Result<ResolvedValue, RejectedValue> {
-        let plain = match range::operator(trimmed) {
+        let value = match range::operator(trimmed) {
             Some((RangeOperator::At, value)) if !piece.is_quoted => value,
             _ => trimmed,
         };
-        if fold_value(plain).is_empty() {
+        if fold_value(value).is_empty() {
             return Err(RejectedValue {
-                reason: format!("nothing is written behind `{}`", field.name),
+                reason: format!("`{}` needs a value", field.name),
                 meant: None,
             });
         }
         let today = self.today;
         let values = self.values(field);
-        let exact = values.find(piece.value).or_else(|| values.find(plain));
-        let by_words = || values.with_words(plain).filter(|_| field.is_enumerated());
-        if let Some(value) = exact.or_else(by_words) {
+        let exact = values.find(piece.value).or_else(|| values.find(value));
+        let by_partial_match = || values.with_words(value).filter(|_| field.is_enumerated());
+        if let Some(value) = exact.or_else(by_partial_match) {
             return Ok(ResolvedValue {
                 filter: condition(field, FieldTest::Is(value.to_owned())),
                 is_sure: exact.is_some(),
             });
         }
         if field.is_enumerated() {
-            let nearest = values.nearest(plain);
+            let nearest = values.nearest(value);
             return Err(RejectedValue {
-                reason: no_value(field, plain),
+                reason: no_value(field, value),
                 meant: nearest.map(|value| format_condition(&field.name, value)),
             });
         }
         Ok(ResolvedValue {
-            filter: open_text(field, plain, today),
+            filter: open_text(field, value, today),
             is_sure: false,
         })
     }
 }
 
-/// How a word about dates compares, if it is one.
+/// The comparison of a date keyword, if the name is one.
 fn date_keyword(name: &str) -> Option<RangeOperator> {
     Some(match name.to_ascii_lowercase().as_str() {
         "date" | "year" => RangeOperator::At,
@@ -231,7 +236,7 @@ fn date_keyword(name: &str) -> Option<RangeOperator> {
     })
 }
 
-/// A text that may occur. Where the field also has numbers or days, it may be one of them too.
+/// A test for free text. Where the field also has numbers or dates, the text may match one of them too.
 fn open_text(field: &CatalogField, value: &str, today: Day) -> Filter {
     let other = match &field.range {
         Some((RangeBound::Number(_), _)) => range::numbers(value),
@@ -284,21 +289,21 @@ fn no_flag(value: &str) -> RejectedValue {
 
 fn no_value(field: &CatalogField, value: &str) -> String {
     let name = &field.name;
-    let told: Vec<String> = field
+    let listed: Vec<String> = field
         .values
         .iter()
-        .take(MAX_VALUES_TOLD)
+        .take(MAX_LISTED_VALUES)
         .map(|(value, _)| format!("`{value}`"))
         .collect();
-    let list = told.join(", ");
-    match field.values.len().saturating_sub(told.len()) {
-        _ if told.is_empty() => format!("no document has a value of `{name}`"),
-        0 => format!("no `{name}` is `{value}`, only {list}"),
-        rest => format!("no `{name}` is `{value}`, only {list} and {rest} more"),
+    let names = listed.join(", ");
+    match field.values.len().saturating_sub(listed.len()) {
+        _ if listed.is_empty() => format!("no document has a value of `{name}`"),
+        0 => format!("no `{name}` is `{value}`, only {names}"),
+        rest => format!("no `{name}` is `{value}`, only {names} and {rest} more"),
     }
 }
 
-/// A condition as it has to be written to be understood.
+/// Formats a condition as it has to be typed, with quotes and underscores where they are needed.
 pub(super) fn format_condition(name: &str, value: &str) -> String {
     let name = name.replace(' ', "_");
     let needs_quotes = |c: char| is_blank(c) || is_quote(c) || matches!(c, ',' | '(' | ')');

@@ -1,17 +1,17 @@
-//! A filter into words that a person or a model can check.
+//! Formats a filter as a sentence that a person or a model can check.
 
 use std::fmt;
 
 use crate::filter::{FieldTest, Filter, MAX_FILTER_DEPTH};
 
-/// The condition in words, such as `party is Labor or Greens`.
+/// Formats the filter, such as `party is Labor or Greens`.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(self, 1, f)
     }
 }
 
-/// Calls itself once per level, and the levels are bounded.
+/// Recurses once per level; [`MAX_FILTER_DEPTH`] bounds the recursion.
 fn write(filter: &Filter, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if depth > MAX_FILTER_DEPTH {
         return f.write_str("…");
@@ -56,7 +56,7 @@ fn join(parts: &[Filter], word: &str, depth: usize, f: &mut fmt::Formatter<'_>) 
     Ok(())
 }
 
-/// The name and the values when each part wants another value of the same field.
+/// The field and its values, when all parts test the same field for a value; they are shortened to `a is x or y`.
 fn one_of(parts: &[Filter]) -> Option<(&str, Vec<&str>)> {
     let value = |part| match part {
         &Filter::Field {
@@ -113,14 +113,14 @@ fn numbers(from: Option<f64>, to: Option<f64>, f: &mut fmt::Formatter<'_>) -> fm
     }
 }
 
-/// The number that was written when a bound was made by going one step past it. Only a number that
-/// nobody writes is much longer than its neighbour.
+/// Recovers the number that was written when a strict bound was made by one floating-point step: `>500` is stored
+/// as the next number above 500. A number one step off a short one is much longer in decimal than the short one.
 fn neighbour(bound: f64, outside: f64) -> Option<f64> {
     let length = |number: f64| format!("{number:e}").len();
     (outside == 0.0 || length(outside) + 4 < length(bound)).then_some(outside)
 }
 
-/// A number without hundreds of noughts.
+/// Formats a number; very small and large ones get an exponent instead of hundreds of zeros.
 fn short(number: f64) -> String {
     let size = number.abs();
     if size == 0.0 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_left_out() {
+    fn levels_that_are_too_deep_are_elided() {
         let deep = |levels: usize| {
             (1..levels).fold(date(None, None), |inner, _| {
                 Filter::Not(Box::new(Filter::Any(vec![inner])))

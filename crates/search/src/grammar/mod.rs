@@ -1,16 +1,16 @@
-//! What a person or a model typed into words to rank by and conditions to keep.
+//! Query language: parses what a person or a model typed into ranked words, phrases and filters.
 //!
-//! One line holds both: `housing party:Labor date:2024-06..2024-09 -tag:budget "exact phrase"`.
+//! One line holds them all: `housing party:Labor date:2024-06..2024-09 -tag:budget "exact phrase"`.
 //!
-//! - `name:value`, where `name` is a field of the documents; `name:a,b` and `name:(a OR b)` take
-//!   either. A value with spaces is quoted, or is one that the documents are known to have.
-//! - `words:100..200`, `words:>500`, `date:2024-06`, `date:2024..`, `date:30d` for ranges.
-//! - `since:`, `after:`, `before:`, `until:` and `year:` for the date, unless a field is so named.
-//! - `-` or `NOT` turns what follows around; `OR` joins its two neighbours; parentheses group.
-//! - `"words in quotes"` have to occur together; `-word` must not occur.
+//! - `name:value` filters by a field of the documents; `name:a,b` and `name:(a OR b)` match either value. A value with
+//!   spaces is quoted, unless it is one that the catalog lists.
+//! - `words:100..200`, `words:>500`, `date:2024-06`, `date:2024..` and `date:30d` are ranges.
+//! - `since:`, `after:`, `before:`, `until:` and `year:` filter by the date, unless a field has that name.
+//! - `-` or `NOT` negates what follows; `OR` joins its two neighbours; parentheses group.
+//! - `"words in quotes"` are a phrase that has to occur; `-word` must not occur.
 //!
-//! Nothing is ever refused: what is no condition is text. What looks like one and cannot be kept is
-//! told in [`Parsed::ignored`].
+//! No query is a syntax error: whatever is no condition is text. What looks like a condition but cannot be applied is
+//! reported in [`ParsedQuery::ignored`], so that a model can correct its query.
 
 mod boolean_groups;
 mod condition;
@@ -30,76 +30,74 @@ use crate::catalog::Catalog;
 use crate::filter::Filter;
 use crate::query::MAX_QUERY_CHARS;
 
-/// The most groups that are open at a time; parentheses inside the innermost group nothing.
+/// The deepest nesting of groups. Parentheses inside the innermost group are skipped and group nothing.
 pub const MAX_QUERY_DEPTH: usize = 32;
 
-/// The most things that are told to have been ignored.
+/// The most ignored conditions that are reported for one query.
 pub const MAX_IGNORED: usize = 16;
 
-/// How much is told of what stands behind the last character that is looked at.
-const MAX_TOLD_CHARS: usize = 40;
+/// How many characters are quoted of the text beyond the length limit.
+const MAX_QUOTED_CHARS: usize = 40;
 
-/// What a query says.
+/// A parsed query: what to rank by and what to filter by.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParsedQuery {
-    /// What to rank by: the words, and the words of phrases, without the conditions.
+    /// The words to rank by, including those of phrases but without conditions.
     pub text: String,
-    /// What has to occur word by word.
+    /// Phrases that have to occur word by word.
     pub phrases: Vec<String>,
     /// Words and phrases that must not occur.
     pub excluded: Vec<String>,
-    /// What a document must be.
+    /// The filter that every hit has to match.
     pub filter: Option<Filter>,
-    /// What was understood as a condition, in the order of the query. A document has to meet all
-    /// of them.
+    /// The conditions that are applied, in the order of the query. A document has to meet all of them.
     pub applied: Vec<AppliedCondition>,
-    /// What looks like a condition and is not kept, in the order of the query.
+    /// What looks like a condition but is not applied, in the order of the query.
     pub ignored: Vec<IgnoredCondition>,
 }
 
-/// A condition that is kept.
+/// A condition that is applied, with an explanation that people and models can check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedCondition {
-    /// As it was written.
+    /// The condition as it stands in the query.
     pub written: String,
-    /// What it was taken for, such as `date from 2024-06-01 to 2024-06-30`.
+    /// What it was understood as, such as `date from 2024-06-01 to 2024-06-30`.
     pub meaning: String,
 }
 
-/// A condition that is not kept.
+/// A condition that is not applied, with the reason and, if there is one, a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredCondition {
-    /// As it was written.
+    /// The condition as it stands in the query.
     pub written: String,
-    /// Why it is not kept.
+    /// Why it is not applied.
     pub reason: String,
-    /// What to write instead, if that is clear.
+    /// The condition to write instead, if there is a clear candidate.
     pub meant: Option<String>,
 }
 
-/// Reads the first [`MAX_QUERY_CHARS`] characters of a query about the fields of a catalog.
-/// `today` is what dates such as `30d` are counted from.
+/// Parses the first [`MAX_QUERY_CHARS`] characters of a query against the fields of a catalog. Relative dates such
+/// as `30d` count from `today`.
 pub fn parse(text: &str, catalog: &Catalog, today: Day) -> ParsedQuery {
     parse_counting_steps(text, catalog, today).0
 }
 
-/// What a query says, and how many characters were looked at to know it.
+/// Parses a query and counts the characters the scanner visited, so that tests can show that the work is linear.
 fn parse_counting_steps(text: &str, catalog: &Catalog, today: Day) -> (ParsedQuery, usize) {
-    let (looked_at, rest) = cut(text);
-    let mut reader = parser::QueryParser::new(looked_at, catalog, today);
+    let (head, rest) = cut(text);
+    let mut parser = parser::QueryParser::new(head, catalog, today);
     if !rest.is_empty() {
         let ignored = IgnoredCondition {
-            written: rest.chars().take(MAX_TOLD_CHARS).collect(),
+            written: rest.chars().take(MAX_QUOTED_CHARS).collect(),
             reason: format!("a query has at most {MAX_QUERY_CHARS} characters"),
             meant: None,
         };
-        reader.out.ignore(looked_at.len(), ignored);
+        parser.out.ignore(head.len(), ignored);
     }
-    reader.read()
+    parser.read()
 }
 
-/// The characters that are looked at, and the others. A word is not cut in two: half a condition
-/// would be another one.
+/// Splits a query at the length limit. It never splits a word: half a condition would be a different one.
 fn cut(text: &str) -> (&str, &str) {
     let Some((end, next)) = text.char_indices().nth(MAX_QUERY_CHARS) else {
         return (text, "");

@@ -1,4 +1,4 @@
-//! What a query turns out to say, gathered while it is read.
+//! Collects the result of parsing: text, phrases, exclusions and ignored conditions, each up to its limit.
 
 use std::ops::Range;
 
@@ -7,7 +7,8 @@ use super::scanner::{QueryScanner, is_quote};
 use super::{AppliedCondition, IgnoredCondition, MAX_IGNORED, ParsedQuery};
 use crate::query::MAX_QUERY_TERMS;
 
-/// A phrase or a word, and where it stands.
+/// A phrase or an excluded word with its position in the query. `has_to_occur` is cleared for phrases joined by
+/// `OR`.
 #[derive(Clone, Copy)]
 pub(super) struct PhraseToken<'q> {
     pub at: usize,
@@ -16,7 +17,8 @@ pub(super) struct PhraseToken<'q> {
     pub has_to_occur: bool,
 }
 
-/// All that was found so far.
+/// The result so far. Ignored conditions carry their position, because they are not found in the order of the
+/// query.
 #[derive(Default)]
 pub(super) struct ParseOutcome<'q> {
     text: String,
@@ -26,7 +28,7 @@ pub(super) struct ParseOutcome<'q> {
 }
 
 impl<'q> ParseOutcome<'q> {
-    /// Adds to what is ranked by.
+    /// Appends words to the text that is ranked by.
     pub(super) fn push_text(&mut self, words: &str) {
         let words = words.trim();
         if !self.text.is_empty() && !words.is_empty() {
@@ -42,16 +44,16 @@ impl<'q> ParseOutcome<'q> {
     }
 
     pub(super) fn exclude(&mut self, phrase: PhraseToken<'q>) {
-        let is_around = |c: char| is_quote(c) || ".,;:!?".contains(c);
+        let is_punctuation = |c: char| is_quote(c) || ".,;:!?".contains(c);
         if self.excluded.len() < MAX_QUERY_TERMS {
             self.excluded.push(PhraseToken {
-                text: phrase.text.trim_matches(is_around),
+                text: phrase.text.trim_matches(is_punctuation),
                 ..phrase
             });
         }
     }
 
-    /// Of phrases that are joined by `OR`, none has to occur.
+    /// Phrases that are joined by `OR` become optional: none of them has to occur.
     pub(super) fn make_optional(&mut self, join: BooleanOperator, phrases: Range<usize>) {
         let phrases = self.phrases.get_mut(phrases).unwrap_or_default();
         for phrase in phrases {
@@ -68,7 +70,7 @@ impl<'q> ParseOutcome<'q> {
     pub(super) fn finish(mut self, nodes: Vec<FilterNode>, scan: &QueryScanner<'q>) -> ParsedQuery {
         let has_text = self.text.contains(char::is_alphanumeric);
         if !has_text && nodes.is_empty() {
-            // Everything but a word is no question; the word is.
+            // A query of exclusions alone selects nothing useful, so the excluded words become the query.
             for phrase in std::mem::take(&mut self.excluded) {
                 self.push_text(phrase.text);
             }
@@ -89,18 +91,21 @@ impl<'q> ParseOutcome<'q> {
         }
     }
 
-    /// All that a document has to meet, in the order of the query.
+    /// The applied conditions, phrases and exclusions, in the order of the query.
     fn applied(&self, nodes: &[FilterNode], scan: &QueryScanner<'_>) -> Vec<AppliedCondition> {
         let conditions = nodes.iter().map(|node| {
             let written = scan.slice(node.span.clone());
             (node.span.start, written, node.filter.to_string())
         });
-        let told = |phrase: &PhraseToken<'q>, how| {
-            let meaning = format!("{how} `{}`", phrase.text);
+        let describe = |phrase: &PhraseToken<'q>, relation| {
+            let meaning = format!("{relation} `{}`", phrase.text);
             (phrase.at, phrase.written, meaning)
         };
-        let with = self.phrases.iter().map(|phrase| told(phrase, "with"));
-        let without = self.excluded.iter().map(|phrase| told(phrase, "without"));
+        let with = self.phrases.iter().map(|phrase| describe(phrase, "with"));
+        let without = self
+            .excluded
+            .iter()
+            .map(|phrase| describe(phrase, "without"));
         let mut applied: Vec<_> = conditions.chain(with).chain(without).collect();
         applied.sort_by_key(|(at, _, _)| *at);
         let applied = applied

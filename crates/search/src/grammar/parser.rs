@@ -1,4 +1,5 @@
-//! The walk over a query: takes one word, phrase, condition or parenthesis after the other.
+//! Query parser: takes one word, phrase, condition or parenthesis after the other. Open groups are kept on an
+//! explicit stack instead of the call stack, so nesting cannot exhaust it.
 
 use std::ops::Range;
 
@@ -11,22 +12,23 @@ use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::filter::MAX_FILTER_DEPTH;
 
-/// The most levels a group may have, so that the three that its neighbours can add still fit.
+/// The deepest filter a group may have, so that the three levels its neighbours can add still fit.
 const MAX_GROUP_DEPTH: usize = MAX_FILTER_DEPTH - 3;
 
-/// Reads one query.
+/// The state of parsing one query.
 pub(super) struct QueryParser<'q> {
     pub(super) scan: QueryScanner<'q>,
     pub(super) fields: FieldResolver<'q>,
     pub(super) out: ParseOutcome<'q>,
-    /// The groups that are open, outermost first; the first is the whole query.
+    /// The stack of open groups, outermost first; the first is the whole query.
     pub(super) groups: Vec<ParenGroup<'q>>,
-    /// Parentheses that are open inside the innermost group and group nothing.
+    /// Open parentheses beyond the nesting limit, which group nothing.
     ungrouped_parens: usize,
-    /// Whether a word in capitals differs from the others.
+    /// Whether a word in capitals stands out: false when the query has no lower-case letter.
     pub(super) capitals_mean_something: bool,
     pub(super) conditions: usize,
-    /// How many names were compared with those of the fields.
+    /// How many unknown names were compared with the fields. Each comparison costs an edit distance for every
+    /// field, so their number is limited.
     pub(super) compared: usize,
 }
 
@@ -44,7 +46,7 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// Reads it all; says how many characters it looked at to do so.
+    /// Parses the whole query; also returns how many characters the scanner visited.
     pub(super) fn read(mut self) -> (ParsedQuery, usize) {
         while self.scan.skip_blanks() {
             self.step();
@@ -94,7 +96,8 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// A hyphen turns a word around when it stands before one and behind none: `-5` is a number.
+    /// Whether the hyphen here negates: it does at the beginning of a word, unless a digit follows. `-5` is a
+    /// number.
     fn is_negation(&self) -> bool {
         let begins = |c: char| is_blank(c) || c == '(';
         let next = self.scan.rest().chars().nth(1);
@@ -149,7 +152,8 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// Puts a condition, or words, behind what came before.
+    /// Adds a condition (or words, when `node` is `None`) to the current group, joined by the pending operator and
+    /// negated by the pending negation.
     pub(super) fn push_operand(&mut self, node: Option<FilterNode>, phrases: Range<usize>) {
         let is_condition = node.is_some();
         let join = self.join(is_condition, &phrases);
@@ -176,7 +180,8 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// How what comes is joined with what came last.
+    /// Resolves the pending operator between the last operand and the next. Between words, `or` is plain text, and
+    /// `OR` only makes the phrases beside it optional.
     fn join(&mut self, is_condition: bool, phrases: &Range<usize>) -> Option<BooleanOperator> {
         let group = self.group()?;
         let joint = group.joint.take()?;
@@ -200,7 +205,8 @@ impl<'q> QueryParser<'q> {
         are_conditions.then_some(joint.join)
     }
 
-    /// What comes after a condition that is not kept has nothing to be joined with.
+    /// Forgets the last operand and the pending operators after an ignored condition: nothing can be joined with
+    /// it.
     pub(super) fn reset_operand(&mut self) {
         if let Some(group) = self.group() {
             group.joint = None;
@@ -215,7 +221,7 @@ impl<'q> QueryParser<'q> {
         self.groups.last_mut()
     }
 
-    /// Tells that a stretch of the query is not kept as a condition.
+    /// Reports a span of the query as an ignored condition.
     pub(super) fn ignore(&mut self, span: Range<usize>, reason: String, meant: Option<String>) {
         let ignored = IgnoredCondition {
             written: self.scan.slice(span.clone()).to_owned(),

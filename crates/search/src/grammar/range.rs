@@ -1,24 +1,20 @@
-//! What is written behind a field's name into a test on numbers or days.
+//! Range syntax: parses comparisons and ranges such as `>500`, `100..200` and `2024-06..` into field tests.
 
 use crate::calendar::{DatePeriod, Day};
 use crate::filter::FieldTest;
 
-/// How a value is compared.
+/// The comparison operators of ranges. For dates, `At` matches within the period that was written, `From` and `To`
+/// include it, `After` and `Before` exclude it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeOperator {
-    /// Equal to it, or within it.
     At,
-    /// Equal or later.
     From,
-    /// Later.
     After,
-    /// Equal or earlier.
     To,
-    /// Earlier.
     Before,
 }
 
-/// The signs, those that begin with another one first.
+/// The operator signs. A sign that begins with another one comes first.
 const SIGNS: [(&str, RangeOperator); 7] = [
     (">=", RangeOperator::From),
     ("<=", RangeOperator::To),
@@ -29,13 +25,13 @@ const SIGNS: [(&str, RangeOperator); 7] = [
     ("≤", RangeOperator::To),
 ];
 
-/// A sign at the beginning, and what follows it.
+/// Splits a leading operator from the value after it.
 pub(super) fn operator(written: &str) -> Option<(RangeOperator, &str)> {
     let mut signs = SIGNS.iter();
     signs.find_map(|(sign, compare)| Some((*compare, written.strip_prefix(sign)?.trim_start())))
 }
 
-/// The two ends of `a..b`; nothing where an end is left open.
+/// The two ends of `a..b`. An end that is empty or `*` is open, so it is `None`.
 pub(super) fn range_ends(written: &str) -> Option<(Option<&str>, Option<&str>)> {
     let (from, to) = written
         .split_once("..")
@@ -47,7 +43,7 @@ pub(super) fn range_ends(written: &str) -> Option<(Option<&str>, Option<&str>)> 
     ))
 }
 
-/// A test on numbers, if that is what is written.
+/// Parses a test on numbers. Reversed ends are swapped.
 pub(super) fn numbers(written: &str) -> Option<FieldTest> {
     let (from, to) = if let Some((from, to)) = range_ends(written) {
         let from = optional(from, number)?;
@@ -70,7 +66,7 @@ pub(super) fn numbers(written: &str) -> Option<FieldTest> {
     (from.is_some() || to.is_some()).then_some(FieldTest::Number { from, to })
 }
 
-/// A finite number as people write it; `inf` and `nan` are words.
+/// Parses a finite decimal number; `inf` and `nan` are words here.
 fn number(written: &str) -> Option<f64> {
     let is_plain = |b: u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E');
     let written = Some(written.trim()).filter(|text| text.bytes().all(is_plain))?;
@@ -80,7 +76,7 @@ fn number(written: &str) -> Option<f64> {
         .filter(|number: &f64| number.is_finite())
 }
 
-/// A test on days, if that is what is written.
+/// Parses a test on days. Reversed ends are swapped.
 pub(super) fn days(written: &str, today: Day) -> Option<FieldTest> {
     let Some((from, to)) = range_ends(written) else {
         let (compare, value) = operator(written).unwrap_or((RangeOperator::At, written));
@@ -97,7 +93,7 @@ pub(super) fn days(written: &str, today: Day) -> Option<FieldTest> {
     (from.is_some() || to.is_some()).then_some(test)
 }
 
-/// A test on days that are compared with one date.
+/// Compares days with one written date, which may be a period such as `2024-06`.
 pub(super) fn compared_days(
     compare: RangeOperator,
     written: &str,
@@ -120,10 +116,11 @@ fn between(from: Option<Day>, to: Option<Day>) -> FieldTest {
     }
 }
 
-/// Reads what is there; what is there and cannot be read spoils the whole.
-fn optional<T>(written: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+/// Parses an end that may be open. Returns `None` when there is text that does not parse, so that the whole range
+/// is rejected.
+fn optional<T>(written: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match written {
-        Some(written) => read(written).map(Some),
+        Some(written) => parse(written).map(Some),
         None => Some(None),
     }
 }
@@ -133,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_in_every_way() {
+    fn numbers_are_parsed_in_every_form() {
         let at = |from, to| Some(FieldTest::Number { from, to });
         let cases = [
             ("500", at(Some(500.0), Some(500.0))),
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_read_in_every_way() {
+    fn days_are_parsed_in_every_form() {
         let today = Day::new(2024, 8, 15).unwrap();
         let cases = [
             ("2024", "2024-01-01", "2024-12-31"),

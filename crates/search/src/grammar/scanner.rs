@@ -1,11 +1,11 @@
-//! Characters into the stretches a query is made of: blanks, words, what stands in quotes.
+//! Query scanner: a cursor over the query that takes blanks, words, quoted text and parenthesised text.
 
 use std::ops::Range;
 
 use crate::analysis::extends_previous;
 
-/// Pairs of marks that quote. Either mark of a pair may end what the other has begun only where
-/// both are in use that way, as in German and Swedish.
+/// Opening and closing quotation marks. A mark is accepted on either side only where languages use it that way, as
+/// in German and Swedish.
 const QUOTES: [(&[char], &[char]); 4] = [
     (&['"'], &['"']),
     (&['“', '”', '„', '‟'], &['”', '“']),
@@ -13,14 +13,13 @@ const QUOTES: [(&[char], &[char]); 4] = [
     (&['「'], &['」']),
 ];
 
-/// A place in a query that moves on.
+/// A cursor over the query. `steps` counts the visited characters, so that a test can show that the work is linear.
+/// `is_exhausted` remembers, for each kind of quote and last for the parenthesis, that no closing mark is left in
+/// the text; without it, many opening marks would each search the whole rest (quadratic time).
 pub(super) struct QueryScanner<'q> {
     text: &'q str,
     at: usize,
-    /// How many characters were looked at, so that a test can tell that it stays few.
     steps: usize,
-    /// The quotes and, last, the parenthesis of which no closing mark is left in the text. Whoever
-    /// searched in vain once need not search again.
     is_exhausted: [bool; QUOTES.len() + 1],
 }
 
@@ -42,7 +41,7 @@ impl<'q> QueryScanner<'q> {
         self.steps
     }
 
-    /// Goes back to a place that was left in vain.
+    /// Moves the cursor back, after an attempt that did not match.
     pub(super) fn back_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -70,26 +69,26 @@ impl<'q> QueryScanner<'q> {
         Some(c)
     }
 
-    /// Takes `c` if it is next.
+    /// Consumes `c` if it is next; returns whether it did.
     pub(super) fn eat(&mut self, c: char) -> bool {
         self.peek() == Some(c) && self.bump().is_some()
     }
 
-    /// Moves to the next character that is not blank; says whether there is one.
+    /// Skips blanks; returns whether anything is left.
     pub(super) fn skip_blanks(&mut self) -> bool {
         self.take_while(is_blank);
         self.peek().is_some()
     }
 
-    pub(super) fn take_while(&mut self, mut wanted: impl FnMut(char) -> bool) -> &'q str {
+    pub(super) fn take_while(&mut self, mut accepts: impl FnMut(char) -> bool) -> &'q str {
         let start = self.at;
-        while self.peek().is_some_and(&mut wanted) {
+        while self.peek().is_some_and(&mut accepts) {
             self.bump();
         }
         self.slice(start..self.at)
     }
 
-    /// Takes what stands in quotes here, if what begins here ends somewhere.
+    /// Takes the quoted text that begins here, if it has a closing mark.
     pub(super) fn quoted(&mut self) -> Option<&'q str> {
         let open = self.peek()?;
         let kind = QUOTES.iter().position(|(opens, _)| opens.contains(&open))?;
@@ -103,7 +102,7 @@ impl<'q> QueryScanner<'q> {
         inner
     }
 
-    /// Takes what stands in parentheses here, if there is an end to them.
+    /// Takes the parenthesised text that begins here, if it has a closing parenthesis.
     pub(super) fn parenthesised(&mut self) -> Option<&'q str> {
         let start = self.at;
         if !self.eat('(') {
@@ -134,8 +133,8 @@ impl<'q> QueryScanner<'q> {
         inner
     }
 
-    /// Takes the run up to the next blank or character of `stops`. With `in_group`, it ends before
-    /// a closing parenthesis that it does not open itself.
+    /// Takes everything up to the next blank or a character of `stops`. With `in_group`, it also stops before a
+    /// closing parenthesis that it did not open itself.
     pub(super) fn run(&mut self, stops: &[char], in_group: bool) -> &'q str {
         let mut open = 0_usize;
         self.take_while(|c| {
@@ -155,14 +154,14 @@ impl<'q> QueryScanner<'q> {
         })
     }
 
-    /// Takes what may be the name of a field.
+    /// Takes the characters that may be a field name.
     pub(super) fn name(&mut self) -> &'q str {
         self.take_while(is_name_char)
     }
 }
 
-/// Whether a character parts words: white space, and what shows nothing but changes how the rest is
-/// shown, which comes along when text is copied.
+/// Whether a character separates words: white space, control characters, and the invisible direction marks that
+/// come along when text is copied.
 pub(super) fn is_blank(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
@@ -174,7 +173,7 @@ pub(super) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.') || (extends_previous(c) && !is_blank(c))
 }
 
-/// Whether a character begins or ends a quotation.
+/// Whether a character is an opening or closing quotation mark.
 pub(super) fn is_quote(c: char) -> bool {
     let mut pairs = QUOTES.iter();
     pairs.any(|(opens, closes)| opens.contains(&c) || closes.contains(&c))
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_in_vain_is_not_repeated() {
+    fn a_failed_search_for_a_closing_mark_is_not_repeated() {
         let text = "“".to_owned() + &"„".repeat(1_000);
         let mut scan = QueryScanner::new(&text);
         scan.bump();

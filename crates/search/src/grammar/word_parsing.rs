@@ -1,4 +1,4 @@
-//! Words, phrases and the words that operate on them, as they come by in a query.
+//! Parsing of words, phrases and the operators `OR`, `AND` and `NOT`.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::analysis::is_stop_word;
 use crate::filter::fold_value;
 
 impl<'q> QueryParser<'q> {
-    /// Takes the word that stands here.
+    /// Parses the word at the cursor: an operator, an unknown field or plain text.
     pub(super) fn word(&mut self, at: usize, in_group: bool) {
         let word = self.scan.run(&[], in_group);
         if word.is_empty() {
-            // A stray mark that nothing else takes.
+            // A stray character that no other rule consumes.
             self.scan.bump();
             return;
         }
@@ -28,14 +28,15 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// Takes the phrase that ends here.
+    /// Handles the quoted phrase that ends at the cursor.
     pub(super) fn phrase(&mut self, at: usize, text: &'q str) {
         let not = self.group().and_then(|group| group.not.take());
         let excludes = not.filter(|not| not.negates_phrases);
         self.put(at..self.scan.at(), text.trim(), not, excludes.is_some());
     }
 
-    /// Puts a word or a phrase among those that are wanted or those that are not.
+    /// Adds a word or a phrase either to the query or, when it is negated, to the exclusions. A negation inside a
+    /// negated group cancels out.
     fn put(
         &mut self,
         span: Range<usize>,
@@ -69,20 +70,21 @@ impl<'q> QueryParser<'q> {
         self.out.push_text(text);
     }
 
-    /// Notes `OR`, `AND` and `NOT`; whether they join anything is known when the next thing comes.
+    /// Records `OR`, `AND` and `NOT`. Whether they join anything is known only when the next operand comes, so they
+    /// stay pending until then. Lower-case operators join conditions but not words.
     fn is_operator(&mut self, at: usize, word: &'q str) -> bool {
-        let (join, is_firm) = match word {
+        let (join, is_uppercase) = match word {
             "OR" => (BooleanOperator::Or, true),
             "or" | "Or" | "|" | "||" => (BooleanOperator::Or, false),
             "AND" => (BooleanOperator::And, true),
             "and" | "And" | "&&" => (BooleanOperator::And, false),
             "NOT" | "not" | "Not" => {
-                let holds_for_words = word == "NOT" && self.is_negation_operator();
+                let negates_words = word == "NOT" && self.is_negation_operator();
                 self.not(NegationToken {
                     written: word,
                     at,
                     negates_phrases: word == "NOT",
-                    negates_words: holds_for_words,
+                    negates_words,
                 });
                 return true;
             }
@@ -97,15 +99,14 @@ impl<'q> QueryParser<'q> {
                 written: word,
                 at,
                 join,
-                is_uppercase: is_firm,
+                is_uppercase,
             });
         }
-        // What would join a condition that is not kept is not kept either.
-        is_between || (is_firm && group.follows_nothing)
+        // An operator after an ignored condition is dropped with it.
+        is_between || (is_uppercase && group.follows_nothing)
     }
 
-    /// Whether `NOT` turns around the word behind it. It does not in "do NOT enter": English puts
-    /// one of the words that say nothing before it.
+    /// Whether `NOT` negates the word after it. It does not in "do NOT enter": English puts a stop word before it.
     fn is_negation_operator(&self) -> bool {
         let Some(group) = self.groups.last() else {
             return false;
@@ -125,7 +126,7 @@ impl<'q> QueryParser<'q> {
         }
     }
 
-    /// Operators at the end of a group operate on nothing: they are words.
+    /// Turns pending operators at the end of a group into text, because they have no operand.
     pub(super) fn flush_operators(&mut self) {
         let Some(group) = self.group() else {
             return;

@@ -1,4 +1,4 @@
-//! Entries of the reference engine on their way to become hits, and what is counted over them.
+//! Scored entries of the reference engine, their conversion to hits, and facet counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,7 +10,8 @@ use crate::hit::{FacetCounts, MAX_EXCERPTS, MAX_FACET_VALUES, SearchHit};
 use crate::query::{Query, SortOrder};
 use crate::snippet::{HighlightTerms, HitContext};
 
-/// An entry on its way to become a hit.
+/// An entry with its scores: `words` is BM25 without phrases, `pairs` the bonus for adjacent words, `semantic` the
+/// cosine of the nearest passage and `near` the nearest passages.
 pub(super) struct RankedEntry<'s> {
     pub entry: &'s MemoryEntry,
     pub words: f32,
@@ -26,11 +27,11 @@ impl<'s> RankedEntry<'s> {
         entry: &'s MemoryEntry,
         words: f32,
         pairs: f32,
-        question: Option<&[f32]>,
+        query_vector: Option<&[f32]>,
     ) -> Self {
         let mut near: Vec<(f32, Range<usize>)> = Vec::new();
-        if let (Some(question), Some(vectors)) = (question, &entry.vectors) {
-            let dot = |vector: &[f32]| question.iter().zip(vector).map(|(a, b)| a * b).sum();
+        if let (Some(query_vector), Some(vectors)) = (query_vector, &entry.vectors) {
+            let dot = |vector: &[f32]| query_vector.iter().zip(vector).map(|(a, b)| a * b).sum();
             near.extend(
                 vectors
                     .iter()
@@ -44,7 +45,7 @@ impl<'s> RankedEntry<'s> {
             words,
             pairs,
             semantic: near.first().map(|(score, _)| *score),
-            is_foreign: question.is_some() && entry.vectors.as_ref().is_some_and(Vec::is_empty),
+            is_foreign: query_vector.is_some() && entry.vectors.as_ref().is_some_and(Vec::is_empty),
             near: near.into_iter().map(|(_, range)| range).collect(),
             is_candidate: false,
         }
@@ -75,7 +76,7 @@ pub(super) fn hit(
     })
 }
 
-/// Entries in the order of their days, those without one last.
+/// Lists entries by date, those without one last.
 pub(super) fn list_by_day<'s>(
     entries: &[&'s MemoryEntry],
     sort: SortOrder,
@@ -93,7 +94,7 @@ pub(super) fn list_by_day<'s>(
     list.into_iter().map(FusionCandidate::listed).collect()
 }
 
-/// The values of a field among some entries.
+/// Facet counts of one field: how many of the entries have each value.
 pub(super) fn facet(entries: &[&MemoryEntry], name: &str) -> FacetCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {

@@ -1,5 +1,5 @@
-//! The entries of the reference engine that a reader sees into an answer. The others are not there:
-//! nothing is counted, weighed or completed with them.
+//! The entries that one reader may see, and searches over them. All other entries are absent: no statistic, count
+//! or spelling correction involves them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,26 +17,26 @@ use crate::snippet::HighlightTerms;
 use crate::spelling::{self, SpellingDictionary};
 use crate::term_positions::TermPositions;
 
-/// A question as a model sees it.
+/// A question with its embedding and its identified language.
 pub(super) struct EmbeddedQuery<'q> {
     pub vector: &'q [f32],
     pub language: LanguageId,
 }
 
-/// What a reader sees of a shelf, in the order of the ids.
+/// The entries that a reader may see, in the order of their ids.
 pub(super) struct VisibleEntries<'s> {
     entries: Vec<&'s MemoryEntry>,
     scale: Option<CosineScale>,
 }
 
 impl<'s> VisibleEntries<'s> {
-    pub(super) fn new(shelf: &'s MemoryState, reader: &ReaderIdentity) -> Self {
-        let entries = shelf.entries.values();
+    pub(super) fn new(state: &'s MemoryState, reader: &ReaderIdentity) -> Self {
+        let entries = state.entries.values();
         Self {
             entries: entries
                 .filter(|entry| reader.can_see(&entry.mapped.document))
                 .collect(),
-            scale: shelf.scale,
+            scale: state.scale,
         }
     }
 
@@ -51,35 +51,35 @@ impl<'s> VisibleEntries<'s> {
     pub(super) fn search(
         &self,
         query: &Query,
-        question: Option<&EmbeddedQuery<'_>>,
+        embedded_query: Option<&EmbeddedQuery<'_>>,
     ) -> SearchResults {
-        let mut asked = query.analyze(&self.languages());
-        let Ok(()) = spelling::correct(&mut asked.terms, self);
-        let terms = ranking::distinct(&asked.terms);
-        let is_list =
+        let mut analyzed = query.analyze(&self.languages());
+        let Ok(()) = spelling::correct(&mut analyzed.terms, self);
+        let terms = ranking::distinct(&analyzed.terms);
+        let lists_by_date =
             query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
         let allowed: Vec<&MemoryEntry> = self
             .entries
             .iter()
             .copied()
-            .filter(|entry| entry.is_allowed(query, &asked))
+            .filter(|entry| entry.is_allowed(query, &analyzed))
             .collect();
         let matching: Vec<&MemoryEntry> = allowed
             .iter()
             .copied()
             .filter(|entry| terms.is_empty() || terms.iter().any(|term| entry.body.count(term) > 0))
             .collect();
-        let ranked = if is_list {
+        let ranked = if lists_by_date {
             list_by_day(&matching, query.sort)
         } else if terms.is_empty() {
             Vec::new()
         } else {
-            self.rank(query, &asked, question)
+            self.rank(query, &analyzed, embedded_query)
         };
-        let wanted = HighlightTerms::new(&terms);
+        let highlights = HighlightTerms::new(&terms);
         let hits = ranked.into_iter().skip(query.offset).take(query.limit);
         SearchResults {
-            hits: hits.map(|one| hit(&one, query, &wanted)).collect(),
+            hits: hits.map(|one| hit(&one, query, &highlights)).collect(),
             total: query.counts_total.then_some(matching.len() as u64),
             facets: query
                 .facets
@@ -89,33 +89,39 @@ impl<'s> VisibleEntries<'s> {
         }
     }
 
-    /// The best entries: each half brings its best, as every engine does, and both are weighed.
+    /// Ranks by score fusion. As in every engine, each half (words and vectors) contributes its best candidates,
+    /// which are fused, cut at the score floor and diversified.
     fn rank(
         &self,
         query: &Query,
-        asked: &AnalyzedQuery,
-        question: Option<&EmbeddedQuery<'_>>,
+        analyzed: &AnalyzedQuery,
+        embedded_query: Option<&EmbeddedQuery<'_>>,
     ) -> Vec<FusionCandidate<RankedEntry<'s>>> {
-        let terms = ranking::distinct(&asked.terms);
-        let (words, pairs) = self.scores(&terms, &ranking::adjacent_pairs(&asked.terms));
+        let terms = ranking::distinct(&analyzed.terms);
+        let (words, pairs) = self.scores(&terms, &ranking::adjacent_pairs(&analyzed.terms));
         let mut all: Vec<RankedEntry<'_>> = self
             .entries
             .iter()
             .copied()
             .zip(words.into_iter().zip(pairs))
-            .filter(|(entry, _)| entry.is_allowed(query, asked))
+            .filter(|(entry, _)| entry.is_allowed(query, analyzed))
             .map(|(entry, (words, pairs))| {
-                RankedEntry::new(entry, words, pairs, question.map(|asked| asked.vector))
+                RankedEntry::new(
+                    entry,
+                    words,
+                    pairs,
+                    embedded_query.map(|embedded| embedded.vector),
+                )
             })
             .collect();
-        let most = ranking::candidate_count(query.depth());
+        let limit = ranking::candidate_count(query.depth());
         all.sort_by(|left, right| right.words.total_cmp(&left.words));
         for (at, one) in all.iter_mut().enumerate() {
-            one.is_candidate = at < most && one.words > 0.0;
+            one.is_candidate = at < limit && one.words > 0.0;
         }
-        let nearness = |one: &RankedEntry<'_>| one.semantic.unwrap_or(f32::MIN);
-        all.sort_by(|left, right| nearness(right).total_cmp(&nearness(left)));
-        for one in all.iter_mut().take(most) {
+        let similarity = |one: &RankedEntry<'_>| one.semantic.unwrap_or(f32::MIN);
+        all.sort_by(|left, right| similarity(right).total_cmp(&similarity(left)));
+        for one in all.iter_mut().take(limit) {
             one.is_candidate |= one.semantic.is_some();
         }
         all.retain(|one| one.is_candidate);
@@ -124,7 +130,7 @@ impl<'s> VisibleEntries<'s> {
             words: fusion::count_words(&query.text),
             scale: self.scale.unwrap_or(CosineScale::GRANITE),
             weighing: query.method.fusion_method(),
-            language: question.map_or(LanguageId::English, |asked| asked.language),
+            language: embedded_query.map_or(LanguageId::English, |embedded| embedded.language),
         };
         fusion::fuse(&signals, &mut candidates);
         candidates.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
@@ -140,10 +146,10 @@ impl<'s> VisibleEntries<'s> {
         candidates
     }
 
-    /// What the words, and the words side by side, are worth in every entry.
+    /// BM25 scores of every entry: for the words, and for pairs of adjacent words.
     fn scores(&self, terms: &[&QueryTerm], pairs: &[TermPair<'_>]) -> (Vec<f32>, Vec<f32>) {
         let mut scores = vec![0.0; self.entries.len()];
-        let mut together = scores.clone();
+        let mut pair_scores = scores.clone();
         let title = self.statistics(|entry| &entry.title);
         let body = self.statistics(|entry| &entry.body);
         for term in terms {
@@ -155,14 +161,14 @@ impl<'s> VisibleEntries<'s> {
             });
         }
         for pair in pairs {
-            self.add(&mut together, &body, PHRASE_WEIGHT, |entry| {
+            self.add(&mut pair_scores, &body, PHRASE_WEIGHT, |entry| {
                 (entry.body.count_pair(pair), &entry.body)
             });
         }
-        (scores, together)
+        (scores, pair_scores)
     }
 
-    /// The languages of the documents, those of most documents first.
+    /// The languages of the documents, most frequent first.
     fn languages(&self) -> Vec<Language> {
         let entries = self.entries.iter().copied();
         Language::by_document_count(entries.map(|entry| (entry.mapped.language, 1)))
@@ -182,7 +188,7 @@ impl<'s> VisibleEntries<'s> {
         }
     }
 
-    /// Adds what one term or pair is worth in each entry.
+    /// Adds the BM25 contribution of one term or pair to every score.
     fn add(
         &self,
         scores: &mut [f32],
@@ -196,10 +202,10 @@ impl<'s> VisibleEntries<'s> {
             .copied()
             .filter(|entry| count(entry).0 > 0)
             .count();
-        let rarity = weight * statistics.idf(with);
+        let idf = weight * statistics.idf(with);
         for (score, entry) in scores.iter_mut().zip(self.entries.iter().copied()) {
             let (occurrences, field) = count(entry);
-            *score += statistics.bm25(rarity, occurrences, field.length);
+            *score += statistics.bm25(idf, occurrences, field.length);
         }
     }
 }
@@ -228,17 +234,17 @@ impl SpellingDictionary for VisibleEntries<'_> {
 }
 
 impl MemoryEntry {
-    fn is_allowed(&self, query: &Query, asked: &AnalyzedQuery) -> bool {
+    fn is_allowed(&self, query: &Query, analyzed: &AnalyzedQuery) -> bool {
         let document = &self.mapped.document;
         query
             .filter
             .as_ref()
             .is_none_or(|filter| filter.matches(document))
-            && asked
+            && analyzed
                 .phrases
                 .iter()
                 .all(|phrase| self.body.contains_phrase(phrase))
-            && !asked
+            && !analyzed
                 .excluded
                 .iter()
                 .any(|phrase| self.body.contains_phrase(phrase))

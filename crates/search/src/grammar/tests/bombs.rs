@@ -1,14 +1,14 @@
-//! Queries made to break a parser: each is answered like any other, and within the same bounds.
+//! Adversarial queries: each is answered like any other, and within the same limits.
 
 use super::{catalog, today};
 use crate::filter::{MAX_CONDITIONS, MAX_FILTER_DEPTH};
 use crate::grammar::{MAX_IGNORED, MAX_QUERY_DEPTH, ParsedQuery, parse, parse_counting_steps};
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
-/// Each character is looked at a few times, and the values of several words a few times more.
+/// The most scanner steps: every character is visited a few times, and values of several words a few times more.
 const MAX_STEPS: usize = 32 * MAX_QUERY_CHARS;
 
-/// Reads a query and holds the outcome to every bound there is.
+/// Parses a query and checks the outcome against every limit.
 pub(super) fn bounded(query: &str) -> ParsedQuery {
     let (parsed, steps) = parse_counting_steps(query, &catalog(), today());
     let shown: String = query.chars().take(60).collect();
@@ -21,16 +21,16 @@ pub(super) fn bounded(query: &str) -> ParsedQuery {
         parsed.applied.len() <= MAX_CONDITIONS + 2 * MAX_QUERY_TERMS,
         "{shown:?}"
     );
-    let told = parsed
+    let reported = parsed
         .applied
         .iter()
         .map(|one| one.written.len() + one.meaning.len());
-    assert!(told.sum::<usize>() <= 40 * MAX_QUERY_CHARS, "{shown:?}");
-    let told = parsed
+    assert!(reported.sum::<usize>() <= 40 * MAX_QUERY_CHARS, "{shown:?}");
+    let reported = parsed
         .ignored
         .iter()
         .map(|one| one.written.len() + one.reason.len());
-    assert!(told.sum::<usize>() <= 40 * MAX_QUERY_CHARS, "{shown:?}");
+    assert!(reported.sum::<usize>() <= 40 * MAX_QUERY_CHARS, "{shown:?}");
     if let Some(filter) = &parsed.filter {
         filter.check().unwrap();
     }
@@ -56,7 +56,7 @@ const SHORT: [&str; 95] = [
     "party:Labor\u{2028}party:Greens", "ﷺ:ﷺ", "İ:İ", "ß:ß",
 ];
 
-/// Each of them is repeated until it is far too long.
+/// Fragments that are each repeated far beyond the length limit.
 #[rustfmt::skip]
 const REPEATED: [&str; 64] = [
     "(", ")", "()", "-(", "(-", "\"", "“", "„", "«", "\" ", "“ ", ":", "a:", "a:b ", ",", "-",
@@ -103,7 +103,7 @@ fn every_bomb_is_answered() {
 }
 
 #[test]
-fn characters_after_the_last_one_looked_at_are_ignored() {
+fn characters_beyond_the_length_limit_are_ignored() {
     let padding = "é".repeat(MAX_QUERY_CHARS - 12);
     let fits = bounded(&format!("{padding} party:Labor"));
     assert!(fits.filter.is_some() && fits.ignored.is_empty());
@@ -146,7 +146,7 @@ fn conditions_have_a_bound() {
 }
 
 #[test]
-fn what_was_ignored_is_told_a_few_times() {
+fn reports_of_ignored_conditions_have_a_bound() {
     assert_eq!(
         bounded(&"party:x ".repeat(MAX_IGNORED)).ignored.len(),
         MAX_IGNORED
@@ -183,7 +183,7 @@ fn parentheses_have_a_bound() {
     for depth in [1, MAX_QUERY_DEPTH, MAX_QUERY_DEPTH + 1, 200] {
         assert_eq!(nested(depth), "party is Labor and open is true");
     }
-    // At the bound a group still is one; inside it parentheses group nothing.
+    // At the limit a group still works; inside it parentheses group nothing.
     let negated = |depth: usize| {
         let query = format!(
             "{}-(words:1 words:2){}",
@@ -200,7 +200,7 @@ fn parentheses_have_a_bound() {
 }
 
 #[test]
-fn a_filter_that_would_be_too_deep_is_told() {
+fn a_filter_that_would_be_too_deep_is_reported() {
     let deep = |levels: usize| {
         let open: String = (0..levels).map(|n| format!("-(words:{n} ")).collect();
         parse(&(open + &")".repeat(levels)), &catalog(), today())

@@ -1,4 +1,4 @@
-//! What queries are taken for.
+//! Tests of the query language: what each query is parsed to.
 
 mod bombs;
 mod properties;
@@ -12,7 +12,7 @@ fn today() -> Day {
     Day::new(2024, 8, 15).unwrap()
 }
 
-/// A parliament with a field of every kind.
+/// A catalog of parliamentary speeches with a field of every kind.
 fn catalog() -> Catalog {
     let mut builder = CatalogBuilder::new();
     builder.documents(400);
@@ -58,7 +58,7 @@ fn catalog() -> Catalog {
     builder.build()
 }
 
-/// The parts of what a query is taken for, one a line, so that a test shows them all.
+/// The parts of a parsed query, one a line, so that a failing test shows them all.
 fn shown(parsed: &ParsedQuery) -> String {
     let mut lines = vec![format!("text: {}", parsed.text)];
     lines.extend(parsed.phrases.iter().map(|one| format!("phrase: {one}")));
@@ -72,7 +72,7 @@ fn shown(parsed: &ParsedQuery) -> String {
     lines.join("\n")
 }
 
-/// The text, and after a line break whatever else there is.
+/// Checks the text and, after a line break, everything else that was parsed.
 fn check(query: &str, expected: &str) {
     let parsed = parse(query, &catalog(), today());
     let expected = format!("text: {expected}");
@@ -160,7 +160,7 @@ fn known_values_need_no_quotes() {
 }
 
 #[test]
-fn values_that_no_document_has_are_told() {
+fn values_that_no_document_has_are_reported() {
     check(
         "housing party:Labour",
         "housing Labour\nignored: party:Labour -> party:Labor",

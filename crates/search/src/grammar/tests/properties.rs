@@ -1,4 +1,4 @@
-//! What holds for every query, whatever it is made of.
+//! Property tests of the query parser: invariants that hold for any query.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::calendar::Day;
 use crate::filter::{FieldTest, Filter};
 use crate::grammar::parse;
 
-/// Pieces of the grammar among anything at all, in any order.
+/// Generates fragments of the grammar among arbitrary text, in any order.
 fn query() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => prop::sample::select(vec![
@@ -83,11 +83,10 @@ fn filter() -> impl Strategy<Value = Filter> {
     })
 }
 
-/// The form that the parser gives: no group of a kind inside one of the same kind, no two
-/// negations on one another.
-fn plain(filter: Filter) -> Filter {
+/// The normal form that the parser produces: no group inside a group of the same kind, no double negation.
+fn normalized(filter: Filter) -> Filter {
     let spread = |parts: Vec<Filter>, is_all: bool| -> Vec<Filter> {
-        let parts = parts.into_iter().map(plain);
+        let parts = parts.into_iter().map(normalized);
         parts
             .flat_map(|part| match part {
                 Filter::All(inner) if is_all => inner,
@@ -99,7 +98,7 @@ fn plain(filter: Filter) -> Filter {
     match filter {
         Filter::All(parts) => Filter::All(spread(parts, true)),
         Filter::Any(parts) => Filter::Any(spread(parts, false)),
-        Filter::Not(part) => match plain(*part) {
+        Filter::Not(part) => match normalized(*part) {
             Filter::Not(inner) => *inner,
             part => Filter::Not(Box::new(part)),
         },
@@ -107,7 +106,7 @@ fn plain(filter: Filter) -> Filter {
     }
 }
 
-/// A filter as it has to be written.
+/// Formats a filter as a query that parses to it.
 fn written(filter: &Filter) -> String {
     let join = |parts: &[Filter], word: &str| {
         let parts: Vec<_> = parts.iter().map(written).collect();
@@ -148,7 +147,7 @@ proptest! {
 
     #[test]
     fn a_written_filter_is_read_again(filter in filter()) {
-        let filter = plain(filter);
+        let filter = normalized(filter);
         let query = written(&filter);
         prop_assume!(query.chars().count() <= crate::query::MAX_QUERY_CHARS);
         let parsed = parse(&query, &catalog(), today());

@@ -1,10 +1,10 @@
-//! Sentences that people write, none of which is a query language.
+//! Natural sentences that must not be mistaken for the query language.
 
 use super::{catalog, today};
 use crate::calendar::Day;
 use crate::grammar::{ParsedQuery, parse};
 
-/// The sentence is text and nothing else.
+/// Checks that the sentence is parsed to text and nothing else.
 fn check(sentence: &str) {
     let parsed = parse(sentence, &catalog(), today());
     let expected = ParsedQuery {
