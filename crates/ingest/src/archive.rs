@@ -1,6 +1,7 @@
-//! Archives into the documents of the files inside them, each read as if it lay in a folder of the archive's
-//! name. Nothing is unpacked to a disk. What unpacks to too much, lies too deep or has a name that leads
-//! elsewhere is left out, and said so.
+//! Archive formats (zip, tar, gzip): every member is parsed as if it lay in a folder named after the archive.
+//!
+//! Nothing is unpacked to disk. Zip bombs, archives nested too deeply and member names that would escape the
+//! archive (path traversal, also called zip slip) are skipped and reported.
 
 mod member_path;
 mod unpack_budget;
@@ -21,7 +22,8 @@ pub(crate) const TAR: FileFormat = FileFormat {
     parse: |input| open(input, ArchiveKind::Tar),
 };
 
-/// One packed file, or a whole packed tar.
+/// A single compressed file, or a compressed tar archive. Both begin with the same magic bytes, so that only
+/// the decompressed content tells them apart.
 pub(crate) const GZIP: FileFormat = FileFormat {
     name: "gzip",
     extensions: &["gz", "tgz"],
@@ -29,14 +31,16 @@ pub(crate) const GZIP: FileFormat = FileFormat {
     parse: |input| open(input, ArchiveKind::Gzip),
 };
 
-/// Names that tell an office document, an e-book or the like from a plain archive.
+/// Member names that mark a zip container as a document format of its own, such as an office document or an
+/// e-book.
 const PACKAGES: &[&[u8]] = &[
     b"[Content_Types].xml",
     b"mimetype",
     b"META-INF/container.xml",
 ];
 
-/// Reads a plain zip archive; what is a document of its own is not one.
+/// Parses a plain zip archive. A zip container that is a document format of its own is refused as
+/// unsupported.
 pub(crate) fn zip(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if !is_plain_zip(input.bytes) {
         return Err(IngestError::Unsupported {
@@ -46,8 +50,8 @@ pub(crate) fn zip(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     open(input, ArchiveKind::Zip)
 }
 
-/// True for a zip that is no document of its own. Only such a zip is opened here, and inside an archive it is
-/// known by the same question, so that archives inside archives are always counted.
+/// Whether a zip is a plain archive and not the container of an office document or an e-book. Nested archives
+/// are recognized by the same check that admits the outer one, so that no level escapes the nesting limit.
 pub(crate) fn is_plain_zip(bytes: &[u8]) -> bool {
     is_zip(bytes)
         && ZipArchive::new(Cursor::new(bytes)).map_or(true, |zip| {

@@ -1,5 +1,7 @@
-//! BibTeX and BibLaTeX files, as Zotero and others export a library, into one document an entry. An entry that
-//! cannot be read costs only itself.
+//! BibTeX and BibLaTeX parser: one document per entry, as Zotero and other reference managers export a
+//! library.
+//!
+//! A malformed entry costs only itself: the parser recovers at the next line that begins an entry.
 
 mod latex;
 
@@ -22,14 +24,15 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Fields of one entry, and shorthands of one file; more are passed over.
+/// The most fields of one entry and `@string` macros of one file; the rest is ignored.
 const MAX_FIELDS: usize = 200;
 const MAX_STRINGS: usize = 1_000;
 
-/// Bytes of one shorthand, so that a few of them cannot make a long text of a short file.
+/// The most bytes of one `@string` macro. Macros expand wherever they are named, so that without a bound a
+/// short file could grow into a very long text.
 const MAX_STRING_BYTES: usize = 4_096;
 
-/// Where months stand in a year; BibTeX has these words as shorthands.
+/// The month macros that BibTeX predefines, in calendar order.
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
@@ -41,8 +44,8 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
 
 fn entries(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let mut records = RecordCollector::new(input);
-    let mut reader = BibtexReader::new(text, input.limits.max_line_bytes);
-    while let Some((line, entry)) = reader.next() {
+    let mut scanner = BibtexReader::new(text, input.limits.max_line_bytes);
+    while let Some((line, entry)) = scanner.next() {
         let place = RecordLocation::Line(line);
         if !records.begin(place) {
             break;
@@ -68,7 +71,7 @@ fn entries(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestErro
     records.finish()
 }
 
-/// One entry: `@article{key, name = value, …}`.
+/// One entry, `@article{key, name = value, …}`, with its source text, whose checksum detects changes.
 #[derive(Debug, Default)]
 struct BibtexEntry<'t> {
     kind: String,
@@ -77,29 +80,30 @@ struct BibtexEntry<'t> {
     source: &'t str,
 }
 
-/// Goes through a text from one `@` to the next.
+/// Scans a text from one `@` to the next. It tracks the line number up to `counted`, the `@string` macros
+/// seen so far, and the most bytes that one entry may have.
 struct BibtexReader<'t> {
     text: &'t str,
     at: usize,
     line: u64,
     counted: usize,
     strings: Vec<(String, String)>,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl<'t> BibtexReader<'t> {
-    fn new(text: &'t str, most: usize) -> Self {
+    fn new(text: &'t str, max_bytes: usize) -> Self {
         Self {
             text,
             at: 0,
             line: 1,
             counted: 0,
             strings: Vec::new(),
-            most,
+            max_bytes,
         }
     }
 
-    /// The next entry and the line it begins at; what stands between entries is a comment.
+    /// The next entry and the line on which it begins. Text between entries is a comment in BibTeX.
     fn next(&mut self) -> Option<(u64, Result<BibtexEntry<'t>, IngestError>)> {
         loop {
             let rest = self.text.get(self.at..)?;
@@ -130,30 +134,33 @@ impl<'t> BibtexReader<'t> {
         }
     }
 
-    /// The word behind the `@`, and where the bracket behind that stands.
+    /// The entry type after the `@`, and the offset of its opening bracket.
     fn head(&self) -> Option<(String, usize)> {
         let rest = self.text.get(self.at..)?;
         let length = rest.find(|c: char| !c.is_ascii_alphabetic())?;
-        let gap = rest.get(length..)?;
-        let bracket = gap.len() - gap.trim_start().len();
-        let is_open = gap.trim_start().starts_with(['{', '(']);
+        let after = rest.get(length..)?;
+        let bracket = after.len() - after.trim_start().len();
+        let is_open = after.trim_start().starts_with(['{', '(']);
         let word = rest.get(..length).filter(|word| !word.is_empty())?;
         is_open.then(|| (word.to_ascii_lowercase(), self.at + length + bracket))
     }
 
-    /// Where the bracket at `open` is closed. Brackets are counted, never followed, so nesting costs nothing.
+    /// Finds the bracket that closes the one at `open`. Nesting is counted and not recursed into, so that
+    /// depth costs nothing.
     fn end(&mut self, open: usize) -> Result<usize, IngestError> {
         let bytes = self.text.as_bytes();
         let is_round = bytes.get(open) == Some(&b'(');
         let (mut depth, mut escaped) = (0_u64, false);
         for (at, byte) in bytes.iter().enumerate().skip(open) {
-            if at - open > self.most {
+            if at - open > self.max_bytes {
                 let ends = at..=self.text.len();
                 self.at = ends
                     .into_iter()
                     .find(|end| self.text.is_char_boundary(*end))
                     .unwrap_or(at);
-                return Err(IngestError::LineTooLong { limit: self.most });
+                return Err(IngestError::LineTooLong {
+                    limit: self.max_bytes,
+                });
             }
             match byte {
                 _ if escaped => escaped = false,
@@ -161,7 +168,7 @@ impl<'t> BibtexReader<'t> {
                 b'{' => depth += 1,
                 b'}' => depth = depth.saturating_sub(1),
                 b')' if is_round && depth == 0 => return Ok(at),
-                // The next entry begins: this one was never closed.
+                // A line that begins with `@word` is the next entry: this one was never closed.
                 b'@' if starts_entry_line(bytes, at) => {
                     self.at = at;
                     return Err(unclosed_entry());
@@ -194,7 +201,7 @@ impl<'t> BibtexReader<'t> {
         }
     }
 
-    /// `name = {value}, name = "value" # shorthand, name = 2021`.
+    /// Parses the field list `name = {value}, name = "value" # macro, name = 2021`.
     fn fields(&self, text: &str) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         let mut rest = text;
@@ -212,7 +219,7 @@ impl<'t> BibtexReader<'t> {
         fields
     }
 
-    /// The parts of a value put together, and what follows the comma behind it.
+    /// Concatenates the `#`-separated parts of a value; returns it with the text after the next comma.
     fn value<'v>(&self, text: &'v str) -> (String, &'v str) {
         let mut value = String::new();
         let mut rest = text.trim_start();
@@ -226,7 +233,7 @@ impl<'t> BibtexReader<'t> {
                     (self.expand_string(word.trim()), after)
                 }
             };
-            if value.len() + part.len() <= self.most {
+            if value.len() + part.len() <= self.max_bytes {
                 value.push_str(&part);
             }
             let after = after.trim_start();
@@ -240,7 +247,8 @@ impl<'t> BibtexReader<'t> {
         }
     }
 
-    /// What a shorthand stands for; a number stands for itself.
+    /// Expands an `@string` macro; the last definition wins, and an unknown word or a number stands for
+    /// itself.
     fn expand_string(&self, word: &str) -> String {
         let known = self
             .strings
@@ -253,17 +261,18 @@ impl<'t> BibtexReader<'t> {
 
 fn unclosed_entry() -> IngestError {
     IngestError::Damaged {
-        what: "an entry is never closed".into(),
+        what: "an entry has no closing brace".into(),
     }
 }
 
-/// Whether a word begins a line with the mark at `at`.
+/// Whether the `@` at this offset is the first character of a line and begins an entry.
 fn starts_entry_line(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| bytes.get(before));
     before == Some(&b'\n') && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// What stands between the mark at the start of a text and the one that closes it, and what follows.
+/// Splits a text that begins with a delimiter into the content up to the closing delimiter and the rest.
+/// Nested braces and escaped characters do not close it.
 fn enclosed(text: &str, close: u8) -> (String, &str) {
     let (mut depth, mut escaped) = (0_u64, false);
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -283,7 +292,7 @@ fn enclosed(text: &str, close: u8) -> (String, &str) {
 }
 
 impl BibtexEntry<'_> {
-    /// Takes the fields out that say who may read the entry.
+    /// Removes the fields that carry access control, so that they are not indexed as metadata.
     fn take_readers(&mut self, readers: &reader_field::ReaderKeys) -> Vec<(String, String)> {
         let all = std::mem::take(&mut self.fields).into_iter();
         let (taken, others) = all.partition(|(name, _)| readers.covers_key(name));
@@ -334,17 +343,23 @@ fn month_number(word: &str) -> Option<usize> {
         .or_else(|| lower.parse().ok().filter(|month| (1..=12).contains(month)))
 }
 
-/// `Reis, Ana and {Tide Office}`.
+/// Parses an author list such as `Reis, Ana and {Tide Office}`. A name in braces is an organization and is
+/// not split.
 fn person_names(value: &str) -> Vec<String> {
     let names = value.split(" and ").map(|name| {
-        let whole = name.trim().starts_with('{') && name.trim().ends_with('}');
+        let is_organization = name.trim().starts_with('{') && name.trim().ends_with('}');
         let name = latex_to_text(name);
-        if whole { name } else { given_name_first(&name) }
+        if is_organization {
+            name
+        } else {
+            given_name_first(&name)
+        }
     });
     names.filter(|name| !name.is_empty()).take(256).collect()
 }
 
-/// `Full Text:files/12/tides.pdf:application/pdf`, several of them with semicolons between.
+/// Parses an attachment list such as `Full Text:files/12/tides.pdf:application/pdf`, entries separated by
+/// semicolons.
 fn attachment_names(value: &str) -> Vec<String> {
     let files = value.replace("\\;", " ").replace("\\:", ":");
     let path = |file: &str| {
@@ -396,7 +411,7 @@ mod tests {
     #[test]
     fn an_entry_ends_at_its_bound() {
         let entry = |chars: usize| format!("@misc{{a, title = {{{}}}}}", "t".repeat(chars));
-        // Counted from the first brace to the last.
+        // The limit applies from the first brace to the last.
         let frame = entry(0).len() - "@misc{".len();
         let read = |chars: usize| {
             let limits = Limits {

@@ -1,13 +1,14 @@
-//! Problems into a list of bounded length that ends with how many more there were.
+//! Bounded problem report: keeps the first problems of a file and counts the rest, so that a file of a
+//! million bad rows cannot fill the memory.
 
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 
-/// A list that keeps the first `limit` problems and counts the others.
+/// A list that keeps the first `limit` problems. Of those beyond it only two counts remain: how many there
+/// were, and how many of them lost a row or a file.
 pub(crate) struct BoundedReport<T> {
     listed: Vec<T>,
     limit: usize,
     more: u64,
-    /// How many of those beyond the limit are losses.
     lost: u64,
 }
 
@@ -30,7 +31,7 @@ impl<T: ReportItem> BoundedReport<T> {
         }
     }
 
-    /// The list, with one last line about `path` where some were not kept.
+    /// Returns the list, with a final entry about `path` that sums up the problems beyond the limit.
     pub(crate) fn finish(mut self, path: &str) -> Vec<T> {
         if self.more > 0 {
             let (count, lost) = (self.more, self.lost);
@@ -41,11 +42,12 @@ impl<T: ReportItem> BoundedReport<T> {
     }
 }
 
-/// What [`Skipped`] and [`Warning`] have in common.
+/// What a report needs to know of [`SkippedItem`] and [`IngestWarning`], which differ only in whether data
+/// was lost.
 pub(crate) trait ReportItem {
     fn new(path: &str, line: Option<u64>, reason: IngestError) -> Self;
 
-    /// How many rows or files are lost by it.
+    /// How many rows or files this problem lost.
     fn lost_items(&self) -> u64;
 }
 

@@ -1,39 +1,42 @@
-//! Text from outside into text a reader sees in full: invisible and bidirectional control characters
-//! removed, line ends made `\n`. Cleaning twice gives the same as cleaning once.
+//! Text sanitization: removes invisible and bidirectional control characters and normalizes line endings to
+//! `\n`, so that the index and the model read what a person sees. It defends against hidden prompts and
+//! reordered text.
 //!
-//! Which characters are invisible, and where a script needs one, is said in [`docent_unicode`].
+//! Cleaning is idempotent; a property test with 20,000 cases guards that. Which characters are invisible, and
+//! which scripts need one, is defined in [`docent_unicode`].
 
-/// The version of these rules. It is part of what a document is compared by, so that an index made by older rules is
-/// read again.
-pub const CLEANING_VERSION: u32 = 2;
+/// The version of the cleaning rules. Documents are compared by it, so that files indexed under older rules
+/// are parsed again.
+pub const CLEANING_VERSION: u32 = 3;
 
-/// Removes what cannot be seen and makes every line end `\n`.
+/// Removes invisible and control characters and turns every line ending into `\n`.
 pub fn clean(text: &str) -> String {
-    let mut lines = String::with_capacity(text.len());
-    let mut suspect = false;
+    let mut normalized = String::with_capacity(text.len());
+    let mut has_invisible = false;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
-            // Vertical tab, form feed, next line, line separator and paragraph separator end a line too.
-            '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => lines.push('\n'),
-            '\n' | '\t' => lines.push(c),
+            // Vertical tab, form feed, next line, line separator and paragraph separator are line endings
+            // too.
+            '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => normalized.push('\n'),
+            '\n' | '\t' => normalized.push(c),
             _ if c.is_control() => {}
             _ => {
-                suspect = suspect || docent_unicode::is_invisible(c);
-                lines.push(c);
+                has_invisible = has_invisible || docent_unicode::is_invisible(c);
+                normalized.push(c);
             }
         }
     }
-    // Most texts hold none, so they are gone through once.
-    if suspect {
-        docent_unicode::visible(&lines)
+    // Most texts have no invisible characters; the second pass runs only where the first one saw some.
+    if has_invisible {
+        docent_unicode::visible(&normalized)
     } else {
-        lines
+        normalized
     }
 }
 
-/// Cleans a text that must stay on one line: every run of white space becomes one space, none at the ends.
+/// Cleans a text into a single line: every run of white space becomes one space, and both ends are trimmed.
 pub fn clean_line(text: &str) -> String {
     let cleaned = clean(text);
     let mut line = String::with_capacity(cleaned.len());
@@ -46,7 +49,7 @@ pub fn clean_line(text: &str) -> String {
     line
 }
 
-/// Cuts a text after `limit` characters; true when something was cut.
+/// Truncates a text to `limit` characters; true if something was cut.
 pub(crate) fn truncate_chars(text: &mut String, limit: usize) -> bool {
     match text.char_indices().nth(limit) {
         Some((end, _)) => {
@@ -175,7 +178,7 @@ mod tests {
         assert_eq!(longer, "äöü");
     }
 
-    /// Strings made mostly of the characters that the rules are about, with letters between them.
+    /// Strings made mostly of the characters that the rules handle, with letters between them.
     fn tricky() -> impl Strategy<Value = String> {
         let special = prop::sample::select(vec![
             '\r',

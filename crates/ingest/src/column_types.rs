@@ -1,6 +1,7 @@
-//! Cells that are all text into typed values, column by column: a column is numbers, days, yes-or-no or
-//! lists only when every cell that was looked at is, because a guess about one cell alone turns codes into
-//! numbers and months into days.
+//! Column type inference for tables whose cells are all text.
+//!
+//! A column is numeric, a date, boolean or a list only if every sampled cell is. A guess about a single cell
+//! would turn codes into numbers and months into days.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +14,11 @@ use crate::number_format::{self, NumberFormat};
 use crate::reader_field::{self, ReaderKeys};
 use crate::records::KEYS;
 
-/// Characters of a column's name, with room for a number behind it; fields may have a few more. Surveys head
-/// their columns with whole questions.
+/// The most characters of a column name. It leaves room for the number that makes a name unique, since field
+/// names may be a little longer. It is generous, because surveys use whole questions as headers.
 const MAX_NAME_CHARS: usize = 120;
 
-/// One column: its name and what its cells are.
+/// A column of a table: its unique name and the type inferred for its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableColumn {
     name: String,
@@ -28,79 +29,81 @@ pub(crate) struct TableColumn {
 enum ColumnType {
     Text,
     Number(NumberFormat),
-    /// `true` and `false`, or `yes` and `no`.
+    /// Booleans, written as `true` and `false` or as `yes` and `no`.
     Bool,
     Day(DateOrder),
     List(ListSyntax),
-    /// Who may read the row: kept as it is written, and where nothing is written too.
+    /// The access control field: it is kept as written, and an empty cell is kept as well, because empty and
+    /// absent mean different things to the permission check.
     Readers,
 }
 
-/// The columns of a table by its first rows, and whether the very first names them.
+/// Infers the columns of a table from its first rows, and whether the first row is a header.
 pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<TableColumn>, bool) {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let column = |at: usize, skip: usize| -> Vec<&str> {
-        let cells = rows.iter().skip(skip).filter_map(|row| row.get(at));
+    let column = |index: usize, skip: usize| -> Vec<&str> {
+        let cells = rows.iter().skip(skip).filter_map(|row| row.get(index));
         cells
             .map(|cell| cell.trim())
             .filter(|cell| !cell.is_empty())
             .collect()
     };
-    let head: Vec<&str> = rows
+    let header: Vec<&str> = rows
         .first()
         .map(|row| row.iter().map(|cell| cell.trim()).collect())
         .unwrap_or_default();
-    let body_is_typed = || {
-        (0..head.len()).any(|at| {
+    let has_typed_body = || {
+        (0..header.len()).any(|index| {
             !matches!(
-                ColumnType::infer_type("", &column(at, 1)),
+                ColumnType::infer_type("", &column(index, 1)),
                 ColumnType::Text | ColumnType::List(_)
             )
         })
     };
-    // A row that names the readers' field is a header, whatever else it looks like: were it not, nobody would
-    // know who may read the rows below it.
-    let has_header = head.iter().any(|name| readers.covers_key(name))
-        || (rows.len() > 1 && is_header(&head, body_is_typed));
-    // Only what the header names is a column; wider rows are dealt with row by row.
+    // A row with the access control field counts as a header, however little it looks like one. Otherwise the
+    // column would get a made-up name, and the permissions of every row below would be lost.
+    let has_header = header.iter().any(|name| readers.covers_key(name))
+        || (rows.len() > 1 && is_header(&header, has_typed_body));
+    // A header fixes the width; cells beyond it are handled row by row.
     let (width, skip) = if has_header {
-        (head.len(), 1)
+        (header.len(), 1)
     } else {
         (width, 0)
     };
     let mut columns: Vec<TableColumn> = Vec::with_capacity(width);
-    let mut taken = UniqueNames::default();
-    for at in 0..width {
-        let name = head
-            .get(at)
+    let mut used = UniqueNames::default();
+    for index in 0..width {
+        let name = header
+            .get(index)
             .filter(|_| has_header)
             .map(|cell| clean_line(cell));
         let name = name.filter(|name| !name.is_empty());
-        let mut name = name.unwrap_or_else(|| format!("column {}", at + 1));
+        let mut name = name.unwrap_or_else(|| format!("column {}", index + 1));
         if has_header && readers.covers_key(&name) {
             let kind = ColumnType::Readers;
             columns.push(TableColumn { name, kind });
             continue;
         }
         truncate_chars(&mut name, MAX_NAME_CHARS);
-        let name = taken.make_unique(&name);
-        let kind = ColumnType::infer_type(&name, &column(at, skip));
+        let name = used.make_unique(&name);
+        let kind = ColumnType::infer_type(&name, &column(index, skip));
         columns.push(TableColumn { name, kind });
     }
     (columns, has_header)
 }
 
-/// Names of columns, each given once: what stands twice in a header gets a number, so that no cell takes the
-/// place of another.
+/// Deduplicates column names: a name that occurs again gets a numeric suffix, so that no cell overwrites
+/// another.
 #[derive(Default)]
 pub(crate) struct UniqueNames {
     taken: HashSet<String>,
-    /// How often a name was asked for, so that a header of one name does not count from one each time.
+    /// The next suffix of each name. Without it a header that repeats one name a thousand times would count
+    /// from one each time, in quadratic time.
     times: HashMap<String, usize>,
 }
 
 impl UniqueNames {
-    /// The name, or with the first free number behind it.
+    /// Returns the name itself, or the name with the first unused number appended.
     pub(crate) fn make_unique(&mut self, name: &str) -> String {
         let times = self.times.entry(name.to_owned()).or_default();
         loop {
@@ -117,7 +120,7 @@ impl UniqueNames {
     }
 }
 
-/// Whether a cell is a number, a day or yes-or-no, and so no name.
+/// Whether a cell holds a number, a date or a boolean, and so cannot be a column name.
 pub(crate) fn is_value(cell: &str) -> bool {
     let cell = cell.trim();
     !cell.is_empty()
@@ -127,27 +130,27 @@ pub(crate) fn is_value(cell: &str) -> bool {
         )
 }
 
-/// A header names things. A row with numbers or days in it is a record, unless the numbers are years in
-/// order; a row that names nothing twice and leaves nothing out is a header, and a row that does is one
-/// only above cells of another kind.
-fn is_header(head: &[&str], body_is_typed: impl Fn() -> bool) -> bool {
+/// Decides whether the first row is a header. A row with numbers or dates is a record, unless the numbers are
+/// consecutive years. A row of unique, non-empty names is a header; one with gaps or duplicates is a header
+/// only above cells of another type.
+fn is_header(head: &[&str], has_typed_body: impl Fn() -> bool) -> bool {
     let values: Vec<_> = head.iter().filter(|cell| is_value(cell)).collect();
     if !values.is_empty() && (values.len() == head.len() || !are_years(&values)) {
         return false;
     }
-    // Values with blanks between them are one long cell, and no name.
+    // A single very long cell is a line of space-separated values and not a name.
     if matches!(head, [one] if one.chars().nth(MAX_NAME_CHARS).is_some()) {
         return false;
     }
-    // The cell above row numbers is often left empty.
+    // The header cell above a column of row numbers is often left empty.
     let named = head.iter().skip(1).all(|cell| !cell.is_empty());
     let mut names: Vec<_> = head.iter().map(|name| name.to_lowercase()).collect();
     names.sort();
     names.dedup();
-    (named && names.len() == head.len()) || body_is_typed()
+    (named && names.len() == head.len()) || has_typed_body()
 }
 
-/// Years that follow each other: every one, or every fifth or tenth.
+/// Whether these are years in steps of one, five or ten, as time series have in their header.
 fn are_years(values: &[&&str]) -> bool {
     let years: Vec<i32> = values.iter().filter_map(|text| text.parse().ok()).collect();
     let mut steps = years.windows(2).map(|pair| match pair {
@@ -168,8 +171,8 @@ impl TableColumn {
         self.kind == ColumnType::Readers
     }
 
-    /// Puts one cell of this column into the keys of a record. A cell that is not of the column's kind
-    /// after all stays text.
+    /// Parses one cell and inserts it into the record. A cell that does not match the inferred type stays
+    /// text, and nothing is dropped.
     pub(crate) fn put(&self, cell: &str, keys: &mut Map<String, Raw>) {
         let cell = cell.trim();
         if self.names_readers() {
@@ -184,22 +187,24 @@ impl TableColumn {
         }
         let value = match self.kind {
             ColumnType::Text | ColumnType::Readers => None,
-            ColumnType::Number(style) => number_format::parse_number(cell, style).map(Raw::Number),
+            ColumnType::Number(format) => {
+                number_format::parse_number(cell, format).map(Raw::Number)
+            }
             ColumnType::Bool => as_bool(cell).map(Raw::Bool),
-            ColumnType::Day(order) => {
-                if let Some(moment) = dates::parse_in_order(cell, order) {
+            ColumnType::Day(date_order) => {
+                if let Some(moment) = dates::parse_in_order(cell, date_order) {
                     return put_date_and_time(keys, &self.name, moment);
                 }
                 None
             }
-            ColumnType::List(lists) => lists.parse_list(cell),
+            ColumnType::List(syntax) => syntax.parse_list(cell),
         };
         let value = value.unwrap_or_else(|| Raw::String(cell.to_owned()));
         keys.insert(self.name.clone(), value);
     }
 }
 
-/// A day and a time of day become two fields, so that the day can be compared and nothing is lost.
+/// Stores date and time as two fields: the date alone can be filtered and sorted, and the time is not lost.
 pub(crate) fn put_date_and_time(
     keys: &mut Map<String, Raw>,
     name: &str,
@@ -213,7 +218,7 @@ pub(crate) fn put_date_and_time(
 }
 
 impl ColumnType {
-    /// What all these cells are; none of them is empty.
+    /// The most specific type that all cells of a column share. Missing values such as `NULL` do not count.
     fn infer_type(name: &str, cells: &[&str]) -> Self {
         let cells: Vec<&str> = cells
             .iter()
@@ -238,21 +243,21 @@ impl ColumnType {
     }
 }
 
-/// What programs write where there is nothing.
+/// Whether a cell is a placeholder for a missing value, as databases and statistics programs write it.
 fn is_missing(cell: &str) -> bool {
     ["NULL", "NA", "N/A", "NaN", "None", "\\N", "-"]
         .iter()
         .any(|word| cell.eq_ignore_ascii_case(word))
 }
 
-/// Ids, titles, texts and addresses are not for counting.
+/// Whether a column is text by its role: ids, titles, bodies and URLs are never converted.
 fn stays_text(name: &str) -> bool {
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
     let mut keys = KEYS.title.iter().chain(KEYS.text).chain(KEYS.url);
     name.eq_ignore_ascii_case("id") || keys.any(is)
 }
 
-/// Columns of digits that name something: nobody adds them up, and leading zeros count.
+/// Whether a column holds identifiers made of digits, such as phone numbers: their leading zeros matter.
 fn is_identifier_column(name: &str) -> bool {
     const CODES: &[&str] = &[
         "phone",
@@ -289,7 +294,8 @@ fn as_bool(cell: &str) -> Option<bool> {
     }
 }
 
-/// `NO` alone is a country as well; `yes` beside it says what is meant.
+/// Whether a column of `yes` and `no` is boolean. `NO` alone is also the code of Norway, so both words must
+/// occur.
 fn is_boolean_column(cells: &[&str]) -> bool {
     let has = |word: &str| cells.iter().any(|cell| cell.eq_ignore_ascii_case(word));
     let words = has("yes") || has("no");
@@ -300,7 +306,7 @@ fn is_boolean_column(cells: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    /// What a column of these cells gives, one JSON object a cell.
+    /// Renders a column of these cells, one JSON object per cell.
     fn check(name: &str, cells: &[&str], expect: &[&str]) {
         let mut rows = vec![vec![name, "other"]];
         rows.extend(cells.iter().map(|cell| vec![*cell, "words"]));

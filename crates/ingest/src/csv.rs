@@ -1,6 +1,7 @@
-//! Tables of comma or otherwise separated values into one document a row. The delimiter, the header and
-//! the kind of every column are found by looking at the first rows; the rest is read row by row, so that a
-//! table may be of any length.
+//! Delimiter-separated tables (CSV, TSV and relatives): one document per row.
+//!
+//! The delimiter, the header and the column types are inferred from a sample of the first rows. The rest is
+//! streamed, so that a table may be of any length.
 
 mod delimiter;
 mod header;
@@ -25,23 +26,23 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Rows that are looked at before the first is read.
+/// Rows in the sample from which the header and the column types are inferred.
 const SAMPLE_ROWS: usize = 1_000;
 
-/// Cells that are looked at before the first row is read; they are all held at once.
+/// Cells in the sample. All of them are held in memory at once.
 const SAMPLE_CELLS: usize = 500_000;
 
-/// Bytes of cells that are looked at before the first row is read.
+/// Bytes of cell text in the sample.
 const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes that are looked at to find the delimiter.
+/// Bytes of the file in which the delimiter is searched for.
 const SAMPLE_BYTES: usize = 256 * 1024;
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
-/// The same for a table that is read while it comes.
+/// Parses a table from a stream, one row at a time.
 pub(crate) fn stream(
     input: &ParserInput<'_>,
     from: &mut dyn Read,
@@ -74,7 +75,7 @@ pub(crate) fn stream(
     records.finish()
 }
 
-/// Adds one row; false when no more fit.
+/// Adds one row as a record; false once the record limit is reached.
 fn add_row(
     records: &mut RecordCollector<'_>,
     row: CsvRow,
@@ -102,11 +103,12 @@ fn add_row(
     true
 }
 
-/// The first rows, by which the others are understood.
+/// Reads the sample of rows from which header and types are inferred. The rows are not lost: they are the
+/// first to be added as records.
 fn sample(rows: &mut CsvRowReader<'_>, limit: usize) -> Result<Vec<CsvRow>, IngestError> {
     let mut sample: Vec<CsvRow> = Vec::new();
     let (mut cells, mut bytes) = (0, 0);
-    // Two rows tell a header, so a table of any width is looked at that far.
+    // A header is recognized by comparing two rows, so at least two are read, however wide the table is.
     while sample.len() < 2
         || (sample.len() < SAMPLE_ROWS && cells <= SAMPLE_CELLS && bytes <= SAMPLE_ROW_BYTES)
     {
@@ -129,7 +131,7 @@ mod tests {
     use crate::format::tests::with_input;
     use crate::limits::Limits;
 
-    /// `id {fields}` for a document, `line:code` for what was left out.
+    /// Renders each document as `id {fields}` and each skipped row as `line:code`.
     fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
         let parsed = match with_input("t.csv", bytes, limits, parse) {
             Ok(parsed) => parsed,
@@ -206,7 +208,7 @@ mod tests {
                 &Limits::default(),
             );
             assert_eq!(found.len(), 921, "{end:?}");
-            // Each row has two lines, and what stands between quotes keeps its line end.
+            // Each row spans two lines, and a line ending inside quotes is kept.
             let last = found.last().unwrap();
             assert!(last.starts_with("t.csv#L1842 | berth=921"), "{last}");
         }
@@ -234,7 +236,7 @@ mod tests {
             "Ferries of Lowmere,,\n\nport,berths,x\nEllin,4,y\n",
             &["t.csv#L4 | port=Ellin | berths=4 | x=y"],
         );
-        // A header of which only the second cell is filled, and rows above none.
+        // A header in which only the second cell is filled, with no rows above it.
         check(
             "\"\",\"depth\"\n\"1\",0.5\n\"2\",0.7\n",
             &[

@@ -1,21 +1,23 @@
-//! Text into days of the calendar, written `YYYY-MM-DD`.
+//! Date parsing: dates in the notations people use, normalized to ISO 8601 (`YYYY-MM-DD`).
+//!
+//! A date that can be read in two ways, such as `03/04/2024`, is rejected rather than guessed.
 
 use crate::clean::clean_line;
 
-/// The order in which a column writes the parts of its days.
+/// The order in which a column writes year, month and day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DateOrder {
-    /// `2024-03-12`, and with slashes or points.
+    /// ISO order, `2024-03-12`, also with slashes or dots.
     YearFirst,
-    /// `12.03.2024`, `12/03/2024`
+    /// Day before month, as in Europe: `12.03.2024`, `12/03/2024`.
     DayFirst,
-    /// `03/12/2024`
+    /// Month before day, as in the United States: `03/12/2024`.
     MonthFirst,
-    /// `12 Mar 2024`, `March 12, 2024`
+    /// The month as a word, in either order: `12 Mar 2024`, `March 12, 2024`.
     Named,
 }
 
-/// A day, and the time of day where one was written that is not midnight.
+/// A calendar date, and the time of day if one was written that is not midnight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateAndTime {
     pub day: String,
@@ -23,8 +25,8 @@ pub(crate) struct DateAndTime {
 }
 
 impl DateOrder {
-    /// The one order in which every cell is a day. `03/04/2024` is a day in two orders, so some cell must
-    /// prove which; points are only ever written after the day.
+    /// Infers the only order in which every cell of a column is a valid date. `03/04/2024` is valid in two
+    /// orders, so some cell has to rule one out. Dots are only ever used with the day first.
     pub(crate) fn infer_order(cells: &[&str]) -> Option<Self> {
         let all = |order| {
             cells
@@ -44,15 +46,15 @@ impl DateOrder {
     }
 }
 
-/// A cell as a day, with the time that follows it.
+/// Parses a cell as a date in the given order, with the time that may follow it.
 pub(crate) fn parse_in_order(cell: &str, order: DateOrder) -> Option<DateAndTime> {
-    /// No day and time is longer than this.
-    const MOST_BYTES: usize = 48;
-    if cell.len() > MOST_BYTES || !cell.bytes().any(|byte| byte.is_ascii_digit()) {
+    /// No date with a time is longer than this.
+    const MAX_BYTES: usize = 48;
+    if cell.len() > MAX_BYTES || !cell.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let (date, time) = match cell.find(':') {
-        // The hour stands before the first colon.
+        // The hour is the number before the first colon.
         Some(colon) => {
             let before = cell.get(..colon)?;
             let at = before.rfind(['T', 't', ' '])?;
@@ -73,20 +75,21 @@ pub(crate) fn parse_in_order(cell: &str, order: DateOrder) -> Option<DateAndTime
     }
 }
 
-/// The time of day as it was written, nothing where it is midnight; no value where it is no time.
+/// Parses a time of day: `None` if it is not one, `Some(None)` for midnight, otherwise the time as it was
+/// written.
 fn parse_time_of_day(time: &str) -> Option<Option<String>> {
     let mut parts = time.splitn(3, ':');
-    let two = |part: Option<&str>| -> Option<u32> { part?.get(..2).or(part)?.parse().ok() };
-    let (hour, minute) = (two(parts.next())?, two(parts.next())?);
-    let known = |c: char| c.is_ascii_digit() || ":.+- ZzAaPpMm".contains(c);
-    if hour > 24 || minute > 59 || !time.chars().all(known) {
+    let two_digits = |part: Option<&str>| -> Option<u32> { part?.get(..2).or(part)?.parse().ok() };
+    let (hour, minute) = (two_digits(parts.next())?, two_digits(parts.next())?);
+    let is_time_char = |c: char| c.is_ascii_digit() || ":.+- ZzAaPpMm".contains(c);
+    if hour > 24 || minute > 59 || !time.chars().all(is_time_char) {
         return None;
     }
-    let zeros = |c: char| "0:. Zz".contains(c);
+    let is_zero_char = |c: char| "0:. Zz".contains(c);
     let midnight = time
         .split('+')
         .next()
-        .is_some_and(|time| time.chars().all(zeros));
+        .is_some_and(|time| time.chars().all(is_zero_char));
     Some((!midnight).then(|| clean_line(time)))
 }
 
@@ -105,7 +108,7 @@ fn parse_numeric_date(date: &str, order: DateOrder) -> Option<String> {
     format_iso_date(year, number(month)?, day)
 }
 
-/// The months as they are written out, in lower case.
+/// The English month names in lower case.
 pub(crate) const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -121,7 +124,7 @@ pub(crate) const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// The parts of a day with the month as a word, in either order, years last.
+/// Parses a date with a month name, day first or month first, year last.
 fn parse_month_name_date(date: &str) -> Option<String> {
     let parts: Vec<&str> = date
         .split([' ', '-', ',', '.'])
@@ -143,9 +146,9 @@ fn parse_month_name_date(date: &str) -> Option<String> {
 }
 
 fn format_iso_date(year: &str, month: u32, day: &str) -> Option<String> {
-    let (full, short) = (year.len() == 4, (1..=2).contains(&day.len()));
+    let (has_full_year, has_short_day) = (year.len() == 4, (1..=2).contains(&day.len()));
     let (year, day) = (number(year)?, number(day)?);
-    (full && short && is_calendar_date(year, month, day))
+    (has_full_year && has_short_day && is_calendar_date(year, month, day))
         .then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
@@ -154,11 +157,11 @@ fn number(digits: &str) -> Option<u32> {
     if all { digits.parse().ok() } else { None }
 }
 
-/// The day that lies so many days after 1 January 1970.
+/// Converts days since the Unix epoch to an ISO date, with the civil-from-days algorithm.
 pub(crate) fn date_from_epoch_days(days: i64) -> Option<String> {
-    // The calendar repeats every 400 years, which are this many days.
+    // The Gregorian calendar repeats every 400 years, which are this many days.
     const CYCLE: i64 = 146_097;
-    // Counted from 1 March of the year 0, so that a leap day is the last of its year.
+    // Counting from 1 March of the year 0 puts the leap day at the end of a year.
     let since = days.checked_add(719_468)?;
     let (cycle, day) = (since.div_euclid(CYCLE), since.rem_euclid(CYCLE));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -172,7 +175,7 @@ pub(crate) fn date_from_epoch_days(days: i64) -> Option<String> {
         .then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
-/// The moment so many milliseconds after the start of 1970, the time to the second.
+/// Converts milliseconds since the Unix epoch to a date and a time in seconds.
 pub(crate) fn from_epoch_millis(millis: i64) -> Option<DateAndTime> {
     const DAY: i64 = 86_400_000;
     let day = date_from_epoch_days(millis.div_euclid(DAY))?;
@@ -188,13 +191,14 @@ pub(crate) fn from_epoch_millis(millis: i64) -> Option<DateAndTime> {
     Some(DateAndTime { day, time })
 }
 
-/// The text itself when it is a day that exists, such as `2024-02-29`.
+/// Returns the text itself if it is a valid ISO date such as `2024-02-29`.
 pub(crate) fn iso_date(text: &str) -> Option<&str> {
     let (found, rest) = split_leading_date(text)?;
     rest.is_empty().then_some(found)
 }
 
-/// The day of a day or of a moment such as `2024-03-12T10:30:00+02:00`, as it was written there.
+/// The date part of an ISO date or timestamp such as `2024-03-12T10:30:00+02:00`. It is the local date as
+/// written, with no conversion to UTC.
 pub(crate) fn date_part(text: &str) -> Option<&str> {
     let (found, rest) = split_leading_date(text.trim())?;
     let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
@@ -208,8 +212,8 @@ pub(crate) fn date_part(text: &str) -> Option<&str> {
     plausible.then_some(found)
 }
 
-/// The day that a text stands for in any of the ways in which days are written, as `YYYY-MM-DD`. A day
-/// such as `03/04/2024`, which is another one elsewhere, is none.
+/// Parses a date in any supported notation and returns it as `YYYY-MM-DD`. An ambiguous date such as
+/// `03/04/2024`, which means another day elsewhere, yields `None`.
 pub fn parse_date(text: &str) -> Option<String> {
     let cell = clean_line(text);
     let plain = || date_part(&cell).map(str::to_owned);
@@ -217,7 +221,7 @@ pub fn parse_date(text: &str) -> Option<String> {
     plain().or_else(written)
 }
 
-/// A day at the start of a name, and what follows it.
+/// Splits a name that begins with an ISO date into the date and the rest.
 pub(crate) fn leading_date(text: &str) -> Option<(&str, &str)> {
     split_leading_date(text).filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! Ids of documents into who may keep them: the first that claims one.
+//! Deduplication of document ids across a corpus: the first document that claims an id keeps it.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,19 @@ use docent_search::DocId;
 use crate::error::IngestError;
 use crate::limits::Limits;
 
-/// The ids of a corpus and the sources that hold them. Claim in the order of a listing, and the same
-/// document keeps an id on every run.
+/// The claimed ids of a corpus and the source of each. Claims must be made in the order of a listing, which
+/// is sorted; then the same document wins on every run.
 #[derive(Debug)]
 pub struct IdDeduplicator {
     holders: HashMap<DocId, usize>,
-    /// Each source once in a row; its documents come together.
+    /// Source names, which ids refer to by index. Documents of one source arrive together, so that each name
+    /// is stored about once and not once per id.
     sources: Vec<String>,
     limit: usize,
 }
 
 impl IdDeduplicator {
-    /// Nothing claimed yet.
+    /// Creates an empty set of ids that holds at most `max_documents` of them.
     pub fn new(limits: &Limits) -> Self {
         Self {
             holders: HashMap::new(),
@@ -27,12 +28,12 @@ impl IdDeduplicator {
         }
     }
 
-    /// Whether nobody has claimed this id.
+    /// Whether no document has claimed this id so far.
     pub fn is_free(&self, id: &DocId) -> bool {
         !self.holders.contains_key(id)
     }
 
-    /// Claims an id for a document of `source`, or says who has it.
+    /// Claims an id for a document of `source`; fails with the source that holds it already.
     pub fn claim(&mut self, id: &DocId, source: &str) -> Result<(), IngestError> {
         if let Some(&holder) = self.holders.get(id) {
             let first = self.sources.get(holder).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Bytes into their SHA-256, written in hexadecimal.
+//! SHA-256 checksums in lower-case hexadecimal, by which changed content is detected.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// A sum as it is written.
-pub(crate) fn hex(sum: &[u8]) -> String {
-    let mut hex = String::with_capacity(2 * sum.len());
-    for byte in sum {
+/// Encodes the bytes of a checksum in lower-case hexadecimal.
+pub(crate) fn hex(digest: &[u8]) -> String {
+    let mut hex = String::with_capacity(2 * digest.len());
+    for byte in digest {
         // Writing into a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
     }

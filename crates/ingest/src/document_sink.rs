@@ -1,57 +1,63 @@
-//! Documents on their way out of a file, handed on while the rest of it is still being read.
+//! Streaming output of a parser: documents are handed on in batches while the rest of the file is still being
+//! read.
+//!
+//! The consumer controls the flow (backpressure): it can stop the parser at any document.
 
 use std::cell::RefCell;
 
 use crate::reader_field::ParsedDocument;
 
-/// Takes the documents of a file one by one.
+/// Receives the documents of a file one at a time while it is parsed.
 pub(crate) trait DocumentSink {
-    /// False when it wants no more.
+    /// Hands over one document; false if the consumer wants no more.
     fn put(&self, document: ParsedDocument) -> bool;
 
-    /// Whether the file is read while it comes.
+    /// Whether the file is parsed as a stream and not as a whole.
     fn is_streaming(&self) -> bool;
 }
 
-/// Documents into a function.
+/// Adapts a closure to the [`DocumentSink`] trait.
 pub(crate) struct CallbackSink<'a> {
-    take: RefCell<&'a mut dyn FnMut(ParsedDocument) -> bool>,
-    of_stream: bool,
+    callback: RefCell<&'a mut dyn FnMut(ParsedDocument) -> bool>,
+    is_streaming: bool,
 }
 
 impl<'a> CallbackSink<'a> {
-    /// `of_stream` says that the file is read while it comes, not as a whole.
-    pub(crate) fn new(take: &'a mut dyn FnMut(ParsedDocument) -> bool, of_stream: bool) -> Self {
+    /// `is_streaming` says that the file is parsed as a stream and not as a whole.
+    pub(crate) fn new(
+        callback: &'a mut dyn FnMut(ParsedDocument) -> bool,
+        is_streaming: bool,
+    ) -> Self {
         Self {
-            take: RefCell::new(take),
-            of_stream,
+            callback: RefCell::new(callback),
+            is_streaming,
         }
     }
 }
 
 impl DocumentSink for CallbackSink<'_> {
     fn is_streaming(&self) -> bool {
-        self.of_stream
+        self.is_streaming
     }
 
     fn put(&self, document: ParsedDocument) -> bool {
-        // Nobody who takes a document reads a file meanwhile.
-        self.take
+        // The closure never parses a file itself, so the cell cannot be borrowed twice.
+        self.callback
             .try_borrow_mut()
-            .is_ok_and(|mut take| take(document))
+            .is_ok_and(|mut callback| callback(document))
     }
 }
 
-/// The most bytes of documents that are handed on together, unless one alone has more.
+/// The target size of a batch. A single larger document forms a batch of its own.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// What a document takes beside its texts.
-const OWN_BYTES: usize = 512;
+/// The estimated overhead of a document beside its texts, in bytes.
+const DOCUMENT_OVERHEAD_BYTES: usize = 512;
 
-/// Single documents into pieces for whoever takes those; false when it wants no more.
+/// Collects documents into batches of about 256 KiB and passes each batch to the consumer.
 pub(crate) struct DocumentBatcher<'a> {
     sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool,
-    waiting: Vec<ParsedDocument>,
+    pending: Vec<ParsedDocument>,
     bytes: usize,
     stopped: bool,
 }
@@ -60,28 +66,28 @@ impl<'a> DocumentBatcher<'a> {
     pub(crate) fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
             sink,
-            waiting: Vec::new(),
+            pending: Vec::new(),
             bytes: 0,
             stopped: false,
         }
     }
 
-    /// Takes a document; true when a piece is whole and should be handed on.
+    /// Adds a document; true if the batch is full and should be flushed.
     pub(crate) fn push(&mut self, document: ParsedDocument) -> bool {
-        self.bytes += document.bytes() + OWN_BYTES;
-        self.waiting.push(document);
+        self.bytes += document.bytes() + DOCUMENT_OVERHEAD_BYTES;
+        self.pending.push(document);
         self.bytes >= BATCH_BYTES
     }
 
-    /// Hands on what waits. False when no more is wanted.
+    /// Passes the pending batch to the consumer; false if it wants no more.
     pub(crate) fn flush(&mut self) -> bool {
         self.bytes = 0;
-        let waiting = std::mem::take(&mut self.waiting);
-        self.stopped = self.stopped || (!waiting.is_empty() && !(self.sink)(waiting));
+        let pending = std::mem::take(&mut self.pending);
+        self.stopped = self.stopped || (!pending.is_empty() && !(self.sink)(pending));
         !self.stopped
     }
 
-    /// Takes a document and hands on as often as it must.
+    /// Adds a document and flushes the batch when it is full.
     pub(crate) fn put(&mut self, document: ParsedDocument) -> bool {
         !self.push(document) || self.flush()
     }
@@ -97,7 +103,7 @@ mod tests {
         let document = |bytes: usize| docent_search::Document {
             id: DocId::parse("a").unwrap(),
             title: String::new(),
-            text: "x".repeat(bytes - OWN_BYTES - 1),
+            text: "x".repeat(bytes - DOCUMENT_OVERHEAD_BYTES - 1),
             url: None,
             date: None,
             fields: Vec::new(),

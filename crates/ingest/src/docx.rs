@@ -1,4 +1,5 @@
-//! Word documents into one document each: paragraphs, headings by their style, lists, tables and notes.
+//! Word (`.docx`) parser: one document per file, with headings by style, lists, tables, footnotes and
+//! endnotes.
 
 mod numbering;
 mod styles;
@@ -17,7 +18,7 @@ use crate::xml::{XmlEvent, XmlReader, XmlTag};
 use numbering::DocxNumbering;
 use styles::{DocxStyles, ParagraphRole};
 
-/// The most bytes kept of a paragraph that becomes the title.
+/// The most bytes of a paragraph that are kept as a title candidate.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
 pub(crate) fn parse(
@@ -44,9 +45,9 @@ pub(crate) fn parse(
     optional_part(body.read(&footnotes, ""))?;
     optional_part(body.read(&endnotes, "end-"))?;
     let readers = ReaderKeys::for_input(input);
-    let said = properties(parts, main, &readers);
-    let is_damaged = said.is_err();
-    let mut facts = extract_metadata(optional_part(said)?, &KEYS, input);
+    let metadata = properties(parts, main, &readers);
+    let is_damaged = metadata.is_err();
+    let mut facts = extract_metadata(optional_part(metadata)?, &KEYS, input);
     if is_damaged {
         facts.mark_readers_malformed(&readers);
     }
@@ -54,25 +55,24 @@ pub(crate) fn parse(
     build_document(input, body.layout.finish(), facts)
 }
 
-/// What has been read so far, and where in the document that was.
+/// Parser state for the body and the notes of a document. `paragraphs` is a stack, because text boxes contain
+/// paragraphs inside a paragraph; `label` is written before the next words, such as the mark of a footnote.
 #[derive(Default)]
 struct DocxBody {
     layout: TextLayout,
     styles: DocxStyles,
     numbering: DocxNumbering,
     max_bytes: usize,
-    /// Paragraphs that are open; text boxes stand inside paragraphs.
     paragraphs: Vec<DocxParagraph>,
     in_properties: bool,
     in_text: bool,
     hidden_run: bool,
-    /// What stands before the next words, such as the mark of a footnote.
     label: Option<String>,
     prefix: &'static str,
     titles: DocxTitles,
 }
 
-/// The paragraphs that can give the document its title.
+/// The title candidates: the first paragraph in the Title style and the first level-one heading.
 #[derive(Default)]
 struct DocxTitles {
     title: String,
@@ -80,7 +80,7 @@ struct DocxTitles {
 }
 
 impl DocxTitles {
-    /// Keeps the first paragraph of each kind that has words.
+    /// Closes the candidates at the end of a paragraph, so that only the first with text is kept.
     fn end_paragraph(&mut self) {
         for title in [&mut self.title, &mut self.heading] {
             if !title.trim().is_empty() && !title.ends_with('\n') {
@@ -100,10 +100,10 @@ struct DocxParagraph {
 }
 
 impl DocxBody {
-    /// Reads the document itself, or its notes, whose marks begin with `prefix`.
+    /// Parses the body or one of the note parts, whose marks begin with `prefix`.
     fn read(&mut self, text: &str, prefix: &'static str) -> Result<(), IngestError> {
         self.prefix = prefix;
-        // A part that breaks off leaves its elements open, and the notes behind it are whole.
+        // A truncated part leaves its elements open; the notes parsed after it must start clean.
         self.paragraphs.clear();
         (self.in_properties, self.in_text, self.hidden_run) = (false, false, false);
         self.label = None;
@@ -128,7 +128,8 @@ impl DocxBody {
 
     fn open(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         match tag.name.as_str() {
-            // What was deleted or moved away, what is said twice, and how things looked before.
+            // Tracked deletions and moves, fallback content that repeats other text, and records of former
+            // formatting.
             "del" | "moveFrom" | "Fallback" | "instrText" | "rt" | "pPrChange" | "rPrChange"
             | "sectPrChange" | "tblPrChange" | "tcPrChange" | "trPrChange" | "numberingChange" => {
                 return xml.skip();
@@ -161,7 +162,7 @@ impl DocxBody {
     }
 
     fn open_note(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
-        // The lines that divide notes from the text are notes too, of their own type.
+        // Word stores the separator lines as notes of their own type.
         if tag.get("type").is_some_and(|kind| kind != "normal") {
             return xml.skip();
         }
@@ -190,7 +191,7 @@ impl DocxBody {
         }
     }
 
-    /// One property of the innermost paragraph.
+    /// Applies one property to the innermost open paragraph.
     fn property(&mut self, name: &str, tag: &XmlTag<'_>) {
         let Some(paragraph) = self.paragraphs.last_mut() else {
             return;
@@ -205,7 +206,7 @@ impl DocxBody {
         }
     }
 
-    /// Makes the next line what the properties of the innermost paragraph say.
+    /// Starts the next line in the role that the properties of the innermost paragraph give it.
     fn begin_paragraph(&mut self) {
         let Some(paragraph) = self.paragraphs.last_mut() else {
             return;
@@ -224,7 +225,7 @@ impl DocxBody {
                 self.layout.heading(1);
             }
             ParagraphRole::Contents => {}
-            // A list called 0 takes a paragraph out of the list its style puts it in.
+            // List id 0 removes a paragraph from the list of its style.
             ParagraphRole::Body => match list.filter(|(list, _)| list != "0") {
                 Some((list, level)) => {
                     self.layout.set_list_depth(level + 1);
@@ -241,7 +242,7 @@ impl DocxBody {
     }
 
     fn write(&mut self, words: &str) {
-        // A paragraph without properties begins with its first word.
+        // A paragraph without properties begins with its first text run.
         if self
             .paragraphs
             .last()
@@ -279,7 +280,7 @@ impl DocxBody {
     }
 }
 
-/// The attribute in which most elements of Word keep what they say.
+/// The `val` attribute, which holds the value of most WordprocessingML elements.
 fn val_attribute(tag: &XmlTag<'_>) -> String {
     tag.get("val").unwrap_or_default()
 }

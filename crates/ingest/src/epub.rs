@@ -1,5 +1,5 @@
-//! Books in the EPUB format into one document each: the chapters in reading order, each read like a web
-//! page, and what the book says about itself.
+//! EPUB parser: one document per book, its chapters in reading order, each parsed like a web page, with the
+//! metadata of the package document.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use crate::reader_field::{self, ReaderKeys};
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
-/// The most files of a book that are known, and chapters that are read.
+/// The most files of the manifest, and the most chapters of the spine, that are read.
 const MAX_ITEMS: usize = 10_000;
 
-/// The most bytes kept of one property, and the most values of one kind.
+/// The most bytes of one metadata property, and the most values of a repeated one.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 const MAX_VALUES: usize = 64;
 
@@ -26,15 +26,15 @@ pub(crate) fn parse(
     input: &ParserInput<'_>,
     parts: &mut PackageParts<'_>,
 ) -> Result<ParsedFile, IngestError> {
-    let protected = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
+    let encrypted = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
     let path = package_document_path(&parts.required_text("META-INF/container.xml")?)?;
-    let book = EpubPackage::read(&parts.required_text(&path)?)?;
+    let package = EpubPackage::read(&parts.required_text(&path)?)?;
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
-    for chapter in book.chapters() {
+    for chapter in package.chapters() {
         let chapter = resolve(&path, &chapter);
-        // Books protect their fonts in the same way; only a chapter that cannot be read matters.
-        if protected.contains(&chapter) {
+        // Embedded fonts are often obfuscated by the same mechanism; only an encrypted chapter matters.
+        if encrypted.contains(&chapter) {
             return Err(IngestError::Encrypted);
         }
         let Some(bytes) = parts.bytes(&chapter)? else {
@@ -50,14 +50,14 @@ pub(crate) fn parse(
         }
     }
     let readers = ReaderKeys::for_input(input);
-    let mut keys = ordered_properties(book.metadata);
-    for key in book.empty.iter().filter(|key| readers.covers_key(key)) {
+    let mut keys = ordered_properties(package.metadata);
+    for key in package.empty.iter().filter(|key| readers.covers_key(key)) {
         reader_field::insert_keeping_duplicates(&mut keys, key, Raw::Null);
     }
     build_document(input, text, extract_metadata(keys, &KEYS, input))
 }
 
-/// The parts that are encrypted.
+/// The paths of the encrypted parts, from `META-INF/encryption.xml`.
 fn encrypted_parts(text: &str) -> Result<HashSet<String>, IngestError> {
     let mut xml = XmlReader::new(text);
     let mut found = HashSet::new();
@@ -75,7 +75,7 @@ fn encrypted_parts(text: &str) -> Result<HashSet<String>, IngestError> {
     Ok(found)
 }
 
-/// Where the book's own list of parts is.
+/// The path of the package document (OPF), as the container names it.
 fn package_document_path(container: &str) -> Result<String, IngestError> {
     let mut xml = XmlReader::new(container);
     while let Some(piece) = xml.next()? {
@@ -87,18 +87,18 @@ fn package_document_path(container: &str) -> Result<String, IngestError> {
         }
     }
     Err(IngestError::Damaged {
-        what: "it does not say where its chapters are".into(),
+        what: "the container does not name its package document".into(),
     })
 }
 
+/// The package document of a book. The manifest maps ids to files, and the spine lists the ids of the
+/// chapters in reading order. Properties without a value are kept by name, because an empty access control
+/// field is not an absent one.
 #[derive(Default)]
 struct EpubPackage {
-    /// The files by their ids.
     items: HashMap<String, String>,
-    /// The ids of the chapters, in reading order.
     spine: Vec<String>,
     metadata: Map<String, Raw>,
-    /// What is said without a word.
     empty: HashSet<String>,
 }
 
@@ -155,14 +155,15 @@ impl EpubPackage {
         }
     }
 
-    /// Several values of one kind become a list, except those of which a document has only one.
-    fn add_metadata(&mut self, key: &str, words: &str) {
-        let words = words.trim();
-        if words.is_empty() {
+    /// Adds a metadata value. Repeated authors and subjects become a list; of other properties the first
+    /// value wins.
+    fn add_metadata(&mut self, key: &str, value: &str) {
+        let value = value.trim();
+        if value.is_empty() {
             self.empty.insert(key.to_owned());
             return;
         }
-        let new = Raw::String(words.to_owned());
+        let new = Raw::String(value.to_owned());
         let Some(known) = self.metadata.get_mut(key) else {
             self.metadata.insert(key.to_owned(), new);
             return;
@@ -182,7 +183,7 @@ impl EpubPackage {
     }
 }
 
-/// An address without its `%20`.
+/// Decodes percent-encoded characters such as `%20` in a path.
 fn percent_decode(address: &str) -> String {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();

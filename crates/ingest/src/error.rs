@@ -1,5 +1,5 @@
-//! Why something was not indexed, or not in full: one list of reasons, each with a stable code, a message
-//! and a hint. A reason is a line in the report of a run and never ends the run.
+//! Ingestion errors: every reason why something was not indexed, or not in full, with a stable code, a
+//! message and a hint. A reason is one line in the report of a run and never aborts the run.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -8,288 +8,286 @@ use serde::{Deserialize, Serialize};
 
 use crate::reader_field::ReaderFault;
 
-/// Why a folder, file, line or field was left out or changed.
-///
-/// Messages name no path: the [`Skipped`] or [`Warning`] around a reason does.
+/// Messages contain no path: the [`SkippedItem`] or [`IngestWarning`] around a reason names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
-    /// The root of a source cannot be opened as a folder.
+    /// The root folder of a source cannot be opened.
     #[error("the folder cannot be opened: {cause}")]
     Root {
-        /// What the system answered.
+        /// The kind of I/O error that the system reported.
         #[serde(skip, default = "other")]
         cause: ErrorKind,
     },
-    /// A symbolic link.
+    /// A symbolic link, which is never followed.
     #[error("this is a symbolic link")]
     Link,
     /// A pipe, socket or device.
     #[error("this is neither a file nor a folder")]
     Special,
-    /// A folder below too many others.
+    /// A folder that is nested too deeply.
     #[error("the folder lies more than {limit} folders deep")]
     TooDeep {
         /// The most folders inside each other.
         limit: usize,
     },
-    /// A path with too many bytes.
+    /// A path that is longer than allowed.
     #[error("the path has more than {limit} bytes")]
     PathTooLong {
         /// The most bytes of a path.
         limit: usize,
     },
-    /// A folder whose names no longer fit into the listing.
+    /// A folder with more names than fit into the listing.
     #[error("there are more than {limit} files and folders; some in this folder are left out")]
     TooManyFiles {
         /// The most names of a listing.
         limit: usize,
     },
-    /// The system refused to open or read.
+    /// The system refused to open or read the file.
     #[error("it cannot be read: {cause}")]
     Unreadable {
-        /// What the system answered.
+        /// The kind of I/O error that the system reported.
         #[serde(skip, default = "other")]
         cause: ErrorKind,
     },
-    /// The file was there when the folder was listed and is not any more.
+    /// The file was deleted between listing and reading.
     #[error("it disappeared after the folder was listed")]
     Gone,
-    /// A file with too many bytes.
+    /// A file that is larger than allowed.
     #[error("it has {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// The bytes seen so far, at least.
+        /// At least this many bytes were seen.
         bytes: u64,
         /// The most bytes of a file.
         limit: u64,
     },
-    /// An ignore file that is longer than any ought to be.
-    #[error("the ignore file has more than 64 KiB or 1,000 patterns, and none of them counts")]
+    /// An ignore file with too many bytes or patterns.
+    #[error("the ignore file has more than 64 KiB or 1,000 patterns, and is not applied")]
     IgnoreFileTooLong,
-    /// A format that cannot be read.
+    /// A file format without a parser.
     #[error("the format `{kind}` is not supported")]
     Unsupported {
-        /// The format's name by content, or the name's extension.
+        /// The format by content, or else the extension.
         kind: String,
     },
-    /// Bytes that are no text.
+    /// Binary content where text was expected.
     #[error("the content is binary")]
     Binary,
-    /// Nothing to index.
+    /// A file or record without anything to index.
     #[error("there is nothing to index in it")]
     Empty,
-    /// A text with too many characters.
+    /// A text that is longer than allowed.
     #[error("the text has more than {limit} characters")]
     TextTooLong {
         /// The most characters of a text.
         limit: usize,
     },
-    /// A file with pages, but without a word on them.
-    #[error("there is no text in it that can be read, only pictures")]
+    /// A scanned file: it has pages, but no text layer.
+    #[error("it has no text layer, only images")]
     NoText,
-    /// Front matter that cannot be read.
+    /// Front matter that is not valid YAML or TOML.
     #[error("the front matter is not valid {language}{}", at_line(*line))]
     FrontMatter {
-        /// The language it should be in.
+        /// The language in which it was parsed, `YAML` or `TOML`.
         language: Cow<'static, str>,
-        /// The line of the file where reading stopped, when known.
+        /// The line of the file where parsing stopped, if known.
         line: Option<u64>,
     },
-    /// Something that looks like front matter and is not read as such.
+    /// Front matter in the wrong place or in an unsupported language.
     #[error(
-        "what looks like front matter does not begin in the first line, or is in no language that is read"
+        "what looks like front matter does not begin on the first line, or its language is not supported"
     )]
     FrontMatterPlace,
-    /// A front matter block with too many bytes, or without an end.
+    /// A front matter block that is too long or never closed.
     #[error("the front matter has no closing line within {limit} bytes")]
     FrontMatterTooLong {
         /// The most bytes of a front matter block.
         limit: usize,
     },
-    /// A line of a file of records with too many bytes.
+    /// A record or row that is longer than allowed.
     #[error("the line has more than {limit} bytes")]
     LineTooLong {
         /// The most bytes of a line.
         limit: usize,
     },
-    /// A line or a file that is not JSON.
+    /// A line or a file that is not valid JSON.
     #[error("{}", bad_json(*line, *column))]
     BadJson {
-        /// The line of the file, counted from 1; none where a line alone was to be JSON.
+        /// The line of the file, counted from 1; `None` where a single line was parsed.
         line: Option<usize>,
-        /// Where reading stopped, counted from 1.
+        /// The column where parsing stopped, counted from 1.
         column: usize,
     },
-    /// A record that is JSON but not an object.
+    /// A record that is valid JSON but not an object.
     #[error("the record is not a JSON object")]
     NotAnObject,
-    /// Values inside values inside values.
+    /// JSON or a table schema that is nested too deeply.
     #[error("it is nested more than {limit} levels deep")]
     TooNested {
-        /// The most levels.
+        /// The most levels of nesting that are parsed.
         limit: usize,
     },
-    /// A table with too many columns.
+    /// A table with more columns than allowed.
     #[error("there are more than {limit} columns")]
     TooManyColumns {
-        /// The most columns.
+        /// The most columns that a table may have.
         limit: usize,
     },
-    /// A part that cannot be read as what it claims to be.
+    /// Corrupt or truncated content of a known format.
     #[error("it is damaged: {what}")]
     Damaged {
-        /// What cannot be read.
+        /// A description of the corrupt part.
         what: Cow<'static, str>,
     },
-    /// A file that opens with a password only.
+    /// An encrypted or password-protected file.
     #[error("it is encrypted or protected by a password")]
     Encrypted,
-    /// A part that its owner does not show.
+    /// A hidden sheet of a workbook.
     #[error("it is hidden")]
     Hidden,
-    /// A file that unfolds into more than may be read.
-    #[error("it holds more than {limit} parts, levels or bytes inside")]
+    /// A zip bomb, or another file that contains more than allowed.
+    #[error("it contains more than {limit} parts, levels or bytes")]
     TooMuchInside {
-        /// The bound that was reached.
+        /// The limit that was exceeded.
         limit: u64,
     },
-    /// A query that the settings ask for and the database refuses.
+    /// A configured query that the database rejected.
     #[error("the query cannot be run: {why}")]
     Query {
-        /// What the database answered.
+        /// The error message of the database.
         why: String,
     },
-    /// A file that machines write for machines.
+    /// Generated or minified code, or a lock file.
     #[error("it is {what}")]
     Generated {
-        /// What gave it away.
+        /// What it is and how it was recognized.
         what: Cow<'static, str>,
     },
-    /// More records than allowed.
+    /// A file with more records than allowed.
     #[error("there are more than {limit} records; the rest is left out")]
     TooManyRecords {
         /// The most records of a file.
         limit: usize,
     },
-    /// An id that cannot be one.
+    /// A record whose id is not valid.
     #[error("the id cannot be used: {why}")]
     BadId {
-        /// What is wrong with it.
+        /// Which rule for ids it violates.
         why: String,
     },
-    /// An id that another document has.
+    /// A duplicate id: another document of the corpus claimed it first.
     #[error("the id `{id}` belongs to a document of `{first}`")]
     DuplicateId {
-        /// The id.
+        /// The id that occurs twice.
         id: String,
-        /// The source of the document that keeps it.
+        /// The source whose document keeps the id.
         first: String,
     },
-    /// Ids that another file has too.
+    /// Ids that collide with ids of other files.
     #[error(
-        "{count} of its ids belong to documents of `{first}` or other files; here they follow the file's name"
+        "{count} of its ids belong to documents of `{first}` or other files; here they are prefixed with the file name"
     )]
     SharedIds {
-        /// How many.
+        /// The number of colliding ids in this file.
         count: u64,
         /// One of the sources whose documents keep them.
         first: String,
     },
-    /// Ids that do not tell the records of their file apart.
+    /// An id column that does not identify every record.
     #[error(
-        "its `id` does not tell the records apart, so they are numbered and it is a field: {why}"
+        "its `id` does not identify every record, so rows are numbered and `id` becomes a field: {why}"
     )]
     NumberedRows {
-        /// What the first record that shows it has.
+        /// What is wrong with the first such record.
         why: String,
     },
-    /// Ids that stand twice in a file all the same.
+    /// Duplicate ids in one file, found after its ids were scanned.
     #[error(
-        "{count} of its ids, such as `{id}`, stand twice in it; the second has a number behind it"
+        "{count} of its ids, such as `{id}`, occur twice in it; the second one gets a numeric suffix"
     )]
     RepeatedIds {
-        /// How many.
+        /// The number of ids that occur repeatedly.
         count: u64,
-        /// One of them.
+        /// An example of a repeated id.
         id: String,
     },
-    /// Texts beside the records of a file, which belong to none of them.
-    #[error("what stands beside its records is not indexed: `{names}`")]
+    /// Text of a JSON file that belongs to none of its records.
+    #[error("text outside its records is not indexed: `{names}`")]
     BesideRecords {
-        /// What they are called.
+        /// The names of the members that hold it.
         names: String,
     },
-    /// More documents than a corpus may have.
+    /// A corpus with more documents than allowed.
     #[error("there are more than {limit} documents; the rest is left out")]
     TooManyDocuments {
-        /// The most documents.
+        /// The most documents that a corpus may have.
         limit: usize,
     },
-    /// More fields than a document may have.
+    /// A document with more fields than allowed.
     #[error("there are more than {limit} fields; the rest is left out")]
     TooManyFields {
-        /// The most fields.
+        /// The most fields that a document may have.
         limit: usize,
     },
-    /// A field's name that is empty or too long, or a field nested too deeply.
+    /// A field whose name is empty or too long, or that is nested too deeply.
     #[error("a field is left out because its name is empty, too long or too deeply nested")]
     BadField,
-    /// A value or title that was cut.
+    /// A value or title that was truncated.
     #[error("the value of `{name}` is cut after {limit} characters or list values")]
     Cut {
-        /// The field's name.
+        /// The name of the truncated field.
         name: String,
-        /// The most characters or list values.
+        /// The most characters or list values that are kept.
         limit: usize,
     },
-    /// A value that is not of the type that settings ask for.
+    /// A value that does not match the type configured for its field.
     #[error("the value of `{name}` is left out because it is no {kind}: `{value}`")]
     WrongType {
-        /// The field's name.
+        /// The name of the configured field.
         name: String,
-        /// What it should be.
+        /// The configured type of the field.
         kind: String,
-        /// How the value begins.
+        /// The beginning of the rejected value.
         value: String,
     },
-    /// A field that should name the readers of its document and names nobody.
+    /// An access control field that names no valid reader, which closes the document to everyone.
     #[error("nobody may read it, because `{name}` {fault}")]
     UnusableReaders {
-        /// The field's name.
+        /// The name of the access control field.
         name: String,
-        /// What is wrong with it.
+        /// The reason why the field is unusable.
         fault: ReaderFault,
     },
-    /// A name inside an archive that is no name below it.
+    /// A path traversal in an archive: a member name that leads out of it.
     #[error("its name inside the archive is absolute, leads out of it or holds a NUL")]
     BadName,
-    /// The parser broke, or did what no parser does.
-    #[error("reading it broke the parser")]
+    /// The parser process crashed or broke its protocol.
+    #[error("the parser crashed while reading it")]
     Crashed,
-    /// A file that takes too long.
+    /// A file whose parser exceeded its deadline.
     #[error("reading it takes more than {seconds} seconds")]
     TooSlow {
-        /// The most seconds.
+        /// The time limit for one file in seconds.
         seconds: u64,
     },
-    /// A file that takes too much memory.
+    /// A file whose parser exceeded its memory limit.
     #[error("reading it takes more than {limit} bytes of memory")]
     TooMuchMemory {
-        /// The most bytes.
+        /// The memory limit of a parser in bytes.
         limit: u64,
     },
-    /// A file that only a child behind every wall may read, where not every wall stands.
+    /// A format that requires the sandbox, on a system where a sandbox layer is missing.
     #[error("its format is read in a sandbox only, and the sandbox is incomplete: {gaps}")]
     NoSandbox {
-        /// The walls that do not stand.
+        /// The sandbox layers that are missing.
         gaps: String,
     },
-    /// Problems beyond those reported one by one.
+    /// Stands for the problems beyond the limit of a report.
     #[error("{count} more problems are not listed")]
     More {
-        /// How many.
+        /// The number of problems that are not listed.
         count: u64,
-        /// How many of them are rows or files that were lost.
+        /// How many of them lost a row or a file.
         #[serde(default)]
         lost: u64,
     },
@@ -312,14 +310,14 @@ fn at_line(line: Option<u64>) -> String {
 }
 
 impl IngestError {
-    /// More memory was asked for than a child may have.
+    /// The error for a parser that hit its memory limit.
     pub(crate) fn out_of_memory() -> Self {
         Self::TooMuchMemory {
             limit: crate::sandbox::MAX_MEMORY_BYTES,
         }
     }
 
-    /// A name for this kind of reason that stays the same from release to release.
+    /// A stable code for this kind of error, for scripts and reports. It does not change between releases.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Root { .. } => "root",
@@ -373,9 +371,9 @@ impl IngestError {
         }
     }
 
-    /// How many rows or files are lost where something is skipped for this reason: one, or none where it was
-    /// left out by its kind or by choice. A bound that cuts off the rest of a file counts once, since nobody
-    /// knows how much there was.
+    /// The number of rows or files that this skip lost: one, or zero where something was left out by its kind
+    /// or by choice. A limit that cuts off the rest of a file counts once, since the size of the rest is
+    /// unknown.
     pub fn lost_items(&self) -> u64 {
         match self {
             Self::More { lost, .. } => *lost,
@@ -392,7 +390,7 @@ impl IngestError {
         }
     }
 
-    /// What the owner of the files can do about it.
+    /// The remedy: what the owner of the files can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Root { .. } => "name an existing folder that this user may read",
@@ -409,11 +407,11 @@ impl IngestError {
             Self::IgnoreFileTooLong => {
                 "shorten it, or name what is to be left out in `documents.exclude`"
             }
-            Self::Unsupported { .. } => "the formats that are read stand in docs/formats.md",
+            Self::Unsupported { .. } => "docs/formats.md lists the supported formats",
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
             Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
-            Self::NoText => "run text recognition (OCR) over it, and save it with its text",
+            Self::NoText => "run text recognition (OCR) on it, and save it with a text layer",
             Self::FrontMatter { .. } => {
                 "quote values that hold a colon; until then the whole file is indexed as text"
             }
@@ -430,22 +428,20 @@ impl IngestError {
             Self::TooNested { .. } => "flatten the data",
             Self::TooManyColumns { .. } => "turn columns into rows, or raise `ingest.max_columns`",
             Self::Damaged { .. } => "open and save it again with the program that wrote it",
-            Self::Hidden => "show it if it is to be found",
+            Self::Hidden => "unhide it to have it indexed",
             Self::Encrypted => "save it without a password",
             Self::TooMuchInside { .. } => "split it, or raise `ingest.max_unpacked_bytes`",
             Self::Query { .. } => "check `sqlite.table` and `sqlite.query`",
-            Self::Generated { .. } => "index what it was made from",
+            Self::Generated { .. } => "index the source that it was generated from",
             Self::TooManyRecords { .. } => "split the file, or raise `ingest.max_records`",
             Self::BadId { .. } => {
                 "use 1 to 512 bytes without control or invisible characters, not ending in `#p` and a number"
             }
             Self::DuplicateId { .. } => "give every record its own `id`",
             Self::SharedIds { .. } => {
-                "give records ids of their own, or call the column other than `id`"
+                "give records ids that are unique across files, or rename the `id` column"
             }
-            Self::NumberedRows { .. } => {
-                "give every record an `id` that no other has, or call the column otherwise"
-            }
+            Self::NumberedRows { .. } => "give every record a unique `id`, or rename the column",
             Self::RepeatedIds { .. } => "index again; the file changed while it was read",
             Self::BesideRecords { .. } => "put it into the records, or into a file of its own",
             Self::TooManyDocuments { .. } => {
@@ -457,36 +453,36 @@ impl IngestError {
             Self::WrongType { .. } => "correct the value, or the type in `[fields]`",
             Self::UnusableReaders { fault, .. } => fault.hint(),
             Self::BadName => "pack the archive with names below one folder",
-            Self::Crashed => "the file is most likely damaged; save it anew, or remove it",
+            Self::Crashed => "the file is most likely corrupt; save it again, or remove it",
             Self::TooSlow { .. } => "split the file, or save it in a simpler format",
             Self::TooMuchMemory { .. } => "split the file, or save it in a simpler format",
             Self::NoSandbox { .. } => {
-                "run `docent doctor` to see why and mend it, or set `ingest.require_sandbox = false` for files you trust"
+                "run `docent doctor` to find the missing sandbox layer, or set `ingest.require_sandbox = false` for files you trust"
             }
             Self::More { .. } => "fix the problems listed and index again",
         }
     }
 }
 
-/// Something that was not indexed.
+/// A file, line or record that was not indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedItem {
     /// The path inside the source, parts separated by `/`, safe to print.
     pub path: String,
     /// The line of the file, counted from 1, when only that line was skipped.
     pub line: Option<u64>,
-    /// Why.
+    /// Why it was skipped.
     pub reason: IngestError,
 }
 
-/// Something that was indexed, but not quite as it was written.
+/// Something that was indexed, but not exactly as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestWarning {
     /// The path inside the source, parts separated by `/`, safe to print.
     pub path: String,
     /// The line of the file, counted from 1, when only that line is meant.
     pub line: Option<u64>,
-    /// What.
+    /// What was changed or left out.
     pub reason: IngestError,
 }
 
@@ -494,7 +490,7 @@ pub struct IngestWarning {
 pub(crate) mod tests {
     use super::*;
 
-    /// One of each kind. A kind that is missing here is found by [`every_kind_is_told`].
+    /// One error of each kind. [`every_kind_is_listed`] finds a kind that is missing here.
     pub(crate) fn all() -> Vec<IngestError> {
         about_files().into_iter().chain(about_ids()).collect()
     }
@@ -596,16 +592,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_kind_is_told() {
-        // The codes in the source, so that a new kind cannot be forgotten above.
+    fn every_kind_is_listed() {
+        // Count the codes in the source, so that a new kind cannot be forgotten in the list above.
         let source = include_str!("error.rs");
         let codes = source.split("pub fn code").nth(1).unwrap();
         let codes = codes.split("pub fn hint").next().unwrap();
         let known = codes.matches("=> \"").count();
-        let mut told: Vec<_> = all().iter().map(IngestError::code).collect();
-        told.sort_unstable();
-        told.dedup();
-        assert_eq!(told.len(), known);
+        let mut codes_of_all: Vec<_> = all().iter().map(IngestError::code).collect();
+        codes_of_all.sort_unstable();
+        codes_of_all.dedup();
+        assert_eq!(codes_of_all.len(), known);
     }
 
     #[test]
@@ -619,29 +615,29 @@ pub(crate) mod tests {
                 assert!(!text.ends_with('.'), "{text}");
             }
         }
-        let told = |reason: IngestError, text: &str| assert_eq!(reason.to_string(), text);
-        told(
+        let check = |reason: IngestError, text: &str| assert_eq!(reason.to_string(), text);
+        check(
             IngestError::TooLarge {
                 bytes: 11,
                 limit: 10,
             },
             "it has 11 bytes, the limit is 10",
         );
-        told(
+        check(
             IngestError::FrontMatter {
                 language: "YAML".into(),
                 line: Some(3),
             },
             "the front matter is not valid YAML, at line 3",
         );
-        told(
+        check(
             IngestError::FrontMatter {
                 language: "TOML".into(),
                 line: None,
             },
             "the front matter is not valid TOML",
         );
-        told(
+        check(
             IngestError::Unsupported { kind: "pdf".into() },
             "the format `pdf` is not supported",
         );

@@ -1,4 +1,5 @@
-//! What other programs leave in the files they export, into what it means: names, properties, tags, links.
+//! Export conventions of other programs: what Notion, Obsidian, Apple Notes, Zotero and others encode in file
+//! names, folders and markup.
 
 pub(crate) mod apple_notes;
 pub(crate) mod bibliography;
@@ -6,17 +7,17 @@ pub(crate) mod notion;
 pub(crate) mod obsidian;
 pub(crate) mod redundant_files;
 
-/// What the folder around a file tells about it.
+/// What the folder around a file says about it. It is collected while the folder is listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FolderContext {
-    /// Whether it is a folder of notes whose `#tags` are tags.
+    /// Whether the file lies in an Obsidian vault, where `#tags` in the text are tags.
     pub vault: bool,
-    /// The day on which a list beside it says that the file was written.
+    /// The creation date from the list that an Apple Notes export puts beside its notes.
     pub day: Option<String>,
 }
 
 impl FolderContext {
-    /// Nothing is known.
+    /// The context of a file about whose folder nothing is known, such as an archive member.
     pub(crate) const NONE: Self = Self {
         vault: false,
         day: None,

@@ -1,5 +1,5 @@
-//! A file's place below the root into an [`Entry`]: a name that can be printed, an id that never changes,
-//! and what is needed to see whether the file changed.
+//! Listing entries: the location of a file below the root as a printable path and a stable id, and the
+//! fingerprint that detects changes.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use crate::digest::sha256;
 use crate::exports::FolderContext;
 
-/// One file of a [`Source`](crate::Source), as it was when the folder was listed.
+/// One file of a [`FolderSource`](crate::FolderSource), as it was when the folder was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
     pub(crate) place: SourcePath,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// When the file was last written, where the system knows it.
+    /// The modification time, if the system records it.
     pub modified: Option<SystemTime>,
-    /// What the folder around it tells.
+    /// What the folder around the file says about it.
     pub(crate) folder_context: FolderContext,
 }
 
 impl FileEntry {
-    /// The file's id: its path with every byte outside `A-Za-z0-9._/-` as `%XX`. It depends on no other
-    /// file, and a path too long for an id is cut and ends in the first half of its SHA-256.
+    /// The id of the file: its path with every byte outside `A-Za-z0-9._/-` percent-encoded. It depends on no
+    /// other file. A path too long for an id is truncated and ends in the first half of its SHA-256.
     pub fn id(&self) -> &str {
         &self.place.id
     }
@@ -36,25 +36,26 @@ impl FileEntry {
     }
 }
 
-/// What a file looked like when it was read; equal fingerprints mean equal content.
+/// The fingerprint of a file when it was read; equal fingerprints mean equal content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFingerprint {
-    /// Bytes read.
+    /// The number of bytes that were read.
     pub size: u64,
-    /// When the file had last been written before it was read.
+    /// The modification time before the file was read, so that a change while reading is noticed by the next
+    /// run.
     pub modified: Option<SystemTime>,
-    /// SHA-256 of the content, in hexadecimal.
+    /// The SHA-256 checksum of the content, in hexadecimal.
     pub sha256: String,
 }
 
-/// Where a name lies below the root, in the three forms that are needed.
+/// A location below the root in its three forms: for opening the file, for people and for ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourcePath {
-    /// For opening.
+    /// The unmodified path with which the file is opened.
     pub relative: PathBuf,
-    /// For people.
+    /// The path with invisible characters replaced, for reports.
     pub printable: String,
-    /// For machines.
+    /// The percent-encoded path, which serves as document id.
     pub id: String,
 }
 
@@ -75,29 +76,30 @@ fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// A name in which nothing can hide or move the cursor: what is not visible text becomes U+FFFD.
+/// Makes a file name safe to print: invisible and control characters, which could hide parts of it or move
+/// the cursor of a terminal, become U+FFFD.
 pub(crate) fn printable(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     let cleaned = crate::clean::clean(&name);
     if cleaned == *name && !name.contains(char::is_control) {
         return cleaned;
     }
-    let mark = |c: char| {
+    let replace_hidden = |c: char| {
         let mut one = [0; 4];
         let hidden = c.is_control() || crate::clean::clean(c.encode_utf8(&mut one)).is_empty();
         if hidden { '\u{FFFD}' } else { c }
     };
-    name.chars().map(mark).collect()
+    name.chars().map(replace_hidden).collect()
 }
 
-/// A name for use inside an id: every byte outside `A-Za-z0-9._-` as `%XX`.
+/// Percent-encodes a name for use inside an id: every byte outside `A-Za-z0-9._-` becomes `%XX`.
 pub(crate) fn percent_encode(name: &[u8]) -> String {
-    const STRANGE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
-    percent_encoding::percent_encode(name, STRANGE).to_string()
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
+    percent_encoding::percent_encode(name, ESCAPED).to_string()
 }
 
-/// The id of a document of `source` whose own id another file has: its file's, and behind it its own.
-/// Nothing where that is no id.
+/// The qualified id of a document whose own id collides with one of another file: the id of its file, `#id=`,
+/// and its own id. `None` if that is not a valid id.
 pub fn qualified_id(source: &str, id: &str) -> Option<DocId> {
     let parts = source
         .split('/')
@@ -106,14 +108,15 @@ pub fn qualified_id(source: &str, id: &str) -> Option<DocId> {
     DocId::parse(&truncate_id(format!("{file}#id={id}"))).ok()
 }
 
+/// Shortens an id that is too long: it is cut, and 32 hexadecimal digits of its SHA-256 keep it unique.
 pub(crate) fn truncate_id(mut id: String) -> String {
     if id.len() <= MAX_ID_BYTES {
         return id;
     }
     let digest: String = sha256(id.as_bytes()).chars().take(32).collect();
-    // An id of a record's own may have characters of several bytes.
+    // Ids from records may contain multi-byte characters.
     id.truncate(id.floor_char_boundary(MAX_ID_BYTES - digest.len() - 1));
-    // A cut inside `%XX` would leave half a character; the hash keeps the id unique without it.
+    // A cut inside `%XX` would leave half an escape; the checksum keeps the id unique without it.
     if let Some(at) = id.rfind('%')
         && at + 3 > id.len()
     {
@@ -122,7 +125,7 @@ pub(crate) fn truncate_id(mut id: String) -> String {
     format!("{id}-{digest}")
 }
 
-/// The last part of a path without its extension, and that extension in lower case.
+/// The file stem, and the extension in lower case.
 pub(crate) fn stem_and_extension(relative: &Path) -> (String, String) {
     let text = |part: Option<&OsStr>| printable(&part.map(OsString::from).unwrap_or_default());
     (
@@ -184,7 +187,7 @@ mod tests {
         assert_eq!(id("a b/x.csv", "7").as_deref(), Some("a%20b/x.csv#id=7"));
         let long = id("x.csv", &"é".repeat(256)).unwrap();
         assert!(long.len() <= MAX_ID_BYTES, "{long}");
-        // A cut through a character.
+        // The limit falls inside a multi-byte character.
         assert!(id("xx.csv", &"é".repeat(256)).is_some());
         assert_ne!(Some(long), id("x.csv", &"é".repeat(255)));
     }

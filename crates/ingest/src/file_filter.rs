@@ -1,5 +1,5 @@
-//! Names into those that belong to a corpus: what the owner includes and excludes, and what the ignore files in
-//! the folder itself leave out.
+//! File selection: include and exclude patterns from the settings, and ignore files (`.gitignore`,
+//! `.docentignore`) in the folder itself.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,16 +10,17 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::error::IngestError;
 
-/// The files whose patterns hold for the folder they lie in; the second wins over the first.
+/// The ignore files, which apply to the folder they lie in and below. The second takes precedence over the
+/// first.
 pub const IGNORE_FILES: [&str; 2] = [".gitignore", ".docentignore"];
 
-/// The most bytes of an ignore file.
+/// The most bytes of one ignore file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// The most patterns of one list or file.
+/// The most patterns of one setting or one ignore file.
 const MAX_PATTERNS: usize = 1_000;
 
-/// Which files of a folder are wanted.
+/// Selects the files of a folder that are indexed, by include and exclude patterns and by ignore files.
 #[derive(Clone, Debug)]
 pub struct FileFilter {
     include: Option<Gitignore>,
@@ -38,25 +39,26 @@ impl Default for FileFilter {
 }
 
 impl FileFilter {
-    /// Wants the files that match one of `include`, unless that is empty, and none that match one of `exclude`.
-    /// Patterns are written as in a `.gitignore`. With `gitignore` such files count too.
+    /// Creates a filter that selects the files which match one of `include` (all files if it is empty) and
+    /// none of `exclude`. Patterns use the syntax of `.gitignore`. With `gitignore` the `.gitignore` files of
+    /// the folder apply as well.
     ///
     /// # Errors
-    /// With the pattern that is none and what is wrong with it, or when there are too many.
+    /// Returns the invalid pattern and the reason, also when there are too many patterns.
     pub fn new(
         include: &[String],
         exclude: &[String],
         gitignore: bool,
     ) -> Result<Self, (String, String)> {
-        let all = matcher(include)?;
+        let included = matcher(include)?;
         Ok(Self {
-            include: (!include.is_empty()).then_some(all),
+            include: (!include.is_empty()).then_some(included),
             exclude: matcher(exclude)?,
             gitignore,
         })
     }
 
-    /// The names of a folder's ignore files that count.
+    /// The names of the ignore files that apply.
     fn ignore_file_names(&self) -> &'static [&'static str] {
         let [_, own] = &IGNORE_FILES;
         if self.gitignore {
@@ -66,9 +68,9 @@ impl FileFilter {
         }
     }
 
-    /// Whether settings leave a path out.
+    /// Whether the settings exclude a path.
     fn excludes(&self, path: &Path, is_dir: bool) -> bool {
-        // A folder may hold what is included, so it is always looked into.
+        // A folder is always entered, since it may contain files that are included.
         let is_included = |include: &Gitignore| is_dir || include.matched(path, false).is_ignore();
         self.exclude.matched(path, is_dir).is_ignore()
             || !self.include.as_ref().is_none_or(is_included)
@@ -82,32 +84,31 @@ fn matcher(patterns: &[String]) -> Result<Gitignore, (String, String)> {
         return Err((pattern.clone(), limit));
     }
     for pattern in patterns {
-        let wrong = |error: ignore::Error| (pattern.clone(), error.to_string());
-        builder.add_line(None, pattern).map_err(wrong)?;
+        let invalid = |error: ignore::Error| (pattern.clone(), error.to_string());
+        builder.add_line(None, pattern).map_err(invalid)?;
     }
     let all = || patterns.join(", ");
     builder.build().map_err(|error| (all(), error.to_string()))
 }
 
-/// What holds on the way from the root to the folder at hand.
+/// The stack of ignore rules from the root to the current folder, with one level of rule lists per folder.
 pub(crate) struct IgnoreStack<'c> {
-    choice: &'c FileFilter,
-    /// One list for each folder on the way, often empty.
+    filter: &'c FileFilter,
     folders: Vec<Vec<Gitignore>>,
 }
 
 impl<'c> IgnoreStack<'c> {
-    pub(crate) fn new(choice: &'c FileFilter) -> Self {
+    pub(crate) fn new(filter: &'c FileFilter) -> Self {
         Self {
-            choice,
+            filter,
             folders: Vec::new(),
         }
     }
 
-    /// Enters a folder. The ignore files that cannot be used are named with the reason.
+    /// Enters a folder and loads its ignore files. Returns those that cannot be used, with the reason.
     pub(crate) fn enter(&mut self, dir: &Dir, relative: &Path) -> Vec<(&'static str, IngestError)> {
         let (mut rules, mut bad) = (Vec::new(), Vec::new());
-        for name in self.choice.ignore_file_names() {
+        for name in self.filter.ignore_file_names() {
             match read_ignore_file(dir, name).and_then(|text| {
                 text.map(|text| parse_ignore_file(&text, relative))
                     .transpose()
@@ -124,9 +125,9 @@ impl<'c> IgnoreStack<'c> {
         self.folders.pop();
     }
 
-    /// Whether a path is not wanted. The nearest rule that knows it decides.
+    /// Whether a path is excluded. The rule nearest to the path decides.
     pub(crate) fn is_excluded(&self, path: &Path, is_dir: bool) -> bool {
-        if self.choice.excludes(path, is_dir) {
+        if self.filter.excludes(path, is_dir) {
             return true;
         }
         let rules = self
@@ -142,9 +143,9 @@ impl<'c> IgnoreStack<'c> {
     }
 }
 
-/// The text of an ignore file, if the folder has one.
+/// Reads an ignore file, if the folder has one.
 fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, IngestError> {
-    // A link could lead out of the folder, and a pipe would never end.
+    // A link could lead out of the folder, and reading a pipe would block forever.
     if !dir
         .symlink_metadata(name)
         .is_ok_and(|found| found.is_file())
@@ -161,7 +162,7 @@ fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, IngestError
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The patterns of an ignore file. Lines that are none are passed over, as git does.
+/// Parses an ignore file. Invalid lines are skipped, as git does.
 fn parse_ignore_file(text: &str, relative: &Path) -> Result<Gitignore, IngestError> {
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
     if lines().nth(MAX_PATTERNS).is_some() {
@@ -171,7 +172,7 @@ fn parse_ignore_file(text: &str, relative: &Path) -> Result<Gitignore, IngestErr
     for line in lines() {
         let _ = builder.add_line(None, line);
     }
-    // Short patterns can still ask for more than a matcher may take.
+    // Even short patterns can compile to a matcher beyond its size limit.
     builder.build().map_err(|_| IngestError::IgnoreFileTooLong)
 }
 
@@ -228,7 +229,7 @@ mod tests {
                 .code(),
             "ignore-file-too-long"
         );
-        // A line that is no pattern costs only itself.
+        // An invalid line costs only itself.
         let rules = parse_ignore_file("[z-a]\n*.log\n", Path::new("x")).unwrap();
         assert!(rules.matched("x/y/a.log", false).is_ignore());
     }

@@ -1,6 +1,7 @@
-//! A folder into its files, and each file into documents. Every file is opened beneath the folder, part by
-//! part, following no link, so nothing outside can be read whatever is renamed or linked meanwhile.
-//! A hard link is the file itself and is read.
+//! Folder source: lists a folder and parses its files into documents.
+//!
+//! Every file is opened beneath the root, one path component at a time, without following links. Nothing
+//! outside can be read, whatever is renamed or linked meanwhile. A hard link is the file itself and is read.
 
 mod file_kind;
 
@@ -26,33 +27,33 @@ use crate::options::IngestOptions;
 use crate::record_ids::IdPass;
 use crate::sandbox::{Confinement, ParserPool};
 
-/// A folder whose files become documents.
+/// A folder whose files are parsed into documents.
 #[derive(Debug)]
 pub struct FolderSource {
     root: Dir,
     limits: Limits,
     options: IngestOptions,
-    choice: FileFilter,
+    filter: FileFilter,
     workers: Option<Arc<ParserPool>>,
 }
 
-/// What one file gave.
+/// The result of reading one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileReadOutcome {
-    /// What kind of file it is.
+    /// The name of the format as which it was parsed.
     pub format: &'static str,
-    /// Its documents, in the order of the file, unless they were handed on.
+    /// Its documents in file order; empty if they were streamed to a sink.
     pub documents: Vec<ParsedDocument>,
-    /// Lines that gave no document.
+    /// Lines and records that produced no document.
     pub skipped: Vec<SkippedItem>,
-    /// What was indexed, but not quite as it was written.
+    /// Parts that were indexed, but not exactly as written.
     pub warnings: Vec<IngestWarning>,
-    /// What the file was when it was read.
+    /// The fingerprint of the content that was read.
     pub fingerprint: FileFingerprint,
 }
 
 impl FolderSource {
-    /// Opens a folder. A link to a folder will do here, and only here.
+    /// Opens the root folder. The root itself may be a symbolic link; below it no link is followed.
     pub fn open(root: impl AsRef<Path>, limits: Limits) -> Result<Self, IngestError> {
         let root = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
             IngestError::Root {
@@ -63,52 +64,53 @@ impl FolderSource {
             root,
             limits,
             options: IngestOptions::default(),
-            choice: FileFilter::default(),
+            filter: FileFilter::default(),
             workers: None,
         })
     }
 
-    /// The same folder, its files read the way their owner asked for.
+    /// Sets the format options with which files are parsed.
     #[must_use]
     pub fn with_options(mut self, options: IngestOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same folder, with only the files its owner chose.
+    /// Sets the filter that selects files.
     #[must_use]
-    pub fn with_filter(mut self, choice: FileFilter) -> Self {
-        self.choice = choice;
+    pub fn with_filter(mut self, filter: FileFilter) -> Self {
+        self.filter = filter;
         self
     }
 
-    /// Lets child processes read every format that is not our own. A service always does this: without it
-    /// every file is parsed in this process, which is good enough for files one trusts and for tests.
+    /// Parses third-party formats in sandboxed child processes. A server always does this. Without it every
+    /// file is parsed in the current process, which is acceptable for tests and for trusted files.
     #[must_use]
     pub fn with_workers(mut self, workers: Arc<ParserPool>) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// The files below the folder, sorted by id, and what was left out.
+    /// Lists the files below the root, sorted by id, and what was left out.
     pub fn list(&self) -> FolderListing {
-        list_folder(&self.root, &self.limits, &self.choice)
+        list_folder(&self.root, &self.limits, &self.filter)
     }
 
-    /// Reads one file into documents.
+    /// Parses one file and returns all of its documents.
     pub fn read(&self, entry: &FileEntry) -> Result<FileReadOutcome, IngestError> {
         let mut documents = Vec::new();
-        let mut reading = self.read_into(entry, &mut |mut piece| {
-            documents.append(&mut piece);
+        let mut outcome = self.read_into(entry, &mut |mut batch| {
+            documents.append(&mut batch);
             true
         })?;
-        reading.documents = documents;
-        Ok(reading)
+        outcome.documents = documents;
+        Ok(outcome)
     }
 
-    /// Reads one file and hands its documents on in small pieces, in the order of the file, so that a file
-    /// of records may be of any length. `sink` says false when it wants no more, and the file is then told
-    /// to be gone. What is returned holds no documents. After a failure those that were handed on are good.
+    /// Parses one file and streams its documents to `sink` in batches, in file order, so that a file of
+    /// records may be of any length. When `sink` returns false, reading stops and the result is
+    /// [`IngestError::Gone`]. The outcome contains no documents. If parsing fails, the documents already
+    /// handed over remain valid.
     pub fn read_into(
         &self,
         entry: &FileEntry,
@@ -180,14 +182,14 @@ impl FolderSource {
         })
     }
 
-    /// Reads one file only to see whether it changed.
+    /// Computes the fingerprint of a file without parsing it, to detect changes.
     pub fn fingerprint(&self, entry: &FileEntry) -> Result<FileFingerprint, IngestError> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (_, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
         read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
         let format = detect(&head, &extension).ok();
-        // What may not be read may not pass for unchanged either.
+        // A file that must not be parsed must not pass as unchanged either.
         format.map_or(Ok(()), |format| self.check_sandbox(format))?;
         let is_stream = format.is_some_and(|format| format.stream_parser().is_some());
         let mut content = self.bounded_reader(file, is_stream, &fingerprint)?;
@@ -196,8 +198,7 @@ impl FolderSource {
         Ok(fingerprint)
     }
 
-    /// Fails for a format that is not our own where a sandbox is demanded and there is none, or none of every
-    /// wall.
+    /// Fails closed for a third-party format if the sandbox is required and is missing or incomplete.
     fn check_sandbox(&self, format: &FileFormat) -> Result<(), IngestError> {
         match &self.workers {
             _ if format.is_trusted() => Ok(()),
@@ -209,7 +210,7 @@ impl FolderSource {
         }
     }
 
-    /// A file to be read within its bound, even when it grows meanwhile.
+    /// Opens a reader that enforces the size limit, even if the file grows meanwhile.
     fn bounded_reader(
         &self,
         file: File,
@@ -228,7 +229,7 @@ impl FolderSource {
         Ok(HashingReader::new(file, limit))
     }
 
-    /// Opens a file below the root, with the size and time it has before anything is read.
+    /// Opens a file below the root and records its size and modification time before anything is read.
     fn open_file(&self, relative: &Path) -> Result<(File, FileFingerprint), IngestError> {
         let mut parts: Vec<_> = relative.components().collect();
         let Some(Component::Normal(name)) = parts.pop() else {
@@ -242,7 +243,7 @@ impl FolderSource {
             let next = dir.open_dir_nofollow(part.as_os_str());
             dir = next.map_err(|error| open_error(&dir, part.as_ref(), &error))?;
         }
-        // Without waiting: a pipe that took the file's place would block until somebody writes to it.
+        // Non-blocking: a pipe that replaced the file would block until somebody writes to it.
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
         let file = dir.open_with(name, &options);
@@ -266,10 +267,11 @@ impl FolderSource {
     }
 }
 
-/// Takes documents piece by piece; false when it wants no more.
+/// Receives documents in batches; returns false to stop.
 type BatchSink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
 
-/// Reads a file of records that comes piece by piece: once for their ids, once for their documents.
+/// Parses a stream of records in two passes: the first scans the ids, and the second creates the documents
+/// with the ids that the scan decided on.
 fn two_pass_stream(
     input: &ParserInput<'_>,
     content: &mut HashingReader,
@@ -294,27 +296,27 @@ fn two_pass_stream(
     Ok(parsed)
 }
 
-/// Reads a file of our own formats while it comes.
+/// Parses a stream in this process and batches its documents.
 fn parse_stream(
     stream: StreamParser,
     input: &ParserInput<'_>,
     content: &mut HashingReader,
     sink: &mut BatchSink<'_>,
 ) -> Result<ParsedFile, IngestError> {
-    let mut pieces = DocumentBatcher::new(sink);
-    let mut take = |document| pieces.put(document);
-    let out = CallbackSink::new(&mut take, true);
+    let mut batcher = DocumentBatcher::new(sink);
+    let mut callback = |document| batcher.put(document);
+    let callback_sink = CallbackSink::new(&mut callback, true);
     let input = ParserInput {
-        sink: Some(&out),
+        sink: Some(&callback_sink),
         ..*input
     };
     let mut parsed = stream(&input, content);
-    // What could not be read so after all comes together.
-    let left = parsed.as_mut().map(|parsed| &mut parsed.documents);
-    for document in left.map(std::mem::take).unwrap_or_default() {
-        pieces.push(document);
+    // Content that could not be streamed after all arrives as one list.
+    let remaining = parsed.as_mut().map(|parsed| &mut parsed.documents);
+    for document in remaining.map(std::mem::take).unwrap_or_default() {
+        batcher.push(document);
     }
-    if !pieces.flush() {
+    if !batcher.flush() {
         return Err(IngestError::Gone);
     }
     match content.failure() {
@@ -323,14 +325,14 @@ fn parse_stream(
     }
 }
 
-fn read_prefix(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), IngestError> {
-    file.take(most)
+fn read_prefix(file: &mut File, max_bytes: u64, bytes: &mut Vec<u8>) -> Result<(), IngestError> {
+    file.take(max_bytes)
         .read_to_end(bytes)
         .map(drop)
         .map_err(|error| from_io_error(&error))
 }
 
-/// Why an open failed; systems have several names for meeting a link.
+/// Maps an open error to its cause. Operating systems report a link under different error codes.
 fn open_error(dir: &Dir, name: &Path, error: &std::io::Error) -> IngestError {
     match dir.symlink_metadata(name) {
         Ok(metadata) if metadata.is_symlink() => IngestError::Link,

@@ -1,4 +1,5 @@
-//! A folder into a sorted list of the files below it. Links are never followed, hidden names never seen.
+//! Folder walk: lists the files below a root, sorted by id. Links are never followed and hidden names are
+//! skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -15,30 +16,30 @@ use crate::file_entry::{FileEntry, SourcePath, stem_and_extension};
 use crate::file_filter::{FileFilter, IgnoreStack};
 use crate::limits::Limits;
 
-/// The folder in which Obsidian keeps its settings; whatever lies beside it and below is a vault of notes.
+/// The settings folder of Obsidian. The folder that contains it, with everything below, is a vault of notes.
 const VAULT: &str = ".obsidian";
 
-/// How many names of a folder are looked at to see whether it has pages.
+/// How many names of a folder are checked for Markdown pages.
 const MAX_LOOKED_AT: usize = 1_000;
 
-/// What lies below a root, sorted by id.
+/// The files below a root, sorted by id, and what was left out of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FolderListing {
-    /// The files.
+    /// The files that were found, sorted by id.
     pub entries: Vec<FileEntry>,
-    /// What was seen and left out.
+    /// What was skipped, with the reasons.
     pub skipped: Vec<SkippedItem>,
-    /// How many names are no part of a corpus by rule: hidden ones, at the root `docent.toml` and the
-    /// README, which speaks about the folder to people, and what an export says twice.
+    /// How many names were ignored by rule: hidden names, `docent.toml` and the README at the root (which
+    /// describes the folder to people), and redundant files of exports.
     pub ignored: u64,
-    /// How many names the owner left out, by settings or ignore files; a folder counts as one.
+    /// How many names settings or ignore files excluded; an excluded folder counts as one.
     pub excluded: u64,
 }
 
-pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &FileFilter) -> FolderListing {
+pub(crate) fn list_folder(root: &Dir, limits: &Limits, filter: &FileFilter) -> FolderListing {
     let mut walk = FolderWalker {
         limits,
-        rules: IgnoreStack::new(choice),
+        ignore_stack: IgnoreStack::new(filter),
         left: limits.max_files,
         entries: Vec::new(),
         skipped: BoundedReport::new(limits.max_reported),
@@ -59,30 +60,30 @@ pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &FileFilter) -> F
     }
 }
 
+/// The state of a walk. `left` is the number of names that may still be taken. It is charged when a folder is
+/// read and not when a name is visited, so that the names pending at all levels together stay within the
+/// limit. `vault` and `days` describe the current folder: whether it belongs to an Obsidian vault, and the
+/// creation dates of its Apple notes.
 struct FolderWalker<'a> {
     limits: &'a Limits,
-    rules: IgnoreStack<'a>,
-    /// Names that may still be taken. They are counted when a folder is read and not when a name is
-    /// visited, so that the names waiting at all levels together stay within the limit.
+    ignore_stack: IgnoreStack<'a>,
     left: usize,
     entries: Vec<FileEntry>,
     skipped: BoundedReport<SkippedItem>,
     ignored: u64,
     excluded: u64,
-    /// Whether the folder at hand is part of a vault.
     vault: bool,
-    /// The days of notes by their names, where a list beside the folder at hand tells them.
     days: BTreeMap<String, String>,
 }
 
 impl FolderWalker<'_> {
-    /// Calls itself once per level, and the levels are bounded.
+    /// Walks one folder. Recurses once per level; `max_depth` bounds the levels.
     fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize) {
-        let outside = self.vault;
+        let outer_vault = self.vault;
         let names = match self.names(dir, relative) {
             Ok(names) => names,
             Err(error) => {
-                self.vault = outside;
+                self.vault = outer_vault;
                 return self.skip(relative, from_io_error(&error));
             }
         };
@@ -90,12 +91,12 @@ impl FolderWalker<'_> {
             names: &names,
             has_pages: |name: &str| has_pages(dir, name),
         };
-        for (name, reason) in self.rules.enter(dir, relative) {
+        for (name, reason) in self.ignore_stack.enter(dir, relative) {
             self.skip(&relative.join(name), reason);
         }
-        let listed = folder.is_redundant(OsStr::new(redundant_files::APPLE_LIST))
+        let has_note_list = folder.is_redundant(OsStr::new(redundant_files::APPLE_LIST))
             && names.contains(OsStr::new(redundant_files::APPLE_LIST));
-        let unlisted = listed.then(|| std::mem::replace(&mut self.days, note_dates(dir)));
+        let outer_days = has_note_list.then(|| std::mem::replace(&mut self.days, note_dates(dir)));
         for name in &names {
             if folder.is_redundant(name) {
                 self.ignored += 1;
@@ -103,18 +104,18 @@ impl FolderWalker<'_> {
                 self.visit(dir, &relative.join(name), name, depth);
             }
         }
-        self.rules.leave();
-        self.vault = outside;
-        if let Some(days) = unlisted {
+        self.ignore_stack.leave();
+        self.vault = outer_vault;
+        if let Some(days) = outer_days {
             self.days = days;
         }
     }
 
-    /// The smallest names of a folder, as many as may still be taken: which ones does not depend on the
-    /// order in which the system hands them out, and no folder can fill the memory.
+    /// The smallest names of a folder, as many as may still be taken. The selection does not depend on the
+    /// order in which the system returns names, and no folder can exhaust the memory.
     fn names(&mut self, dir: &Dir, relative: &Path) -> std::io::Result<BTreeSet<OsString>> {
         let mut names = BTreeSet::new();
-        let mut over = false;
+        let mut is_full = false;
         for entry in dir.entries()? {
             let name = entry?.file_name();
             if is_ignored(&name, relative) {
@@ -125,11 +126,11 @@ impl FolderWalker<'_> {
             names.insert(name);
             if names.len() > self.left {
                 names.pop_last();
-                over = true;
+                is_full = true;
             }
         }
         self.left -= names.len();
-        if over {
+        if is_full {
             self.skip(
                 relative,
                 IngestError::TooManyFiles {
@@ -145,12 +146,12 @@ impl FolderWalker<'_> {
             let limit = self.limits.max_path_bytes;
             return self.skip(relative, IngestError::PathTooLong { limit });
         }
-        // The metadata of a link is the link's own.
+        // This is the metadata of the link itself, not of its target.
         let metadata = match dir.symlink_metadata(name) {
             Ok(metadata) => metadata,
             Err(error) => return self.skip(relative, from_io_error(&error)),
         };
-        if self.rules.is_excluded(relative, metadata.is_dir()) {
+        if self.ignore_stack.is_excluded(relative, metadata.is_dir()) {
             self.excluded += 1;
         } else if metadata.is_symlink() {
             self.skip(relative, IngestError::Link);
@@ -202,13 +203,13 @@ impl FolderWalker<'_> {
 
 pub(crate) fn from_io_error(error: &std::io::Error) -> IngestError {
     match error.kind() {
-        // A folder on the way that is no folder any more was replaced since.
+        // A path component that is no longer a folder was replaced after the listing.
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => IngestError::Gone,
         cause => IngestError::Unreadable { cause },
     }
 }
 
-/// The days in Apple's list of the notes of a folder; none where it cannot be read.
+/// The creation dates from the list of an Apple Notes export; empty if it cannot be read.
 fn note_dates(dir: &Dir) -> BTreeMap<String, String> {
     let mut text = String::new();
     let is_file = |dir: &Dir| {
@@ -227,7 +228,7 @@ fn note_dates(dir: &Dir) -> BTreeMap<String, String> {
     }
 }
 
-/// Whether a folder has a page of Markdown in it.
+/// Whether a folder contains a Markdown file.
 fn has_pages(dir: &Dir, name: &str) -> bool {
     let Ok(mut entries) = dir
         .open_dir_nofollow(name)
@@ -240,8 +241,8 @@ fn has_pages(dir: &Dir, name: &str) -> bool {
     })
 }
 
-/// Hidden names, the index folder `.docent` among them, at every level; at the root also the settings file
-/// and the README. A README deeper down belongs to the documents.
+/// Whether a name is never listed: hidden names at every level, the index folder `.docent` among them, and at
+/// the root the settings file and the README. A README further down belongs to the documents.
 fn is_ignored(name: &OsStr, folder: &Path) -> bool {
     let bytes = name.as_encoded_bytes();
     let at_root = folder.as_os_str().is_empty();

@@ -1,7 +1,8 @@
-//! A file's first bytes and name into the parser that reads it. Content speaks first: a PDF called
-//! `notes.md` is a PDF. Only formats that are plain text inside are told apart by name.
+//! Format registry and detection: picks the parser of a file by its signature (magic bytes) and extension.
 //!
-//! To add a format: write one file with a `FORMAT`, and name it in [`FORMATS`].
+//! Content takes precedence: a PDF called `notes.md` is a PDF. Only formats that are plain text are told
+//! apart by their extension. To add a format, write a module with a `FORMAT` constant and list it in
+//! [`FORMATS`].
 
 use std::io::Read;
 
@@ -18,7 +19,7 @@ use crate::{
     sheet, sqlite, text,
 };
 
-/// Every format that can be read.
+/// All supported formats. Signatures are checked in this order.
 const FORMATS: &[FileFormat] = &[
     html::FORMAT,
     package::FORMAT,
@@ -40,110 +41,110 @@ const FORMATS: &[FileFormat] = &[
     text::FORMAT,
 ];
 
-/// Formats that are read in the server itself: our own code, bounded in all it does. Every other one is read
-/// in a child process.
+/// Formats that are parsed in the server process: their parsers are our own code and bound everything they
+/// do. Every other format is parsed in a sandboxed child process.
 const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
 
-/// Reads a file while it comes.
+/// A parser that consumes a file as a stream.
 pub(crate) type StreamParser =
     fn(&ParserInput<'_>, &mut dyn Read) -> Result<ParsedFile, IngestError>;
 
-/// Formats that are read while they come, a piece at a time, so that a file may be of any length.
+/// Formats that are parsed as a stream, so that a file may be of any length.
 const STREAM_PARSERS: &[(&str, StreamParser)] = &[
     ("jsonl", jsonl::stream),
     ("csv", csv::stream),
     ("json", json::stream),
 ];
 
-/// How many bytes from a file's start are enough to tell its format.
+/// The number of bytes at the start of a file from which its format is detected.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
 
-/// One format: how to know it and how to read it.
+/// One format: how to recognize it and how to parse it.
 pub(crate) struct FileFormat {
-    /// What reports call it.
+    /// The name of the format in reports.
     pub name: &'static str,
-    /// Extensions in lower case, without the dot. The empty one stands for a name without extension.
-    /// They decide for texts, where no beginning gave the format away.
+    /// Extensions in lower case, without the dot; an empty string stands for a name without an extension.
+    /// They decide only for files that no signature identified.
     pub extensions: &'static [&'static str],
-    /// Whether the first [`HEAD_BYTES`] of a file give it away, whatever its name is.
+    /// Whether the first [`HEAD_BYTES`] of a file identify the format, whatever the name is.
     pub has_signature: fn(&[u8]) -> bool,
-    /// Reads a whole file. It gets bytes and gives documents and touches nothing else, so that it can
-    /// move into a child process as it is.
+    /// Parses a whole file. The parser is a pure function from bytes to documents, so that it can run in a
+    /// sandboxed process unchanged.
     pub parse: fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
 }
 
-/// One file as its parser sees it.
+/// One file in the form in which its parser receives it.
 pub(crate) struct ParserInput<'a> {
-    /// The file's id.
+    /// The id of the file, from which documents derive theirs.
     pub id: &'a str,
-    /// The path to show.
+    /// The printable path, which becomes the source of each document.
     pub path: &'a str,
-    /// The name without folder and extension, for want of a better title.
+    /// The file stem, the fallback for a missing title.
     pub stem: &'a str,
-    /// The whole content.
+    /// The whole content; empty for a streaming parser.
     pub bytes: &'a [u8],
-    /// SHA-256 of the content, in hexadecimal.
+    /// The SHA-256 checksum of the content, in hexadecimal.
     pub sha256: &'a str,
-    /// The bounds to keep.
+    /// The limits that the parser must keep.
     pub limits: &'a Limits,
-    /// What the owner asked for, format by format.
+    /// The options that the owner set for single formats.
     pub options: &'a IngestOptions,
-    /// What the folder around it tells.
+    /// What the folder around the file says about it.
     pub folder_context: &'a FolderContext,
-    /// Who takes documents as they are made; nobody where they are wanted all together.
+    /// The consumer of streamed documents; `None` if the parser returns them all together.
     pub sink: Option<&'a dyn DocumentSink>,
-    /// What is done about the ids of records.
+    /// How the ids of records are handled in this pass.
     pub ids: IdPass,
 }
 
-/// What a parser made of one file.
+/// The result of parsing one file.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedFile {
     pub documents: Vec<ParsedDocument>,
     pub skipped: Vec<SkippedItem>,
     pub warnings: Vec<IngestWarning>,
-    /// Whether its records are numbered, for want of ids that tell them apart.
+    /// Whether its records are numbered, because their ids do not identify them.
     pub numbered: bool,
 }
 
 impl ParsedFile {
-    /// Puts what a scan of the same file told before everything else.
+    /// Puts the warnings of a preceding scan of the same file before all others.
     pub(crate) fn prepend_warnings(&mut self, scan: Result<Self, IngestError>) {
-        let told = scan.map(|scan| scan.warnings).unwrap_or_default();
-        self.warnings.splice(0..0, told);
+        let warnings = scan.map(|scan| scan.warnings).unwrap_or_default();
+        self.warnings.splice(0..0, warnings);
     }
 }
 
 impl FileFormat {
-    /// Whether it may be read outside a child process.
+    /// Whether it may be parsed outside the sandbox.
     pub(crate) fn is_trusted(&self) -> bool {
         TRUSTED_FORMATS.contains(&self.name)
     }
 
-    /// How to read it while it comes, where that can be done.
+    /// The streaming parser of this format, if it has one.
     pub(crate) fn stream_parser(&self) -> Option<StreamParser> {
-        let found = STREAM_PARSERS.iter().find(|(name, _)| *name == self.name);
-        found.map(|(_, stream)| *stream)
+        let parser = STREAM_PARSERS.iter().find(|(name, _)| *name == self.name);
+        parser.map(|(_, stream)| *stream)
     }
 }
 
-/// The format of this name.
+/// Finds a format by its name.
 pub(crate) fn by_name(name: &str) -> Option<&'static FileFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format of files with this extension, in lower case.
+/// Finds a format by an extension in lower case.
 pub(crate) fn by_extension(extension: &str) -> Option<&'static FileFormat> {
     let mut formats = FORMATS.iter();
     formats.find(|format| format.extensions.contains(&extension))
 }
 
-/// For formats that are plain text inside, which begin with anything.
+/// The signature check of plain text formats, which have none.
 pub(crate) fn no_signature(_head: &[u8]) -> bool {
     false
 }
 
-/// Starts of files that are no text, or text for machines, and are not read so far.
+/// Signatures of known formats that are not supported, so that reports can name them.
 const UNSUPPORTED_SIGNATURES: &[(&[u8], &str)] = &[
     (b"{\\rtf", "rtf"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
@@ -154,7 +155,7 @@ const UNSUPPORTED_SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x7FELF", "program"),
 ];
 
-/// The format of a file that starts with `head` and whose name ends in `extension`.
+/// Detects the format of a file from its first bytes and its extension.
 pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static FileFormat, IngestError> {
     if let Some(format) = FORMATS.iter().find(|format| (format.has_signature)(head)) {
         return Ok(format);
@@ -180,7 +181,7 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static FileFormat
 pub(crate) mod tests {
     use super::*;
 
-    /// Hands a parser a file that exists only for a test.
+    /// Runs a parser on a file that exists only in the test.
     pub(crate) fn with_input<T>(
         path: &str,
         bytes: &[u8],
@@ -202,7 +203,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// `id|title|text` for a document, `path:line:code` for what was left out.
+    /// Renders each document as `id|title|text` and each skipped record as `path:line:code`.
     pub(crate) fn shown(parsed: &ParsedFile) -> Vec<String> {
         let documents = parsed
             .documents

@@ -1,4 +1,4 @@
-//! The start of a Markdown text into keys and values: YAML between `---` lines or TOML between `+++` lines.
+//! Front matter parser for Markdown: YAML between `---` lines or TOML between `+++` lines.
 
 mod unread;
 
@@ -8,21 +8,22 @@ use crate::error::IngestError;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
-pub(crate) use unread::{is_said, unread, unread_behind, unread_in_code, unread_in_data};
+pub(crate) use unread::{begins_with_field, unread, unread_behind, unread_in_code, unread_in_data};
 
-/// What a text starts with.
+/// The result of looking for front matter at the start of a text.
 pub(crate) enum FrontMatter<'a> {
-    /// No front matter.
+    /// The text begins without any front matter.
     Absent,
-    /// Front matter, and the text after it.
+    /// The parsed keys, and the text after the closing fence.
     Present(Map<String, Raw>, &'a str),
-    /// The same, where a key is written twice and somebody asks who may read the document.
+    /// Front matter with a duplicate key, while access control is configured: which of the two values counts
+    /// cannot be known.
     DuplicateKeys(Map<String, Raw>, &'a str, IngestError),
-    /// Something that was meant as front matter and cannot be read.
+    /// Text that was meant as front matter and cannot be parsed.
     Malformed(IngestError),
 }
 
-/// Reads the front matter of a cleaned text.
+/// Parses the front matter of a cleaned text.
 pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> FrontMatter<'a> {
     let limit = limits.max_front_matter_bytes;
     for (fence, ends, language) in [
@@ -36,19 +37,20 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
             continue;
         }
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
-            let meant = looks_like_keys(after) || readers.appears_in(prefix_within(after, limit));
-            if meant {
+            let is_intended =
+                looks_like_keys(after) || readers.appears_in(prefix_within(after, limit));
+            if is_intended {
                 return FrontMatter::Malformed(IngestError::FrontMatterTooLong { limit });
             }
             break;
         };
-        // Two rules with prose between them are no front matter.
+        // Two thematic breaks with prose between them are not front matter.
         if !block.trim().is_empty() && !looks_like_keys(block) && !readers.appears_in(block) {
             break;
         }
         let broken = |line: Option<u64>| IngestError::FrontMatter {
             language: language.into(),
-            // The fence is line 1 of the file.
+            // The opening fence is line 1 of the file.
             line: line.map(|line| line + 1),
         };
         let keys = if language == "YAML" {
@@ -74,8 +76,8 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
     }
 }
 
-/// What front matter says about the readers of a text that is no document of its own, such as the first cell of a
-/// notebook.
+/// The access control field in the front matter of a text that is not a document of its own, such as the
+/// first cell of a notebook.
 pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> ReaderField {
     if !readers.is_configured() {
         return ReaderField::Absent;
@@ -84,7 +86,7 @@ pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> R
         FrontMatter::Absent => ReaderField::Absent,
         FrontMatter::Present(mut keys, body) => match take_readers(&mut keys, readers) {
             ReaderField::Absent => unread_behind(body, readers),
-            said => said,
+            field => field,
         },
         FrontMatter::DuplicateKeys(..) | FrontMatter::Malformed(_) => {
             ReaderField::Malformed(ReaderFault::FrontMatter)
@@ -92,7 +94,8 @@ pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> R
     }
 }
 
-/// Takes the field out of front matter. Inside of another key it is not read.
+/// Removes the access control field from the parsed keys. A field nested inside another key is rejected as
+/// misplaced.
 pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) -> ReaderField {
     if readers.is_configured() {
         let json = serde_json::to_string(keys).unwrap_or_default();
@@ -101,21 +104,21 @@ pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) ->
     readers.take(keys)
 }
 
-/// As many characters from the start of a text as fit into so many bytes.
+/// The longest prefix of a text that fits into this many bytes.
 fn prefix_within(text: &str, bytes: usize) -> &str {
     let end = text.floor_char_boundary(bytes);
     text.get(..end).unwrap_or(text)
 }
 
-/// What becomes of a key of YAML that is written twice.
+/// How duplicate keys in YAML are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnDuplicateKey {
-    /// One key written twice should not cost the document all its other keys.
+    /// A duplicate key should not cost the document all its other keys.
     FirstWins,
     Refuse,
 }
 
-/// What lies before and after the first line that is one of `ends`, if it comes within `limit` bytes.
+/// Splits a text at the first line that equals one of `ends`, if there is one within `limit` bytes.
 fn split_at_fence<'a>(text: &'a str, ends: &[&str], limit: usize) -> Option<(&'a str, &'a str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -131,16 +134,16 @@ fn split_at_fence<'a>(text: &'a str, ends: &[&str], limit: usize) -> Option<(&'a
 }
 
 fn looks_like_keys(block: &str) -> bool {
-    let is_said = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    let first = block.lines().map(str::trim).find(is_said);
-    // Only comments: keys that somebody switched off.
+    let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let first = block.lines().map(str::trim).find(is_content);
+    // A block of nothing but comments consists of keys that were commented out.
     first.is_none_or(|line| line.contains([':', '=', '{']) || line.starts_with('['))
 }
 
-/// The keys, or the line of the block at which reading stopped.
+/// Parses YAML; fails with the line of the block at which parsing stopped.
 fn yaml(block: &str, on_repeat: OnDuplicateKey) -> Result<Map<String, Raw>, Option<u64>> {
-    // A block has at most 64 KiB by default, so these are far above any honest front matter; an alias
-    // that repeats another is counted each time.
+    // A resource budget against YAML bombs. A block has at most 64 KiB by default, so these limits are far
+    // above any real front matter. Each use of an alias counts, also when aliases are nested.
     let budget = serde_saphyr::budget! {
         max_nodes: 20_000,
         max_events: 60_000,
@@ -156,10 +159,10 @@ fn yaml(block: &str, on_repeat: OnDuplicateKey) -> Result<Map<String, Raw>, Opti
             OnDuplicateKey::FirstWins => serde_saphyr::DuplicateKeyPolicy::FirstWins,
             OnDuplicateKey::Refuse => serde_saphyr::DuplicateKeyPolicy::Error,
         },
-        // `NO` is a country and `on` a word; only `true` and `false` are booleans.
+        // The Norway problem: `NO` and `on` stay strings; only `true` and `false` are booleans.
         strict_booleans: true,
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
-        // Error messages must not repeat the text of a document.
+        // Error messages must not leak text of a document into logs.
         with_snippet: false,
     };
     match serde_saphyr::from_str_with_options(block, options) {
@@ -182,7 +185,7 @@ fn toml(block: &str) -> Result<Map<String, Raw>, Option<u64>> {
         .collect())
 }
 
-/// Calls itself once per level; the parser has refused deep nesting before.
+/// Converts TOML to JSON. Recursion is safe: the parser has rejected deep nesting already.
 fn from_toml(value: toml::Value) -> Raw {
     match value {
         toml::Value::String(text) => Raw::String(text),
@@ -235,7 +238,7 @@ mod tests {
             "---\na: &x [p]\nb: *x\n---\n",
             r#"{"a":["p"],"b":["p"]} | "#,
         );
-        // A merged key is a key like all others, for who may read a document as well.
+        // A merged key (`<<`) counts like any other, for access control as well.
         check(
             "---\nbase: &b {k: 1}\n<<: *b\n---\n",
             r#"{"base":{"k":1},"k":1} | "#,

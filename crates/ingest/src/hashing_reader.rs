@@ -1,4 +1,4 @@
-//! The bytes of an open file, counted, bounded and hashed on their way to whoever reads them.
+//! Bounded file reader that computes the SHA-256 checksum of the content while a parser consumes it.
 
 use std::io::{self, Read, Seek as _, SeekFrom};
 
@@ -9,7 +9,8 @@ use crate::digest::hex;
 use crate::error::IngestError;
 use crate::folder_walk::from_io_error;
 
-/// One file that is read from front to back.
+/// A file that is read once from start to end. The first failure is kept, because parsers replace the error
+/// of a reader by one of their own.
 pub(crate) struct HashingReader {
     file: File,
     hash: Sha256,
@@ -19,7 +20,7 @@ pub(crate) struct HashingReader {
 }
 
 impl HashingReader {
-    /// A file of which no more than `limit` bytes are read.
+    /// Creates a reader that fails once the file has more than `limit` bytes.
     pub(crate) fn new(file: File, limit: u64) -> Self {
         Self {
             file,
@@ -30,21 +31,21 @@ impl HashingReader {
         }
     }
 
-    /// Begins anew with the first byte.
+    /// Seeks to the first byte and restarts count and checksum.
     pub(crate) fn rewind(&mut self) -> Result<(), IngestError> {
-        let begun = self.file.seek(SeekFrom::Start(0));
-        begun.map_err(|error| from_io_error(&error))?;
+        let sought = self.file.seek(SeekFrom::Start(0));
+        sought.map_err(|error| from_io_error(&error))?;
         self.hash = Sha256::new();
         self.bytes = 0;
         Ok(())
     }
 
-    /// Why reading failed, when it did.
+    /// The first error of the reader, if there was one.
     pub(crate) fn failure(&self) -> Option<&IngestError> {
         self.failed.as_ref()
     }
 
-    /// Reads what nobody read, so that the size and the SHA-256 are those of the whole file.
+    /// Consumes the unread rest, so that size and checksum are those of the whole file.
     pub(crate) fn finish(mut self) -> Result<(u64, String), IngestError> {
         let read = io::copy(&mut self, &mut io::sink());
         match (self.failed, read) {
@@ -63,10 +64,11 @@ impl HashingReader {
 
 impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // One byte more than is allowed is asked for: whether it comes tells the end from too much.
-        let most = (self.limit - self.bytes.min(self.limit)).saturating_add(1);
-        let most = usize::try_from(most).map_or(buffer.len(), |most| most.min(buffer.len()));
-        let buffer = buffer.get_mut(..most).unwrap_or_default();
+        // Request one byte beyond the limit: only if it arrives is the limit exceeded and not just reached.
+        let wanted = (self.limit - self.bytes.min(self.limit)).saturating_add(1);
+        let wanted =
+            usize::try_from(wanted).map_or(buffer.len(), |wanted| wanted.min(buffer.len()));
+        let buffer = buffer.get_mut(..wanted).unwrap_or_default();
         let count = match self.file.read(buffer) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),

@@ -1,7 +1,7 @@
-//! Web pages into one document each: the text of the page itself without the menus around it, headings as
-//! Markdown, and what its head says about it as title, day, address and fields.
+//! HTML parser: one document per web page. It extracts the main content without menus and other boilerplate,
+//! renders headings as Markdown, and reads title, date, URL and fields from the head.
 //!
-//! The page is read as a stream of tags; no tree is built, so nesting costs nothing.
+//! The page is processed as a token stream. No DOM is built, so that deep nesting costs nothing.
 
 mod charset;
 mod confluence;
@@ -32,15 +32,15 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// How documents with a head name their title and address.
+/// The keys under which documents with a head store title and URL.
 pub(crate) const KEYS: KeyMapping = KeyMapping {
     title: &["title"],
     text: &[],
     url: &["url"],
 };
 
-/// Whether a file begins like a page, after white space, marks and comments. Other first tags prove
-/// nothing: Markdown may begin with a `<div>`.
+/// Whether a file begins like a page, after white space, processing instructions and comments. Other opening
+/// tags prove nothing: Markdown may begin with a `<div>`.
 fn has_html_signature(head: &[u8]) -> bool {
     let text = charset::decode(head).unwrap_or_default();
     let mut rest = text.trim_start_matches('\u{FEFF}').trim_start();
@@ -63,35 +63,35 @@ fn has_html_signature(head: &[u8]) -> bool {
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
-    let (unread, metas) = match readers.is_configured() {
+    let (unread, all_metas) = match readers.is_configured() {
         true => {
             let text = charset::decode(input.bytes)?;
-            let metas = unread_meta::count(&text, &readers);
-            (front_matter::unread(&text, &readers), metas)
+            let all_metas = unread_meta::count(&text, &readers);
+            (front_matter::unread(&text, &readers), all_metas)
         }
         false => (ReaderField::Absent, 0),
     };
-    let read = read(input.bytes, readers)?;
-    let seen = read.head.metas_with_readers();
-    let mut facts = extract_metadata(read.head.into_keys(), &KEYS, input);
-    if metas > seen {
+    let page = read(input.bytes, readers)?;
+    let parsed_metas = page.head.metas_with_readers();
+    let mut facts = extract_metadata(page.head.into_keys(), &KEYS, input);
+    if all_metas > parsed_metas {
         facts.readers = ReaderField::Malformed(ReaderFault::Misplaced);
     }
     if unread != ReaderField::Absent {
         facts.readers = unread;
     }
-    build_document(input, read.text, facts)
+    build_document(input, page.text, facts)
 }
 
-/// Reads a page into its text and its head.
+/// Parses a page into its text and its head.
 pub(crate) fn read(bytes: &[u8], readers: ReaderKeys) -> Result<ParsedPage, IngestError> {
     let text = charset::decode(bytes)?;
     let is_xml = text.trim_start().starts_with("<?xml");
     let mut page = page_builder::HtmlPageBuilder::new(is_xml, readers);
     let mut tokens =
         Tokenizer::new_with_emitter(text.as_str(), emitter::HtmlEmitter::new(&mut page));
-    // The only thing that comes out of the tokenizer is that the page is over its limit.
-    let _over = tokens.next();
+    // The emitter yields a token only to stop the tokenizer, once the page exceeds its limit.
+    let _limit_token = tokens.next();
     drop(tokens);
     page.finish()
 }

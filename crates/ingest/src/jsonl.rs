@@ -1,4 +1,4 @@
-//! Files of records, one JSON object a line, into one document a record. A bad line costs only itself.
+//! JSON Lines parser: one JSON object per line, one document per object. A malformed line costs only itself.
 
 use std::io::Read;
 
@@ -19,14 +19,14 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// The most levels of nesting that the parser reads.
+/// The recursion limit of the JSON parser.
 pub(crate) const MAX_NESTING: usize = 127;
 
 pub(crate) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
-/// The same for a file that is read while it comes.
+/// Parses JSON Lines from a stream.
 pub(crate) fn stream(
     input: &ParserInput<'_>,
     from: &mut dyn Read,
@@ -59,52 +59,52 @@ pub(crate) fn stream(
     records.finish()
 }
 
-/// The lines of a text, of which no more than one and what was read behind it is held.
+/// Reads the lines of a stream and holds no more than one line and the bytes read after it. `at` is where the
+/// next line begins.
 struct JsonlLineReader<'r> {
     from: TextStream<'r>,
     window: Vec<u8>,
-    /// Where the next line begins.
     at: usize,
     counter: LineCounter,
-    most: usize,
+    max_bytes: usize,
     ended: bool,
 }
 
+/// One line of the stream, trimmed, or a line that was too long to be held.
 enum JsonlLine<'l> {
-    /// Without blanks at its ends.
     Whole(&'l [u8]),
     TooLong,
 }
 
 impl<'r> JsonlLineReader<'r> {
-    fn new(from: TextStream<'r>, most: usize) -> Self {
+    fn new(from: TextStream<'r>, max_bytes: usize) -> Self {
         Self {
             from,
             window: Vec::new(),
             at: 0,
             counter: LineCounter::default(),
-            most,
+            max_bytes,
             ended: false,
         }
     }
 
-    /// The next line and its number. No JSON text has a raw CR or LF inside a value, so either ends a
-    /// record; of CR LF, the LF ends a line that is empty.
+    /// Reads the next line with its number. JSON never contains a raw CR or LF inside a value, so either ends
+    /// a record; the LF of a CR LF ends an empty line.
     fn next(&mut self) -> Result<Option<(u64, JsonlLine<'_>)>, IngestError> {
-        /// Blanks around a record do not count.
+        /// Room for white space around a record, which does not count towards its length.
         const ROOM: usize = 64 * 1024;
         let number = self.counter.line();
         let mut scanned = self.at;
         let mut is_too_long = false;
         let end = loop {
-            let fresh = self.window.get(scanned..).unwrap_or_default();
-            if let Some(end) = memchr::memchr2(b'\r', b'\n', fresh) {
+            let unscanned = self.window.get(scanned..).unwrap_or_default();
+            if let Some(end) = memchr::memchr2(b'\r', b'\n', unscanned) {
                 break scanned + end;
             }
             self.window.drain(..self.at);
             self.at = 0;
-            if self.window.len() > self.most.saturating_add(ROOM) {
-                // Only its end is still looked for.
+            if self.window.len() > self.max_bytes.saturating_add(ROOM) {
+                // From here on only the end of the line matters.
                 is_too_long = true;
                 self.counter.advance(&self.window);
                 self.window.clear();
@@ -130,7 +130,7 @@ impl<'r> JsonlLineReader<'r> {
     }
 }
 
-/// The keys and values of one record.
+/// Parses one line into the keys of a record.
 pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, IngestError> {
     if line.len() > limit {
         return Err(IngestError::LineTooLong { limit });
@@ -146,7 +146,7 @@ pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>
     }
 }
 
-/// The parser refuses deep nesting with an error that only its message tells apart.
+/// Whether the parser hit its recursion limit. `serde_json` reports that only in the message.
 pub(crate) fn is_too_nested(error: &serde_json::Error) -> bool {
     error.to_string().starts_with("recursion limit exceeded")
 }
@@ -161,7 +161,7 @@ mod tests {
         with_input("hull_records.jsonl", bytes, limits, parse)
     }
 
-    /// `id|title|text` for a document, `line:code` for a skipped line.
+    /// Renders each document as `id|title|text` and each skipped line as `line:code`.
     fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
         let parsed = match parsed(bytes, limits) {
             Ok(parsed) => parsed,

@@ -1,49 +1,49 @@
-//! Pieces of a formatted document into plain lines that people and models read alike: headings become
-//! Markdown headings, list items get a mark, the cells of a row stand on one line, pages are divided by
-//! U+000C.
+//! Text layout: renders the parts of a formatted document as plain Markdown lines that people and models read
+//! alike. Headings become Markdown headings, list items get a bullet or number, the cells of a row share a
+//! line, and pages are separated by U+000C (form feed).
 //!
-//! Every byte is written once and, inside table rows, read again at most [`MAX_ROWS`] times, so the
-//! work grows with the text and not with its nesting.
+//! Every byte is written once and, inside table rows, moved at most [`MAX_ROWS`] times. The work therefore
+//! grows with the text and not with its nesting.
 
 use crate::clean::clean;
 
-/// Table rows inside table rows that are put on one line; deeper ones are laid out as paragraphs.
+/// The deepest nesting of table rows that are joined into one line; rows further down become paragraphs.
 const MAX_ROWS: usize = 4;
 
-/// The most cells of a row that is put on one line.
+/// The most cells of a row that is joined into one line.
 const MAX_CELLS: usize = 4_096;
 
-/// How far lists and quotations are set in, whatever their depth is.
+/// The deepest indentation of lists and quotes that is rendered.
 const MAX_INDENT: usize = 6;
 
-/// The deepest heading of Markdown.
+/// The deepest heading level of Markdown.
 const MAX_LEVEL: u8 = 6;
 
-/// What stands between two cells of a row.
+/// The separator between the cells of a row.
 const BETWEEN_CELLS: &str = " | ";
 
-/// What stands between the texts of two pages.
+/// The separator between two pages.
 const PAGE_BREAK: &str = "\n\u{C}\n";
 
+/// The layout state. `line` is the offset at which the text of the open line begins. `mark` is written before
+/// the next line, such as `- `. `deeper_rows` counts the open rows below the deepest one that can still be
+/// joined.
 #[derive(Debug, Default)]
 pub(crate) struct TextLayout {
     out: String,
-    /// Where the words of the open line begin, when one is open.
     line: Option<usize>,
-    /// Whether white space came after the last word.
     space: bool,
     gap: LineGap,
     heading: u8,
-    /// What stands before the next line, such as `- `.
     mark: Option<String>,
     indent: usize,
     quotes: usize,
     code: Option<OpenCodeBlock>,
     rows: Vec<LayoutRow>,
-    /// Rows that are open below the deepest one that is kept.
     deeper_rows: usize,
 }
 
+/// The vertical space before the next line, in increasing order.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LineGap {
     #[default]
@@ -52,28 +52,27 @@ enum LineGap {
     Block,
 }
 
-/// Code that is being written.
+/// A code block that is being written. `start` is the offset after its opening fence; `before` restores the
+/// state if the block stays empty.
 #[derive(Debug)]
 struct OpenCodeBlock {
-    /// Where its lines begin, after the opening fence.
     start: usize,
-    /// What it takes to write none at all.
     before: (usize, LineGap),
 }
 
+/// A table row that is being written: the gap before it, and the offsets of its cells.
 #[derive(Debug)]
 struct LayoutRow {
     start: usize,
-    /// The gap before the row, which its first cell used up.
     gap: LineGap,
     cells: Vec<(usize, usize)>,
     open: Option<usize>,
-    /// Whether its cells can no longer stand on one line.
-    apart: bool,
+    /// Whether its cells stay paragraphs, because they can no longer be joined into one line.
+    unjoined: bool,
 }
 
 impl TextLayout {
-    /// Adds words to the open line, or begins one. White space is one space, except in code.
+    /// Appends text to the open line, or begins one. White space collapses to one space, except in code.
     pub(crate) fn write(&mut self, text: &str) {
         if self.code.is_some() {
             return self.write_code(text);
@@ -93,14 +92,14 @@ impl TextLayout {
         }
     }
 
-    /// Ends the open line; what follows begins on the next one.
+    /// Ends the open line; the text that follows begins on the next one.
     pub(crate) fn end_line(&mut self) {
         self.end(LineGap::Line);
     }
 
-    /// Ends the open line; what follows begins after an empty one.
+    /// Ends the open line; the text that follows begins after an empty one.
     pub(crate) fn end_block(&mut self) {
-        // Items stay close together even where each of them is a paragraph.
+        // List items stay together, even if each of them is a paragraph.
         self.end(if self.indent > 0 {
             LineGap::Line
         } else {
@@ -108,7 +107,7 @@ impl TextLayout {
         });
     }
 
-    /// A line break that the author wrote. Headings stay on one line.
+    /// Writes an explicit line break. Headings stay on one line.
     pub(crate) fn line_break(&mut self) {
         if self.code.is_some() {
             self.out.push('\n');
@@ -126,7 +125,7 @@ impl TextLayout {
         self.heading = level.clamp(1, MAX_LEVEL);
     }
 
-    /// Ends a heading, and a heading without words leaves nothing behind.
+    /// Ends a heading; one without text leaves no trace.
     pub(crate) fn end_heading(&mut self) {
         self.end_block();
         self.heading = 0;
@@ -143,7 +142,7 @@ impl TextLayout {
         self.end_block();
     }
 
-    /// Sets how many lists what follows stands in.
+    /// Sets the number of lists in which the following text is nested.
     pub(crate) fn set_list_depth(&mut self, depth: usize) {
         if depth == self.indent {
             return;
@@ -158,7 +157,7 @@ impl TextLayout {
         self.mark = None;
     }
 
-    /// Makes the next line an item of the innermost list, numbered where it has a number.
+    /// Makes the next line an item of the innermost list, bulleted if it has no number.
     pub(crate) fn item(&mut self, number: Option<u64>) {
         self.end_line();
         self.mark = Some(match number {
@@ -177,7 +176,7 @@ impl TextLayout {
         self.quotes = self.quotes.saturating_sub(1);
     }
 
-    /// Begins code, whose white space stays as it is.
+    /// Begins a code block, in which white space is preserved.
     pub(crate) fn begin_code(&mut self) {
         if self.code.is_some() {
             return;
@@ -206,7 +205,7 @@ impl TextLayout {
         self.end(LineGap::Block);
     }
 
-    /// Adds lines that are laid out already.
+    /// Appends a block of lines that are laid out already.
     pub(crate) fn block(&mut self, lines: &str) {
         let lines = lines.trim_matches('\n');
         if lines.is_empty() {
@@ -230,7 +229,7 @@ impl TextLayout {
             gap: self.gap,
             cells: Vec::new(),
             open: None,
-            apart: false,
+            unjoined: false,
         });
     }
 
@@ -247,8 +246,8 @@ impl TextLayout {
         let at = self.out.len();
         let Some(row) = self.row() else { return };
         if let Some(start) = row.open.take() {
-            row.apart |= row.cells.len() >= MAX_CELLS;
-            if !row.apart {
+            row.unjoined |= row.cells.len() >= MAX_CELLS;
+            if !row.unjoined {
                 row.cells.push((start, at));
             }
         }
@@ -264,7 +263,7 @@ impl TextLayout {
         let cell = |&(start, end): &(usize, usize)| self.out.get(start..end).map(str::trim);
         let cells: Vec<_> = row.cells.iter().filter_map(cell).collect();
         let several_lines = cells.iter().any(|cell| cell.contains('\n'));
-        if row.apart || several_lines {
+        if row.unjoined || several_lines {
             return;
         }
         let line = cells.join(BETWEEN_CELLS);
@@ -278,15 +277,14 @@ impl TextLayout {
         self.end_line();
     }
 
-    /// Lets the cells of all open rows stay paragraphs, because their bytes must not move any more.
+    /// Keeps the cells of all open rows as paragraphs, because their bytes must not move any more.
     pub(crate) fn keep_rows_unjoined(&mut self) {
         for row in &mut self.rows {
-            row.apart = true;
+            row.unjoined = true;
             row.cells = Vec::new();
         }
     }
 
-    /// Ends a page.
     pub(crate) fn page_break(&mut self) {
         self.end_code();
         self.end(LineGap::None);
@@ -295,19 +293,18 @@ impl TextLayout {
         self.out.push_str(PAGE_BREAK);
     }
 
-    /// Bytes written so far.
     pub(crate) fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// What was written, to be cut and cleaned by the caller.
+    /// Returns the raw text, to be sliced and cleaned by the caller.
     pub(crate) fn into_raw(mut self) -> String {
         self.end_code();
         self.end(LineGap::None);
         self.out
     }
 
-    /// The whole text, cleaned.
+    /// Returns the whole text, sanitized page by page.
     pub(crate) fn finish(self) -> String {
         clean_pages(&self.into_raw())
     }
@@ -347,7 +344,7 @@ impl TextLayout {
             (0..self.heading).for_each(|_| self.out.push('#'));
             self.out.push(' ');
         } else if self.rows.is_empty() {
-            // A row gets its prefix as a whole.
+            // A row gets one prefix for all of its cells.
             self.push_prefix();
         }
         if let Some(mark) = self.mark.take() {
@@ -363,7 +360,7 @@ impl TextLayout {
         (0..indent).for_each(|_| self.out.push_str("  "));
     }
 
-    /// Marks a line that only looks like a heading or a fence.
+    /// Escapes a line that only looks like a heading or a fence.
     fn escape(&mut self, start: usize) {
         let line = self.out.get(start..).unwrap_or_default();
         let after = line.trim_start_matches('#');
@@ -375,7 +372,7 @@ impl TextLayout {
 
     fn write_code(&mut self, text: &str) {
         for (index, line) in text.split(['\n', '\u{B}', '\u{C}', '\u{85}']).enumerate() {
-            // The first line feed after the fence is no part of the code.
+            // The first line break after the opening fence is not part of the code.
             let at_start = self
                 .code
                 .as_ref()
@@ -393,7 +390,7 @@ impl TextLayout {
     }
 }
 
-/// Cleans each page by itself, so that the marks between them stay.
+/// Cleans each page separately, so that the form feeds between them survive.
 pub(crate) fn clean_pages(text: &str) -> String {
     let pages: Vec<_> = text.split('\u{C}').map(clean).collect();
     pages.join("\u{C}")

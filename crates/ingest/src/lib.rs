@@ -1,12 +1,14 @@
-//! Files into documents.
+//! Document ingestion: turns the files of a folder into documents that can be indexed.
 //!
-//! A [`Source`] is a folder. [`Source::list`] finds its files, [`Source::read`] turns one of them into
-//! [`Document`](docent_search::Document)s, [`Source::read_into`] the same piece by piece, and [`Dedup`] keeps every id with the first document that has it.
-//! Whatever cannot be read is a [`Skipped`] with its [`Reason`]; nothing in a folder can end a run.
+//! A [`FolderSource`] is a folder. [`FolderSource::list`] walks it, [`FolderSource::read`] parses one file
+//! into [`Document`](docent_search::Document)s, [`FolderSource::read_into`] streams them in batches, and
+//! [`IdDeduplicator`] resolves duplicate ids: the first document that claims an id keeps it. Whatever cannot
+//! be read becomes a [`SkippedItem`] with an [`IngestError`]; no content of a folder can abort a run.
 //!
-//! Every file is hostile: it is opened beneath the folder without following links, read within [`Limits`],
-//! and its text is cleaned of characters that nobody sees. Formats whose parsers are not our own are read by
-//! [`Workers`]: child processes with a deadline, little memory, no files and no network.
+//! Every file is untrusted input. It is opened beneath the folder without following links, read within
+//! [`Limits`], and its text is stripped of invisible characters. Formats whose parsers are third-party code
+//! are read by a [`ParserPool`]: sandboxed child processes with a deadline, a memory limit, no file access
+//! and no network.
 
 mod archive;
 mod bibtex;

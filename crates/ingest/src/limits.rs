@@ -1,69 +1,68 @@
-//! Every bound on what comes from outside, in one place. A caller may change any of them.
+//! Resource limits for untrusted input, all in one place. Every one of them can be changed by the caller.
 
-/// Bounds on a source, its files and the documents made from them.
+/// Resource limits for a source, its files and the documents made from them.
 ///
-/// They travel to the child process that parses, so that they can be written and read.
+/// They are serialized to the sandboxed process that parses a file, so both sides apply the same limits.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Limits {
-    /// Bytes of one file. A scanned book stays below this; a disk image does not.
+    /// The most bytes of one file. A scanned book stays below the default; a disk image does not.
     pub max_file_bytes: u64,
-    /// Bytes of one file that is read row by row and never as a whole: JSON lines, tables of separated values
-    /// and lists in JSON. It bounds time, not memory; an hour at the speed of indexing.
+    /// The most bytes of a file that is streamed: JSON Lines, CSV and lists in JSON. The limit bounds time,
+    /// not memory; the default takes about an hour to index.
     pub max_stream_bytes: u64,
-    /// Characters of text in one document; about twenty thick novels.
+    /// The most characters of text in one document; the default is about twenty thick novels.
     pub max_text_chars: usize,
-    /// Files and folders seen below the root, hidden ones not counted.
+    /// The most files and folders below the root; hidden ones do not count.
     pub max_files: usize,
-    /// Folders inside folders below the root.
+    /// The deepest nesting of folders below the root.
     pub max_depth: usize,
-    /// Bytes of a path relative to the root; bounds the memory of a listing together with `max_files`.
+    /// The most bytes of a relative path. Together with `max_files` it bounds the memory of a listing.
     pub max_path_bytes: usize,
-    /// Records in one file of records.
+    /// The most records in one file of records.
     pub max_records: usize,
-    /// Bytes of one line of a file of records, or of one row of a table.
+    /// The most bytes of one line of a file of records, or of one row of a table.
     pub max_line_bytes: usize,
-    /// Columns of one table; as many as a spreadsheet can have.
+    /// The most columns of one table; the default is the maximum of a spreadsheet.
     pub max_columns: usize,
-    /// Bytes that one file may become: a package or an archive unpacked with all that is inside it, or all
-    /// its documents together.
+    /// The most bytes that one file may expand to: an archive or package with everything inside it, or all
+    /// documents of one file together. It is the absolute limit against zip bombs.
     pub max_unpacked_bytes: u64,
-    /// Bytes of a front matter block, its fences not counted.
+    /// The most bytes of a front matter block, without its fences.
     pub max_front_matter_bytes: usize,
-    /// Fields of one document.
+    /// The most metadata fields of one document.
     pub max_fields: usize,
-    /// Maps inside maps in front matter or a record that are flattened into dotted names.
+    /// The deepest nesting of maps in front matter or a record that is flattened to dotted names.
     pub max_field_depth: usize,
-    /// Characters of a field's name.
+    /// The most characters of a field name.
     pub max_name_chars: usize,
-    /// Characters of one text value.
+    /// The most characters of one text value of a field.
     pub max_value_chars: usize,
-    /// Values in one list.
+    /// The most values in one list of a field.
     pub max_list_values: usize,
-    /// Characters of a title.
+    /// The most characters of a document title.
     pub max_title_chars: usize,
-    /// Characters of a web address. Browsers and hosts stop at about this length too.
+    /// The most characters of a URL. Browsers and hosts have similar limits.
     pub max_url_chars: usize,
-    /// Pages of one document.
+    /// The most pages of one document.
     pub max_pages: usize,
-    /// Problems reported for one file, and skipped names reported for one listing.
+    /// The most problems reported for one file, and the most skipped names reported for one listing.
     pub max_reported: usize,
-    /// Documents of a whole corpus.
+    /// The most documents of a whole corpus.
     pub max_documents: usize,
-    /// Seconds that a child process may take for one file, of its processor and on the clock. The slowest
-    /// honest files, thick scanned books, take a tenth of it.
+    /// The deadline of a parser process for one file in seconds, both of CPU time and of wall-clock time. The
+    /// slowest legitimate files, thick scanned books, take a tenth of the default.
     pub max_parse_seconds: u64,
-    /// Files inside one archive or package, those in archives inside it included.
+    /// The most members of one archive or package, those of nested archives included.
     pub max_members: usize,
-    /// How often larger than the archive that may be, once it is more than a megabyte. Text packs to a
-    /// fifth, the most regular tables to a fiftieth; bombs are a thousand times larger.
+    /// The highest expansion ratio of an archive, once it unpacks to more than a megabyte. Text compresses to
+    /// a fifth, and the most regular tables to a fiftieth; zip bombs expand a thousandfold.
     pub max_expansion: u64,
-    /// Archives inside archives.
+    /// The deepest nesting of archives inside archives.
     pub max_nested_archives: usize,
-    /// Parts of one e-mail, at all levels together.
+    /// The most parts of one e-mail, at all levels together.
     pub max_mail_parts: usize,
-    /// Whether files whose parsers are not ours are left out where a child process cannot build every wall
-    /// around itself. It is no bound on a document, but it travels with them to everybody who reads files, so
-    /// that nobody can forget it.
+    /// Whether third-party formats are skipped where the sandbox is incomplete. It is not a resource limit,
+    /// but it travels with the limits to everything that parses files, so that no caller can forget it.
     pub require_sandbox: bool,
 }
 

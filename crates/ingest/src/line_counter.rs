@@ -1,11 +1,10 @@
-//! Lines of a text counted whatever ends them: LF, CR LF as one, or CR alone as old Macs and some
-//! exports write it.
+//! Line counter for any line ending: LF, CR LF as one, or CR alone, as some old programs write it.
 
-/// The number of the line that comes next, counted from 1.
+/// The number of the next line, counted from 1. A CR LF may be split between two chunks, so a trailing CR is
+/// remembered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineCounter {
     line: u64,
-    /// Whether the text so far ends in a CR, to which an LF would belong.
     after_cr: bool,
 }
 
@@ -23,17 +22,17 @@ impl LineCounter {
         self.line
     }
 
-    /// Counts the line ends of the next piece of the text.
-    pub(crate) fn advance(&mut self, piece: &[u8]) {
+    /// Counts the line endings in the next chunk of the text.
+    pub(crate) fn advance(&mut self, chunk: &[u8]) {
         let mut before = self.after_cr.then_some(0);
-        for at in memchr::memchr2_iter(b'\r', b'\n', piece) {
-            let is_cr = piece.get(at) == Some(&b'\r');
+        for at in memchr::memchr2_iter(b'\r', b'\n', chunk) {
+            let is_cr = chunk.get(at) == Some(&b'\r');
             if is_cr || before != Some(at) {
                 self.line += 1;
             }
             before = is_cr.then_some(at + 1);
         }
-        if let Some(last) = piece.last() {
+        if let Some(last) = chunk.last() {
             self.after_cr = *last == b'\r';
         }
     }

@@ -1,40 +1,44 @@
-//! Cells that hold several values into lists of them.
+//! List syntax of table cells: recognizes cells that hold several values and splits them.
 
 use serde_json::Value as Raw;
 
-/// How a column writes its lists.
+/// The notation in which a column writes lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListSyntax {
-    /// `["a", "b"]`, or with the single quotes of Python.
+    /// A JSON array `["a", "b"]`, or a Python list with single quotes.
     Bracketed,
-    /// `a; b`, with this mark between the values.
+    /// Values separated by this character, as in `a; b`.
     Separated(char),
 }
 
-/// Columns whose cells are lists even when only commas part their values.
+/// Column names whose cells count as lists even if only commas separate the values.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "tags", "keywords", "labels", "topics", "categories", "genres", "authors", "subjects", "skills",
     "languages",
 ];
 
-/// Longer parts are sentences with a semicolon in them.
-const MOST_CHARS: usize = 60;
+/// The most characters of a list value; longer parts are sentences with a semicolon in them.
+const MAX_VALUE_CHARS: usize = 60;
 
 impl ListSyntax {
-    /// The way in which the cells are lists: all of them in brackets, or two of them and at least half with
-    /// the same mark between short values.
+    /// Infers the list notation of a column: all cells are in brackets, or at least two of them and at least
+    /// half contain the same separator between short values.
     pub(crate) fn infer_syntax(name: &str, cells: &[&str]) -> Option<Self> {
         let all = |lists: Self| cells.iter().all(|cell| lists.parse_list(cell).is_some());
         if all(Self::Bracketed) {
             return Some(Self::Bracketed);
         }
-        let named = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
-        let marks: &[char] = if named { &['|', ';', ','] } else { &['|', ';'] };
-        marks.iter().copied().find_map(|mark| {
-            let with_mark = cells.iter().filter(|cell| cell.contains(mark)).count();
-            let lists = Self::Separated(mark);
-            let often = with_mark > usize::from(!named) && with_mark * 2 >= cells.len();
+        let has_list_name = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let separators: &[char] = if has_list_name {
+            &['|', ';', ',']
+        } else {
+            &['|', ';']
+        };
+        separators.iter().copied().find_map(|separator| {
+            let with_mark = cells.iter().filter(|cell| cell.contains(separator)).count();
+            let lists = Self::Separated(separator);
+            let often = with_mark > usize::from(!has_list_name) && with_mark * 2 >= cells.len();
             (often && all(lists)).then_some(lists)
         })
     }
@@ -42,10 +46,11 @@ impl ListSyntax {
     pub(crate) fn parse_list(self, cell: &str) -> Option<Raw> {
         match self {
             Self::Bracketed => bracketed(cell),
-            Self::Separated(mark) => {
-                let parts: Vec<_> = cell.split(mark).map(str::trim).collect();
-                let short =
-                    |part: &&str| part.chars().nth(MOST_CHARS).is_none() && !part.contains(". ");
+            Self::Separated(separator) => {
+                let parts: Vec<_> = cell.split(separator).map(str::trim).collect();
+                let short = |part: &&str| {
+                    part.chars().nth(MAX_VALUE_CHARS).is_none() && !part.contains(". ")
+                };
                 parts.iter().all(short).then(|| {
                     let parts = parts.into_iter().filter(|part| !part.is_empty());
                     parts.map(|part| Raw::String(part.to_owned())).collect()
@@ -63,7 +68,7 @@ fn bracketed(cell: &str) -> Option<Raw> {
     }
 }
 
-/// `'a', 'b\'s', "c's"`: what Python writes.
+/// Parses the inside of a Python list, such as `'a', 'b\'s', "c's"`.
 fn single_quoted(inner: &str) -> Option<Raw> {
     let mut values = Vec::new();
     let mut chars = inner.trim().chars();

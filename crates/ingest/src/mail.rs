@@ -1,6 +1,6 @@
-//! E-mail into documents: a message into one, a mailbox into one a message. The subject becomes the title;
-//! sender, receivers and the names of attachments become fields; the text is the plain part, or else what is
-//! written in the HTML part.
+//! E-mail parsers: an `.eml` message becomes one document, an mbox mailbox one document per message. The
+//! subject becomes the title; sender, recipients and attachment names become fields; the text is the
+//! plain-text part, or the text of the HTML part where there is no plain one.
 
 mod mailbox;
 mod message;
@@ -10,7 +10,7 @@ use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::text::file_id;
 
-/// One message.
+/// A single RFC 5322 message, usually in a file ending in `.eml`.
 pub(crate) const EML: FileFormat = FileFormat {
     name: "eml",
     extensions: &["eml"],
@@ -18,7 +18,7 @@ pub(crate) const EML: FileFormat = FileFormat {
     parse,
 };
 
-/// Many messages.
+/// An mbox mailbox with any number of messages in one file.
 pub(crate) const MBOX: FileFormat = FileFormat {
     name: "mbox",
     extensions: &["mbox"],
@@ -41,11 +41,13 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     })
 }
 
-/// True for a block of header lines with a sender, a date, and one line that only machines write. A memo that
-/// opens with `From:`, `Date:` and `Subject:` stays the text that it is.
+/// Content sniffing for a message: a block of header lines with a sender, a date and at least one header
+/// that only mail software writes. Without the last condition a memo that opens with `From:`, `Date:` and
+/// `Subject:` would be taken for a mail instead of the plain text it is.
 fn looks_like_message(head: &[u8]) -> bool {
-    const MACHINES: &[&[u8]] = &[b"received", b"message-id", b"mime-version", b"return-path"];
-    let (mut from, mut date, mut machine) = (false, false, false);
+    const MACHINE_HEADERS: &[&[u8]] =
+        &[b"received", b"message-id", b"mime-version", b"return-path"];
+    let (mut from, mut date, mut by_software) = (false, false, false);
     for line in whole_lines(head) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
@@ -59,14 +61,14 @@ fn looks_like_message(head: &[u8]) -> bool {
         };
         from |= name.eq_ignore_ascii_case(b"from");
         date |= name.eq_ignore_ascii_case(b"date");
-        machine |= MACHINES
+        by_software |= MACHINE_HEADERS
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known));
     }
-    from && date && machine
+    from && date && by_software
 }
 
-/// True for the line that stands above each message of a mailbox, with a header line below it.
+/// Content sniffing for a mailbox: its first line is an mbox separator and the second one a header line.
 fn looks_like_mailbox(head: &[u8]) -> bool {
     let mut lines = whole_lines(head);
     let Some(first) = lines.next() else {
@@ -75,7 +77,8 @@ fn looks_like_mailbox(head: &[u8]) -> bool {
     mailbox::is_separator(first) && lines.next().and_then(header_name).is_some()
 }
 
-/// The lines of a head, without the last one when it was cut.
+/// The complete lines of a file's first bytes. The last line is left out unless it ends in a line break,
+/// because the head may be cut in the middle of it.
 fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split_inclusive(|&byte| byte == b'\n')
         .filter_map(|line| line.strip_suffix(b"\n"))

@@ -1,5 +1,5 @@
-//! Markdown files into one document each. The text stays Markdown, which people and models read alike;
-//! front matter leaves it and becomes title, day, address and fields.
+//! Markdown parser: one file becomes one document. The text stays Markdown, which people and models read
+//! equally well; front matter is taken out and becomes title, date, URL and fields.
 
 use docent_search::DocumentValue;
 use serde_json::{Map, Value as Raw};
@@ -30,7 +30,7 @@ const KEYS: KeyMapping = KeyMapping {
     url: &["url", "link", "canonical"],
 };
 
-/// Where a note says when it was written, if not under `date`.
+/// Keys under which a note may state its creation date, used where `date` is missing.
 const CREATED_KEYS: &[&str] = &[
     "created",
     "created at",
@@ -44,39 +44,44 @@ const CREATED_KEYS: &[&str] = &[
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let text = decode_clean(input.bytes, input.limits.max_text_chars)?;
     let readers = ReaderKeys::for_input(input);
-    let (mut facts, body) = match read(&text, input.limits, &readers) {
+    let (mut metadata, body) = match read(&text, input.limits, &readers) {
         FrontMatter::Absent => metadata_without_front_matter(input, &text, &readers),
         FrontMatter::Present(keys, body) => {
-            let mut facts = metadata_from_keys(keys, input);
-            if facts.readers == ReaderField::Absent
+            let mut metadata = metadata_from_keys(keys, input);
+            if metadata.readers == ReaderField::Absent
                 && unread_behind(body, &readers) != ReaderField::Absent
             {
-                facts.mark_readers_malformed(&readers);
-                facts.warnings.push(IngestError::FrontMatterPlace);
+                metadata.mark_readers_malformed(&readers);
+                metadata.warnings.push(IngestError::FrontMatterPlace);
             }
-            (facts, body)
+            (metadata, body)
         }
         FrontMatter::DuplicateKeys(keys, body, reason) => {
-            let mut facts = metadata_from_keys(keys, input);
-            facts.mark_readers_malformed(&readers);
-            facts.warnings.push(reason);
-            (facts, body)
+            let mut metadata = metadata_from_keys(keys, input);
+            metadata.mark_readers_malformed(&readers);
+            metadata.warnings.push(reason);
+            (metadata, body)
         }
         FrontMatter::Malformed(reason) => {
-            let mut facts = ExtractedMetadata {
+            let mut metadata = ExtractedMetadata {
                 warnings: vec![reason],
                 ..ExtractedMetadata::default()
             };
-            facts.mark_readers_malformed(&readers);
-            (facts, text.as_str())
+            metadata.mark_readers_malformed(&readers);
+            (metadata, text.as_str())
         }
     };
-    if facts.title.is_none() {
-        facts.title = first_heading(body, input.limits.max_title_chars);
+    if metadata.title.is_none() {
+        metadata.title = first_heading(body, input.limits.max_title_chars);
     }
-    add_links_and_tags(&mut facts, body, input.folder_context.vault, input.limits);
-    facts.date = facts.date.take().or_else(|| creation_date(&facts));
-    build_document(input, body.to_owned(), facts)
+    add_links_and_tags(
+        &mut metadata,
+        body,
+        input.folder_context.vault,
+        input.limits,
+    );
+    metadata.date = metadata.date.take().or_else(|| creation_date(&metadata));
+    build_document(input, body.to_owned(), metadata)
 }
 
 fn metadata_from_keys(mut keys: Map<String, Raw>, input: &ParserInput<'_>) -> ExtractedMetadata {
@@ -87,7 +92,8 @@ fn metadata_from_keys(mut keys: Map<String, Raw>, input: &ParserInput<'_>) -> Ex
     }
 }
 
-/// A text without front matter; Notion writes what it knows of a page below its heading.
+/// Metadata of a text without front matter. For a page exported from Notion it comes from the property
+/// lines that Notion writes below the heading.
 fn metadata_without_front_matter<'t>(
     input: &ParserInput<'_>,
     text: &'t str,
@@ -99,7 +105,8 @@ fn metadata_without_front_matter<'t>(
         Some(_) => notion::properties(text),
         None => Map::new(),
     };
-    // Whoever may read a page that Notion exported is told by its properties, whatever its heading is.
+    // The reader field of a Notion export is looked for in the file's properties whatever its heading says,
+    // so that an edited heading cannot switch the permission off.
     if notion::name_and_id(input.stem).is_some() && readers.is_configured() {
         properties.retain(|name, _| !readers.covers_key(name));
         let lines = notion::reader_lines(text, readers);
@@ -110,20 +117,20 @@ fn metadata_without_front_matter<'t>(
             readers.mark(&mut properties, ReaderFault::Misplaced);
         }
     }
-    let mut facts = extract_metadata(properties, &KEYS, input);
+    let mut metadata = extract_metadata(properties, &KEYS, input);
     if let Some(address) = address {
-        facts.title = title;
-        facts.url.get_or_insert(address);
+        metadata.title = title;
+        metadata.url.get_or_insert(address);
     }
-    (facts, text)
+    (metadata, text)
 }
 
-/// Keys such as `tags`, whose values may stand in one line with commas, as lists.
+/// Splits values of list-like keys such as `tags` that are written in one line with commas.
 fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     for (name, value) in &mut keys {
         if let Raw::String(text) = value
             && let Some(list) = ListSyntax::infer_syntax(name, &[text.as_str()])
-                .and_then(|way| way.parse_list(text))
+                .and_then(|syntax| syntax.parse_list(text))
         {
             *value = list;
         }
@@ -131,24 +138,30 @@ fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     keys
 }
 
-/// The notes that a note links to, and in a vault the tags between its words beside those of its head.
-fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool, limits: &Limits) {
+/// Adds the `links` field (the notes that a note links to) and, in an Obsidian vault, merges the `#tags` of
+/// the text into the tags of the front matter.
+fn add_links_and_tags(
+    metadata: &mut ExtractedMetadata,
+    body: &str,
+    in_vault: bool,
+    limits: &Limits,
+) {
     let found = obsidian::extract_links_and_tags(body, limits.max_list_values);
-    let named = |facts: &ExtractedMetadata, name: &str| {
-        let known = facts.fields.iter();
+    let named = |metadata: &ExtractedMetadata, name: &str| {
+        let known = metadata.fields.iter();
         known
             .map(|(known, _)| known)
             .position(|known| known.eq_ignore_ascii_case(name))
     };
-    let room = |facts: &ExtractedMetadata| facts.fields.len() < limits.max_fields;
-    if !found.links.is_empty() && named(facts, "links").is_none() && room(facts) {
+    let room = |metadata: &ExtractedMetadata| metadata.fields.len() < limits.max_fields;
+    if !found.links.is_empty() && named(metadata, "links").is_none() && room(metadata) {
         let links = DocumentValue::List(found.links);
-        facts.fields.push(("links".to_owned(), links));
+        metadata.fields.push(("links".to_owned(), links));
     }
     if !in_vault {
         return;
     }
-    let at = named(facts, "tags");
+    let at = named(metadata, "tags");
     let mut tags = Vec::new();
     let mut keep = |tag: &str| {
         let tag = tag.trim().trim_start_matches('#');
@@ -157,11 +170,11 @@ fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool,
         }
     };
     match at
-        .and_then(|at| facts.fields.get(at))
+        .and_then(|at| metadata.fields.get(at))
         .map(|(_, value)| value)
     {
         Some(DocumentValue::List(list)) => list.iter().for_each(|tag| keep(tag)),
-        // Obsidian takes blanks between tags too.
+        // Obsidian accepts tags separated by blanks as well as by commas.
         Some(DocumentValue::Text(text)) => text.split([',', ' ']).for_each(&mut keep),
         _ => {}
     }
@@ -170,16 +183,16 @@ fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool,
         return;
     }
     let tags = DocumentValue::List(tags);
-    if let Some((_, value)) = at.and_then(|at| facts.fields.get_mut(at)) {
+    if let Some((_, value)) = at.and_then(|at| metadata.fields.get_mut(at)) {
         *value = tags;
-    } else if room(facts) {
-        facts.fields.push(("tags".to_owned(), tags));
+    } else if room(metadata) {
+        metadata.fields.push(("tags".to_owned(), tags));
     }
 }
 
-fn creation_date(facts: &ExtractedMetadata) -> Option<String> {
+fn creation_date(metadata: &ExtractedMetadata) -> Option<String> {
     CREATED_KEYS.iter().find_map(|name| {
-        let mut fields = facts.fields.iter();
+        let mut fields = metadata.fields.iter();
         let (_, value) = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         match value {
             DocumentValue::Date(day) => Some(day.clone()),
@@ -189,7 +202,7 @@ fn creation_date(facts: &ExtractedMetadata) -> Option<String> {
     })
 }
 
-/// The words of the first heading of the first level, `# so` or underlined with `=`, outside code.
+/// The text of the first level-one heading, `# so` or underlined with `=`, that is not inside code.
 pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
     let mut fence: Option<&str> = None;
     let mut above = "";
@@ -211,7 +224,8 @@ pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
             _ if underlined && !indented => above,
             _ => "",
         };
-        // Marks and link targets go, so more is read than is kept; but a line may have a million brackets.
+        // Markup and link targets are removed later, so read more than is kept; but cap it, since a line
+        // may hold a million brackets.
         let mut words: String = words.chars().take(max_chars.saturating_mul(4)).collect();
         words = plain_words(&words);
         if !words.is_empty() {
@@ -227,7 +241,7 @@ pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
     None
 }
 
-/// A heading without its emphasis, code marks and link targets.
+/// Strips emphasis, code marks and link targets from a heading.
 fn plain_words(markdown: &str) -> String {
     let mut out = String::new();
     let mut rest = markdown;

@@ -1,5 +1,5 @@
-//! Keys and raw values into what a document knows about itself: title, text, address, day, and typed
-//! fields for the rest. Front matter and records both end here.
+//! Metadata extraction: turns the keys and raw values of one document into its title, text, URL, date and
+//! typed fields. Front matter and records both go through here.
 
 use docent_search::DocumentValue;
 use serde_json::{Map, Number, Value as Raw};
@@ -11,14 +11,15 @@ use crate::format::ParserInput;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
-/// Which keys of a format mean what; the first that fits wins, and the others stay fields.
+/// Which keys of a format mean what. The first key with a usable value wins, and the other ones stay
+/// ordinary fields.
 pub(crate) struct KeyMapping {
     pub title: &'static [&'static str],
     pub text: &'static [&'static str],
     pub url: &'static [&'static str],
 }
 
-/// What the keys of one document said.
+/// The metadata of one document after extraction.
 #[derive(Debug, Default)]
 pub(crate) struct ExtractedMetadata {
     pub title: Option<String>,
@@ -26,12 +27,13 @@ pub(crate) struct ExtractedMetadata {
     pub url: Option<String>,
     pub date: Option<String>,
     pub fields: Vec<(String, DocumentValue)>,
-    /// Who may read the document. It counts against no limit on fields.
+    /// The reader field of the document. It is kept apart from `fields`, so the limits on fields cannot cut
+    /// off a permission.
     pub readers: ReaderField,
     pub warnings: Vec<IngestError>,
 }
 
-/// Sorts the keys of one document into facts, the field that names its readers apart from the others.
+/// Extracts metadata from the keys of one document. The field that names its readers is taken out first.
 pub(crate) fn extract_metadata(
     mut map: Map<String, Raw>,
     keys: &KeyMapping,
@@ -44,46 +46,48 @@ pub(crate) fn extract_metadata(
     }
 }
 
-/// The same where nothing names readers any more.
+/// Extracts metadata where the reader field has been taken out already.
 pub(crate) fn extract_metadata_without_readers(
     mut map: Map<String, Raw>,
     keys: &KeyMapping,
     limits: &Limits,
 ) -> ExtractedMetadata {
-    let mut facts = ExtractedMetadata {
+    let mut metadata = ExtractedMetadata {
         title: take(&mut map, keys.title, as_title),
         text: take(&mut map, keys.text, as_text),
         url: take(&mut map, keys.url, |raw| as_url(raw, limits)),
         date: take(&mut map, &["date"], as_day),
         ..ExtractedMetadata::default()
     };
-    if let Some(title) = &mut facts.title
+    if let Some(title) = &mut metadata.title
         && truncate_chars(title, limits.max_title_chars)
     {
-        facts.warn(IngestError::Cut {
+        metadata.warn(IngestError::Cut {
             name: "title".to_owned(),
             limit: limits.max_title_chars,
         });
     }
     for (name, raw) in map {
-        facts.add(&clean_line(&name), raw, 0, limits);
+        metadata.add(&clean_line(&name), raw, 0, limits);
     }
-    facts
+    metadata
 }
 
-/// Takes the first key with a usable value out of the map; a key counts in upper case too.
+/// Removes the first key with a usable value from the map and returns that value. Keys are compared without
+/// case.
 pub(crate) fn take<T>(
     map: &mut Map<String, Raw>,
     names: &[&str],
     usable: impl Fn(&Raw) -> Option<T>,
 ) -> Option<T> {
     let (key, value) = find(map, names, usable)?;
-    // A plain `remove` would move the last field into the gap.
+    // `shift_remove` keeps the order of the fields; a plain `remove` would move the last field into the
+    // gap.
     map.shift_remove(&key);
     Some(value)
 }
 
-/// The first key with a usable value, and that value.
+/// Finds the first key with a usable value, and returns both.
 pub(crate) fn find<T>(
     map: &Map<String, Raw>,
     names: &[&str],
@@ -101,20 +105,22 @@ pub(crate) fn find<T>(
 }
 
 impl ExtractedMetadata {
-    /// Whether nothing was said at all.
+    /// Whether the keys yielded neither metadata nor fields.
     pub(crate) fn is_empty(&self) -> bool {
         let texts = [&self.title, &self.text, &self.url, &self.date];
         texts.iter().all(|text| text.is_none()) && self.fields.is_empty()
     }
 
-    /// What should say who may read the document could not be read, where anybody asks.
+    /// Fails closed: marks the reader field as malformed, so that nobody may read the document, where a
+    /// reader field is configured and its place could not be parsed.
     pub(crate) fn mark_readers_malformed(&mut self, readers: &ReaderKeys) {
         if readers.is_configured() {
             self.readers = ReaderField::Malformed(ReaderFault::FrontMatter);
         }
     }
 
-    /// Calls itself once per nested map, and the nesting is bounded.
+    /// Adds a value as a field, flattening nested maps into dotted names. It recurses once per level,
+    /// bounded by `max_field_depth`.
     fn add(&mut self, name: &str, raw: Raw, depth: usize, limits: &Limits) {
         if let Raw::Object(map) = raw {
             if depth >= limits.max_field_depth {
@@ -147,7 +153,7 @@ impl ExtractedMetadata {
         }
     }
 
-    /// A typed value, or nothing where there is nothing to keep.
+    /// Converts a raw value to a typed one; `None` for null and blank values.
     fn value(&mut self, name: &str, raw: Raw, limits: &Limits) -> Option<DocumentValue> {
         match raw {
             Raw::Null | Raw::Object(_) => None,
@@ -189,7 +195,8 @@ impl ExtractedMetadata {
         self.warn(IngestError::Cut { name, limit });
     }
 
-    /// Says everything once, and no more than a few things: a record may have very many bad keys.
+    /// Records a warning once, and at most eight of them, because one record may have a great many bad
+    /// keys.
     fn warn(&mut self, reason: IngestError) {
         const MOST: usize = 8;
         if self.warnings.len() < MOST && !self.warnings.contains(&reason) {
@@ -217,22 +224,24 @@ fn as_day(raw: &Raw) -> Option<String> {
     raw.as_str().and_then(dates::date_part).map(str::to_owned)
 }
 
-/// An absolute web address. One with a user name in it can pose as another site, so it is none.
+/// Accepts an absolute `http` or `https` URL. A URL with a user name is rejected because it can pose as
+/// another site.
 fn as_url(raw: &Raw, limits: &Limits) -> Option<String> {
     let url = raw.as_str()?.trim();
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\`{}|^".contains(c);
+    let forbidden = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\`{}|^".contains(c);
     let good = (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"))
         && host.starts_with(|c: char| c.is_alphanumeric() || c == '[')
         && !host.contains('@')
-        && !url.contains(strange)
+        && !url.contains(forbidden)
         && clean(url) == url
         && url.chars().nth(limits.max_url_chars).is_none();
     good.then(|| url.to_owned())
 }
 
-/// Whole numbers above 2^53 are no measures but names, and an `f64` would change their last digits.
+/// Keeps integers above 2^53 as text: they are identifiers rather than measures, and an `f64` would change
+/// their last digits.
 fn as_number(number: &Number) -> DocumentValue {
     const EXACT: u64 = 1 << 53;
     let whole = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());

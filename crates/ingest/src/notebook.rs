@@ -1,5 +1,5 @@
-//! Jupyter notebooks into one document each: prose as it is, code in fences, and of what the code printed
-//! the beginning. Pictures are left out.
+//! Jupyter notebook parser: one notebook becomes one document with its prose as it is, its code in fenced
+//! blocks and the beginning of each output. Pictures are left out.
 
 use std::fmt;
 
@@ -27,27 +27,26 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Characters and lines of one output that are kept: enough to see what it was.
+/// Characters and lines kept of one output, enough to see what it was.
 const MOST_OUTPUT_CHARS: usize = 1_000;
 const MOST_OUTPUT_LINES: usize = 20;
 
-/// Outputs of one cell; a loop that prints makes one after the other.
+/// Outputs kept of one cell; a loop that prints produces one after the other.
 const MOST_OUTPUTS: usize = 50;
 
-/// Cells of one notebook.
 const MOST_CELLS: usize = 20_000;
 
 #[derive(Deserialize)]
 struct NotebookCell<'a> {
     #[serde(default)]
     cell_type: String,
-    /// Old notebooks call the source of code its input.
+    /// Notebooks of format 3 call the source of a code cell its `input`.
     #[serde(default, alias = "input")]
     source: MultilineText,
-    /// Left as text: a cell may have any number of outputs, and pictures among them.
+    /// Kept as raw JSON: a cell may have any number of outputs, pictures among them.
     #[serde(borrow)]
     outputs: Option<&'a RawValue>,
-    /// Headings of old notebooks are cells of their own.
+    /// The heading level; only format 3 has heading cells.
     level: Option<u8>,
 }
 
@@ -66,7 +65,7 @@ struct MimeBundle {
     plain: MultilineText,
 }
 
-/// A text that stands whole or in lines, put together as it is read.
+/// A string that the format writes either whole or as a list of lines, joined while it is deserialized.
 #[derive(Default)]
 struct MultilineText(String);
 
@@ -131,7 +130,8 @@ impl NotebookMetadata {
     }
 }
 
-/// Who may read a notebook, as its metadata say, its outermost object, or front matter in its first cell of words.
+/// The reader field of a notebook: from its metadata, its outermost object, or front matter in its first
+/// prose cell. Finding it in two of these places is an error.
 fn readers(input: &ParserInput<'_>, entries: &[JsonMember<'_>], first: &str) -> ReaderField {
     let keys = ReaderKeys::for_input(input);
     if !keys.is_configured() {
@@ -156,7 +156,7 @@ fn readers(input: &ParserInput<'_>, entries: &[JsonMember<'_>], first: &str) -> 
     }
     let in_cell = front_matter::readers_of(first, input.limits, &keys);
     match (keys.take(&mut map), in_cell) {
-        (said, ReaderField::Absent) | (ReaderField::Absent, said) => said,
+        (readers, ReaderField::Absent) | (ReaderField::Absent, readers) => readers,
         _ => ReaderField::Malformed(ReaderFault::Repeated),
     }
 }
@@ -167,7 +167,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     parse_members(input, &entries)
 }
 
-/// A notebook by the keys of its outermost object.
+/// Parses a notebook from the members of its outermost object.
 pub(crate) fn parse_members(
     input: &ParserInput<'_>,
     entries: &[JsonMember<'_>],
@@ -177,7 +177,7 @@ pub(crate) fn parse_members(
     let language = metadata
         .unwrap_or_else(NotebookMetadata::default)
         .language();
-    let mut pages = NotebookBuilder {
+    let mut builder = NotebookBuilder {
         text: String::new(),
         first: None,
         language: language.clone().unwrap_or_default(),
@@ -186,23 +186,23 @@ pub(crate) fn parse_members(
         limit: input.limits.max_text_chars,
     };
     if let Some(cells) = named("cells") {
-        pages.read(cells.raw.get())?;
+        builder.read(cells.raw.get())?;
     } else if let Some(sheets) = named("worksheets") {
         array_elements(sheets.raw.get(), |sheet| {
             let cells = crate::json::object_members(sheet.get()).map(|(entries, _)| entries);
             let cells = cells.unwrap_or_default();
             let cells = cells.iter().find(|entry| entry.is("cells"));
-            cells.is_none_or(|cells| pages.read(cells.raw.get()).is_ok())
+            cells.is_none_or(|cells| builder.read(cells.raw.get()).is_ok())
         })?;
     }
-    let readers = readers(input, entries, pages.first.as_deref().unwrap_or_default());
-    pages.into_document(input, language, readers)
+    let readers = readers(input, entries, builder.first.as_deref().unwrap_or_default());
+    builder.into_document(input, language, readers)
 }
 
-/// The text of a notebook as it grows cell by cell.
+/// Builds a notebook's text cell by cell, and counts the cells that could not be read. `first` is the first
+/// prose cell, where people write front matter.
 struct NotebookBuilder {
     text: String,
-    /// The first cell of words, where people write front matter.
     first: Option<String>,
     language: String,
     cells: usize,
@@ -218,7 +218,7 @@ impl NotebookBuilder {
                 Ok(cell) => self.add(&cell),
                 Err(_) => self.bad += 1,
             }
-            // Bytes are no fewer than characters, so a text that is too long is always seen.
+            // A character has at most four bytes, so this stops only after the text is certainly too long.
             self.cells < MOST_CELLS && self.text.len() / 4 <= self.limit
         })
     }
@@ -282,7 +282,7 @@ impl NotebookBuilder {
         language: Option<String>,
         readers: ReaderField,
     ) -> Result<ParsedFile, IngestError> {
-        // A notebook that says only its language says nothing.
+        // A language alone is not content worth a document.
         if self.text.trim().is_empty() {
             return Err(IngestError::Empty);
         }
@@ -295,19 +295,19 @@ impl NotebookBuilder {
             warnings.push(IngestError::TooManyRecords { limit: MOST_CELLS });
         }
         let language = language.map(|name| ("language".to_owned(), DocumentValue::Text(name)));
-        let facts = ExtractedMetadata {
+        let metadata = ExtractedMetadata {
             title: first_heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),
             warnings,
             readers,
             ..ExtractedMetadata::default()
         };
-        single_document::build_document(input, self.text, facts)
+        single_document::build_document(input, self.text, metadata)
     }
 }
 
 impl CellOutput {
-    /// What was printed, shortened.
+    /// The output as text, shortened to the limits above.
     fn summary(&self) -> String {
         let mut text = self.text.text();
         if text.is_empty() {
@@ -333,7 +333,7 @@ impl CellOutput {
     }
 }
 
-/// Marks around code that the code itself does not use.
+/// A code fence that does not occur in the code itself.
 pub(crate) fn fence_for(code: &str) -> &'static str {
     let used = code
         .lines()

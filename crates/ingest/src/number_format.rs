@@ -1,21 +1,21 @@
-//! Cells of digits into numbers, by the way a column writes them.
+//! Number parsing for table cells, in the notation that a column uses.
 
 use serde_json::Number;
 
-/// How a column writes its numbers.
+/// The decimal and grouping notation of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberFormat {
-    /// `1234.5`
+    /// `1234.5`: a decimal point and no grouping marks.
     Plain,
-    /// `1,234.5`
+    /// `1,234.5`: commas group thousands, the point is decimal.
     CommaGroups,
-    /// `1.234,5`
+    /// `1.234,5`: points group thousands, the comma is decimal.
     CommaDecimal,
 }
 
 impl NumberFormat {
-    /// The style in which every cell is a number. `1,234` alone may be either of two numbers, so some
-    /// cell must prove what the comma means.
+    /// Infers the notation in which every cell is a number. A lone `1,234` could mean two different
+    /// numbers, so at least one cell must settle what the comma means.
     pub(crate) fn infer_format(cells: &[&str]) -> Option<Self> {
         let all = |style| cells.iter().all(|cell| parse_number(cell, style).is_some());
         let proven = |proof: fn(&str) -> bool| cells.iter().any(|cell| proof(cell));
@@ -47,8 +47,8 @@ fn proves_decimal(cell: &str) -> bool {
     whole.contains('.') || part.len() != 3 || whole.trim_start_matches('-') == "0"
 }
 
-/// One cell as a number. What starts with a zero or a plus is a code or a phone number, and what has
-/// more digits than a number keeps is a name.
+/// Parses one cell as a number. Cells that start with a zero or a plus are codes or phone numbers, and
+/// cells with more digits than an `f64` keeps exactly are identifiers, so both stay text.
 pub(crate) fn parse_number(cell: &str, style: NumberFormat) -> Option<Number> {
     /// A float keeps this many decimal digits exactly.
     const MOST_DIGITS: usize = 15;
@@ -81,7 +81,7 @@ pub(crate) fn parse_number(cell: &str, style: NumberFormat) -> Option<Number> {
     }
 }
 
-/// A number without the marks between its groups of three, its decimal mark a point.
+/// Removes the grouping marks and turns the decimal mark into a point.
 fn ungrouped(cell: &str, group: char, decimal: char) -> Option<String> {
     let (whole, part) = match cell.split_once(decimal) {
         Some((whole, part)) => (whole, Some(part)),

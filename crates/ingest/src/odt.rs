@@ -1,5 +1,5 @@
-//! Texts and presentations in the OpenDocument format into one document each: paragraphs, headings, lists,
-//! tables and notes; a page for each slide.
+//! OpenDocument parser for texts and presentations: one file becomes one document with its paragraphs,
+//! headings, lists, tables and notes. Each slide becomes a page.
 
 use std::collections::HashSet;
 
@@ -16,17 +16,17 @@ use crate::reader_field::{self, ReaderKeys};
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
-/// The most styles that are remembered.
+/// The most list and title styles that are kept of one document.
 const MAX_STYLES: usize = 10_000;
 
-/// The most notes of a document, and the most bytes of one.
+/// The most notes kept of a document, and the most bytes kept of one note.
 const MAX_NOTES: usize = 100_000;
 const MAX_NOTE_BYTES: usize = 64 * 1024;
 
 /// The most bytes kept of a title or another property.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
-/// The most keywords.
+/// The most keywords kept of a document.
 const MAX_KEYWORDS: usize = 256;
 
 pub(crate) fn parse(
@@ -50,17 +50,17 @@ pub(crate) fn parse(
     }
     let meta = optional_part(parts.text("meta.xml"))?.unwrap_or_default();
     let readers = ReaderKeys::for_input(input);
-    let said = properties(&meta, &readers);
-    let is_damaged = said.is_err();
-    let mut keys = optional_part(said)?;
+    let found = properties(&meta, &readers);
+    let is_damaged = found.is_err();
+    let mut keys = optional_part(found)?;
     if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
         keys.entry("title").or_insert(Raw::String(title));
     }
-    let mut facts = extract_metadata(keys, &KEYS, input);
+    let mut metadata = extract_metadata(keys, &KEYS, input);
     if is_damaged {
-        facts.mark_readers_malformed(&readers);
+        metadata.mark_readers_malformed(&readers);
     }
-    build_document(input, body.layout.finish(), facts)
+    build_document(input, body.layout.finish(), metadata)
 }
 
 #[derive(Default)]
@@ -68,13 +68,13 @@ struct OdtBody {
     layout: TextLayout,
     max_bytes: usize,
     in_body: bool,
-    /// Styles of numbered lists, and styles that stand on the one for titles.
+    /// Names of the list styles with numbers, and of the styles derived from the one for titles.
     numbered: HashSet<String>,
     titles: HashSet<String>,
     style: String,
-    /// For each open list the number of its next item, where it has numbers.
+    /// One entry per open list: the number of its next item, or `None` where its items have bullets.
     lists: Vec<Option<u64>>,
-    /// Paragraphs that are open; only in them is white space text.
+    /// How many paragraphs are open. White space counts as text only inside them.
     paragraphs: usize,
     pages: usize,
     in_title_frame: bool,
@@ -126,7 +126,8 @@ impl OdtBody {
 
     fn open(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         match tag.name.as_str() {
-            // Remarks, old versions, descriptions of pictures, and lists of what stands elsewhere.
+            // Comments, tracked deletions, picture descriptions and generated lists (contents, index): none
+            // of it is the document's own running text.
             "annotation" | "tracked-changes" | "desc" | "forms" | "table-of-content"
             | "alphabetical-index" | "hidden-text" | "hidden-paragraph" | "ruby-text"
             | "note-citation" | "shapes" => return xml.skip(),
@@ -136,7 +137,7 @@ impl OdtBody {
             "line-break" => self.layout.line_break(),
             "list" => {
                 let style = tag.get("style-name").unwrap_or_default();
-                // An inner list without a style of its own is counted like the one around it.
+                // An inner list without a style of its own is numbered like the list around it.
                 let outer = style.is_empty() && self.lists.last().copied().flatten().is_some();
                 let numbered = outer || self.numbered.contains(&style);
                 self.lists.push(numbered.then_some(1));
@@ -213,7 +214,7 @@ impl OdtBody {
 
     fn note(&mut self, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         let words = xml.text_content(MAX_NOTE_BYTES)?;
-        // The number that stands for the note comes first in it.
+        // The text of a note begins with its own number.
         let words = words.trim();
         let mark = (self.notes.len() + 1).to_string();
         let words = words.strip_prefix(mark.as_str()).unwrap_or(words);
@@ -234,13 +235,13 @@ impl OdtBody {
     }
 }
 
-/// What the file says about itself, as keys for [`facts`].
+/// The document properties of `meta.xml`, as keys for [`extract_metadata`].
 pub(crate) fn properties(
     text: &str,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, IngestError> {
     let mut xml = XmlReader::new(text);
-    let mut said = Map::new();
+    let mut found = Map::new();
     let mut keywords = Vec::new();
     let mut named = Vec::new();
     while let Some(piece) = xml.next()? {
@@ -276,19 +277,20 @@ pub(crate) fn properties(
                 let words = words.split([',', ';']).take(room);
                 keywords.extend(words.map(|word| Raw::String(word.to_owned())));
             }
-            // Who began it is its author, and comes before who saved it last.
+            // The creator of the first version is the author and takes precedence over whoever saved the
+            // file last.
             "author" if tag.name == "initial-creator" => {
-                said.insert(key.to_owned(), Raw::String(words));
+                found.insert(key.to_owned(), Raw::String(words));
             }
             _ => {
-                said.entry(key).or_insert(Raw::String(words));
+                found.entry(key).or_insert(Raw::String(words));
             }
         }
     }
     if !keywords.is_empty() {
-        said.insert("keywords".to_owned(), Raw::Array(keywords));
+        found.insert("keywords".to_owned(), Raw::Array(keywords));
     }
-    let mut keys = ordered_properties(said);
+    let mut keys = ordered_properties(found);
     for (name, words) in named {
         reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
     }

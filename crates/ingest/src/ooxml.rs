@@ -1,5 +1,5 @@
-//! What the files of Word, PowerPoint and Excel have in common: where the document is, which parts belong
-//! together, and what the file says about itself.
+//! Open Packaging Conventions for Word, PowerPoint and Excel files: finds the main part, follows the
+//! relationships between parts, and reads the document properties.
 
 use serde_json::{Map, Value as Raw};
 
@@ -9,28 +9,29 @@ use crate::reader_field::{self, ReaderKeys};
 use crate::written_date::parse_written_date;
 use crate::xml::{XmlEvent, XmlReader};
 
-/// The most relations of one part that are kept.
+/// The most relationships of one part that are kept.
 const MAX_RELATIONS: usize = 10_000;
 
 /// The most bytes kept of one property.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
-/// The part that holds the document.
+/// The main part of the package, which holds the document itself.
 pub(crate) struct OoxmlMainPart {
     pub path: String,
-    /// `wordprocessingml`, `presentationml` or `spreadsheetml`.
+    /// The kind of document: `wordprocessingml`, `presentationml` or `spreadsheetml`; empty where it is
+    /// unknown.
     pub kind: String,
-    /// The parts that the package names besides it.
+    /// The relationships of the package as a whole.
     pub relations: Vec<OoxmlRelationship>,
 }
 
-/// One part that another one uses.
+/// A relationship: one part that another part, or the package, refers to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OoxmlRelationship {
     pub id: String,
-    /// The last word of its type, such as `slide`.
+    /// The last segment of the relationship type's URI, such as `slide`.
     pub kind: String,
-    /// The name of the part.
+    /// The name of the target part, resolved against the part that refers to it.
     pub path: String,
 }
 
@@ -51,8 +52,8 @@ pub(crate) fn main_part(parts: &mut PackageParts<'_>) -> Result<OoxmlMainPart, I
             kind = tag.get("ContentType").unwrap_or_default();
         }
     }
-    // `application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml`; files with
-    // macros have `application/vnd.ms-word.document.macroEnabled.main+xml`.
+    // A plain file has `application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml`;
+    // a file with macros has `application/vnd.ms-word.document.macroEnabled.main+xml`.
     let known = [
         ("wordprocessingml", "wordprocessingml"),
         ("presentationml", "presentationml"),
@@ -72,7 +73,8 @@ pub(crate) fn main_part(parts: &mut PackageParts<'_>) -> Result<OoxmlMainPart, I
     })
 }
 
-/// The parts that the part called `path` uses; the empty name stands for the package.
+/// The relationships of the part at `path`; the empty path stands for the package. External targets are
+/// left out.
 pub(crate) fn relationships(
     parts: &mut PackageParts<'_>,
     path: &str,
@@ -100,7 +102,8 @@ pub(crate) fn relationships(
     Ok(relations)
 }
 
-/// What the file says about itself, as keys for [`facts`](crate::fields::facts).
+/// The core document properties, as keys for [`extract_metadata`](crate::metadata::extract_metadata),
+/// together with the custom properties that name readers.
 pub(crate) fn properties(
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,
@@ -111,7 +114,7 @@ pub(crate) fn properties(
     let core = core.unwrap_or("docProps/core.xml");
     let text = parts.text(core)?.unwrap_or_default();
     let mut xml = XmlReader::new(&text);
-    let mut said = Map::new();
+    let mut found = Map::new();
     while let Some(piece) = xml.next()? {
         let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -128,19 +131,19 @@ pub(crate) fn properties(
         };
         let words = xml.text_content(MAX_PROPERTY_BYTES)?;
         if !words.trim().is_empty() {
-            said.entry(key).or_insert(Raw::String(words));
+            found.entry(key).or_insert(Raw::String(words));
         } else if readers.covers_key(key) {
             named.push((key.to_owned(), words));
         }
     }
-    let mut keys = ordered_properties(said);
+    let mut keys = ordered_properties(found);
     for (name, words) in named {
         reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
     }
     Ok(keys)
 }
 
-/// The properties of the author's own making that say who may read the file; no others are read.
+/// Custom properties that hold the reader field. No other custom properties are read.
 fn custom_reader_properties(
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,
@@ -155,21 +158,21 @@ fn custom_reader_properties(
     }
     let mut texts = Vec::new();
     for path in named_parts(main, "custom-properties") {
-        // A package may name a part twice, and a part is unpacked once.
+        // A package may refer to a part twice, but each part is unpacked only once.
         match parts.text(path)? {
             Some(text) => texts.push(text),
             None if texts.is_empty() => return Err(unread("the custom properties are missing")),
             None => {}
         }
     }
-    // Some programs write it and do not name it.
+    // Some programs write this part without a relationship to it.
     texts.extend(parts.text("docProps/custom.xml")?);
     for text in &texts {
         let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
             let XmlEvent::Open(tag) = piece else { continue };
             let name = tag.get("name").unwrap_or_default();
-            // Two are as bad as many.
+            // A repeated reader field is malformed, so two of them are enough to see that.
             if tag.name == "property" && readers.covers_key(&name) && named.len() < 2 {
                 named.push((name, whole_words(&mut xml)?));
             }
@@ -178,7 +181,8 @@ fn custom_reader_properties(
     Ok(named)
 }
 
-/// The words of a property that names readers: one that is cut could name others.
+/// The full text of a property that names readers. It fails instead of truncating, since a cut list could
+/// let in other readers.
 pub(crate) fn whole_words(xml: &mut XmlReader<'_>) -> Result<String, IngestError> {
     let words = xml.text_content(MAX_PROPERTY_BYTES)?;
     if words.len() >= MAX_PROPERTY_BYTES {
@@ -191,7 +195,7 @@ fn unread(what: &'static str) -> IngestError {
     IngestError::Damaged { what: what.into() }
 }
 
-/// The parts of one kind that the package names, wherever they are.
+/// The targets of all package relationships of one kind, wherever they are.
 fn named_parts<'m>(main: &'m OoxmlMainPart, kind: &'m str) -> impl Iterator<Item = &'m str> {
     // The two editions of the standard write `custom-properties` and `customProperties`.
     let plain = |kind: &str| kind.replace('-', "").to_ascii_lowercase();
@@ -200,8 +204,9 @@ fn named_parts<'m>(main: &'m OoxmlMainPart, kind: &'m str) -> impl Iterator<Item
     named.map(|relation| relation.path.as_str())
 }
 
-/// The properties in the order in which every office format shows them, days and lists made what they are.
-pub(crate) fn ordered_properties(mut said: Map<String, Raw>) -> Map<String, Raw> {
+/// Properties in the fixed order that all office formats share, with dates normalized and keywords split
+/// into a list.
+pub(crate) fn ordered_properties(mut found: Map<String, Raw>) -> Map<String, Raw> {
     let order = [
         "title",
         "date",
@@ -217,7 +222,7 @@ pub(crate) fn ordered_properties(mut said: Map<String, Raw>) -> Map<String, Raw>
     ];
     let mut keys = Map::new();
     for key in order {
-        let value = match (key, said.remove(key)) {
+        let value = match (key, found.remove(key)) {
             ("date" | "modified", Some(Raw::String(text))) => {
                 parse_written_date(&text).map(Raw::String)
             }

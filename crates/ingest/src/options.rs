@@ -1,31 +1,31 @@
-//! What the owner of a folder may ask of single formats, as plain values. Without them every format does
-//! what suits most files.
+//! Per-format ingestion options as plain values. With the defaults every format is read in the way that
+//! suits most files.
 
 use serde::{Deserialize, Serialize};
 
 use crate::reader_field::ReaderFieldName;
 
-/// Wishes about formats. The settings file fills them; the defaults ask for nothing.
+/// Per-format options, filled from the settings file. The defaults change nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IngestOptions {
-    /// What of a SQLite database is read.
+    /// Which tables or rows of SQLite databases are read.
     pub sqlite: SqliteOptions,
-    /// The names of the field that names readers, the first that a document has counting; none where no field
-    /// does.
+    /// Accepted names of the reader field, in order of preference: the first one that a document has
+    /// counts. Empty where no permissions come from the documents.
     pub readers: Vec<ReaderFieldName>,
 }
 
-/// Which rows of SQLite databases become documents; by default those of every ordinary table.
+/// Which rows of SQLite databases become documents; by default the rows of every ordinary table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqliteOptions {
-    /// `sqlite.table`: only this table. A view may be named here too.
+    /// `sqlite.table`: read only this table or view.
     pub table: Option<String>,
-    /// `sqlite.query`: the rows of this `SELECT`, and no others. It wins over `table`.
+    /// `sqlite.query`: read the rows of this `SELECT` and nothing else. It takes precedence over `table`.
     pub query: Option<String>,
 }
 
 impl IngestOptions {
-    /// No wishes.
+    /// The defaults as a constant: no options set.
     pub const NONE: Self = Self {
         sqlite: SqliteOptions {
             table: None,

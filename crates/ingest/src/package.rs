@@ -1,4 +1,5 @@
-//! Zip files into documents: what is in the package decides who reads it.
+//! Zip packages: dispatches office documents, EPUB books and plain archives to their parsers by the parts
+//! they contain.
 
 mod parts;
 
@@ -22,7 +23,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
-    // An archive may have more members than are read; a document may not.
+    // For a plain archive, members over the limit are left out; a document is rejected as a whole.
     if archive::is_plain_zip(input.bytes) {
         return archive::zip(input);
     }
@@ -32,7 +33,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
         return match main.kind.as_str() {
             "wordprocessingml" => docx::parse(input, &mut parts, &main),
             "presentationml" => pptx::parse(input, &mut parts, &main),
-            // Not every program says what it wrote.
+            // Some programs write a wrong content type, or none.
             kind if kind == "spreadsheetml" || parts.has("xl/workbook.xml") => {
                 let readers = readers_of_file(input, |readers| {
                     ooxml::properties(&mut parts, &main, readers)
@@ -60,7 +61,8 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     }
 }
 
-/// Who may read all that is in a file, by its properties. Properties that cannot be read let nobody in.
+/// The reader field of a whole file, from its document properties. It fails closed: with unreadable
+/// properties nobody may read the file.
 fn readers_of_file(
     input: &ParserInput<'_>,
     properties: impl FnOnce(&ReaderKeys) -> Result<Map<String, Raw>, IngestError>,
@@ -75,7 +77,8 @@ fn readers_of_file(
     }
 }
 
-/// A part beside the document itself: when it is damaged, only what it says is lost.
+/// Treats a damaged auxiliary part (properties, notes) as empty, so that only its own content is lost and
+/// not the document.
 pub(crate) fn optional_part<T: Default>(read: Result<T, IngestError>) -> Result<T, IngestError> {
     match read {
         Err(IngestError::Damaged { .. }) => Ok(T::default()),

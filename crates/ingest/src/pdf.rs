@@ -1,5 +1,5 @@
-//! PDF files into one document each: the text of its pages in reading order, a page break between them,
-//! lines in larger type as headings, and what the file says about itself.
+//! PDF parser: one file becomes one document with the text of its pages in reading order, page breaks
+//! between them, lines in larger type as headings, and the document properties as metadata.
 
 mod char_codes;
 mod decompression_limit;
@@ -30,10 +30,10 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Readers accept a few bytes before the file begins, and so do we.
+/// Where the `%PDF-` signature is looked for. PDF viewers tolerate some bytes in front of it, and so do we.
 const MARK_BYTES: usize = 1_024;
 
-/// The most bytes kept of one property.
+/// The most bytes kept of one document property.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
 fn has_pdf_signature(head: &[u8]) -> bool {
@@ -61,42 +61,42 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if rendered.text.trim().is_empty() {
         return Err(IngestError::NoText);
     }
-    let mut facts = extract_metadata(
+    let mut metadata = extract_metadata(
         properties(pdf.metadata(), &ReaderKeys::for_input(input)),
         &KEYS,
         input,
     );
-    if facts.title.is_none() {
+    if metadata.title.is_none() {
         let mut title = clean_line(&rendered.first_heading);
         crate::clean::truncate_chars(&mut title, input.limits.max_title_chars);
-        facts.title = Some(title).filter(|title| !title.is_empty());
+        metadata.title = Some(title).filter(|title| !title.is_empty());
     }
-    build_document(input, clean_pages(&rendered.text), facts)
+    build_document(input, clean_pages(&rendered.text), metadata)
 }
 
 fn properties(metadata: &Metadata, readers: &ReaderKeys) -> Map<String, Raw> {
-    let (mut said, mut named) = (Map::new(), Map::new());
-    let mut say = |key: &str, bytes: &Option<Box<[u8]>>| {
+    let (mut found, mut named) = (Map::new(), Map::new());
+    let mut insert = |key: &str, bytes: &Option<Box<[u8]>>| {
         let words = bytes.as_deref().map(decode_pdf_string).unwrap_or_default();
         if let Some(words) = meaningful_property(&words) {
-            said.insert(key.to_owned(), Raw::String(words));
+            found.insert(key.to_owned(), Raw::String(words));
         } else if bytes.is_some() && readers.covers_key(key) {
             named.insert(key.to_owned(), Raw::Null);
         }
     };
-    say("title", &metadata.title);
-    say("author", &metadata.author);
-    say("subject", &metadata.subject);
-    say("keywords", &metadata.keywords);
+    insert("title", &metadata.title);
+    insert("author", &metadata.author);
+    insert("subject", &metadata.subject);
+    insert("keywords", &metadata.keywords);
     for (key, moment) in [
         ("date", metadata.creation_date),
         ("modified", metadata.modification_date),
     ] {
         if let Some(moment) = moment {
-            said.insert(key.to_owned(), Raw::String(day(moment)));
+            found.insert(key.to_owned(), Raw::String(day(moment)));
         }
     }
-    let mut keys = ordered_properties(said);
+    let mut keys = ordered_properties(found);
     keys.append(&mut named);
     keys
 }
@@ -105,7 +105,8 @@ fn day(moment: DateTime) -> String {
     format!("{:04}-{:02}-{:02}", moment.year, moment.month, moment.day)
 }
 
-/// Texts of PDF are UTF-16 or UTF-8 with a mark, else one byte a letter.
+/// Decodes a text string: UTF-16 or UTF-8 where it has a byte order mark, UTF-8 where it is valid, and
+/// otherwise one byte a letter.
 fn decode_pdf_string(bytes: &[u8]) -> String {
     let bytes = bytes.get(..MAX_PROPERTY_BYTES).unwrap_or(bytes);
     let (encoding, bytes) = match encoding_rs::Encoding::for_bom(bytes) {
@@ -116,14 +117,14 @@ fn decode_pdf_string(bytes: &[u8]) -> String {
     encoding.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// A property that its author wrote, without what programs put there by themselves.
+/// A property that its author wrote, without prefixes and placeholders that programs put there.
 fn meaningful_property(words: &str) -> Option<String> {
     let words = clean_line(words);
     let words = words.strip_prefix("Microsoft Word - ").unwrap_or(&words);
     let words = words
         .strip_prefix("Microsoft PowerPoint - ")
         .unwrap_or(words);
-    let idle = [
+    let placeholders = [
         "",
         "untitled",
         "(anonymous)",
@@ -132,8 +133,10 @@ fn meaningful_property(words: &str) -> Option<String> {
         "(unspecified)",
         "none",
     ];
-    let is_idle = idle.iter().any(|idle| words.eq_ignore_ascii_case(idle));
-    (!is_idle).then(|| words.to_owned())
+    let is_placeholder = placeholders
+        .iter()
+        .any(|placeholder| words.eq_ignore_ascii_case(placeholder));
+    (!is_placeholder).then(|| words.to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Presentations of PowerPoint into one document each, a page for each slide: its title as a heading, its
-//! text, its tables and the speaker's notes.
+//! PowerPoint parser: one presentation becomes one document with a page for each slide, made of its title
+//! as a heading, its text, its tables and the speaker notes.
 
 use crate::error::IngestError;
 use crate::format::{ParsedFile, ParserInput};
@@ -54,10 +54,10 @@ pub(crate) fn parse(
         }
     }
     let readers = ReaderKeys::for_input(input);
-    let said = properties(parts, main, &readers);
-    let is_damaged = said.is_err();
-    let mut keys = optional_part(said)?;
-    // PowerPoint itself fills in this title.
+    let found = properties(parts, main, &readers);
+    let is_damaged = found.is_err();
+    let mut keys = optional_part(found)?;
+    // PowerPoint's own placeholder title says nothing.
     if keys
         .get("title")
         .is_some_and(|title| title == "PowerPoint Presentation")
@@ -67,14 +67,14 @@ pub(crate) fn parse(
     if let Some(title) = first_title {
         keys.entry("title").or_insert(title.into());
     }
-    let mut facts = extract_metadata(keys, &KEYS, input);
+    let mut metadata = extract_metadata(keys, &KEYS, input);
     if is_damaged {
-        facts.mark_readers_malformed(&readers);
+        metadata.mark_readers_malformed(&readers);
     }
-    build_document(input, layout.finish(), facts)
+    build_document(input, layout.finish(), metadata)
 }
 
-/// The relations of the slides, in the order in which they are shown.
+/// Relationship ids of the slides in presentation order.
 fn slide_order(presentation: &str) -> Result<Vec<String>, IngestError> {
     let mut xml = XmlReader::new(presentation);
     let mut ids = Vec::new();
@@ -91,26 +91,26 @@ fn slide_order(presentation: &str) -> Result<Vec<String>, IngestError> {
     Ok(ids)
 }
 
-/// What is on one slide.
+/// Parser state and content of one slide. `level` is the list depth of a paragraph whose text has not
+/// begun; `None` after that, and in plain paragraphs.
 #[derive(Default)]
 struct PptxSlide {
     title: String,
     body: TextLayout,
     shape: PptxShapeRole,
     in_text: bool,
-    /// Whether the paragraph has begun, and how far it is set in where it is an item.
     level: Option<usize>,
 }
 
-/// What the shape that is being read is for.
+/// The role of the shape that is being read.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum PptxShapeRole {
     #[default]
     Free,
     Title,
-    /// A list of points, as most slides have.
+    /// A bulleted list, as most slides have one.
     Points,
-    /// The number, day and footer that every slide repeats.
+    /// The slide number, date and footer, which every slide repeats and the text leaves out.
     Frame,
 }
 
@@ -213,7 +213,7 @@ impl PptxSlide {
 
 fn write_notes(text: &str, layout: &mut TextLayout) -> Result<(), IngestError> {
     let notes = PptxSlide::read(text)?.body.into_raw();
-    // What is set in on a slide are points; the notes to it are prose.
+    // Indented lines are list items on a slide but prose in its notes.
     let lines = notes
         .lines()
         .map(|line| line.trim_start().trim_start_matches("- "));

@@ -1,27 +1,27 @@
-//! Where a table says who may read its rows: the row that heads the readers' column, and what looks as if there
-//! were such a row that cannot be used.
+//! Finds the reader column of a table: the header row that contains the reader field's name, and signs of
+//! such a header that cannot be used.
 //!
-//! A header that is overlooked opens every row below it. So the field's name is looked for in all rows, and a
-//! table in which it stands outside the header is closed rather than guessed at.
+//! An overlooked header would leave every row below it open to everyone. So the name is looked for in all
+//! rows, and a table that has it outside the header fails closed instead of being guessed at.
 
 use crate::column_types::is_value;
 use crate::reader_field::ReaderKeys;
 
-/// Rows that may stand above a header: a title, a note, blank lines.
+/// Rows that may stand above a header, such as a title, a note or blank lines.
 pub(crate) const MOST_ABOVE: usize = 20;
 
-/// Rows of several cells that may stand above a header: who exported the table, and when. More of them are a
-/// table of their own, whose rows are not to be lost.
+/// Preamble rows with several cells, such as who exported the table and when. More of them are likely a
+/// table of their own, whose rows must not be lost.
 pub(crate) const MOST_PREAMBLE: usize = 3;
 
-/// Cells of more bytes are texts: no row is searched for longer names, because every row is searched.
+/// Cells longer than this are prose and are not searched, which keeps the search of every row cheap.
 const MOST_FIELD_BYTES: usize = 1024;
 
-/// Cells up to this size are cut at every mark on its own, longer ones at all marks at once.
+/// Cells up to this size are split at each distinct mark in turn, longer ones at all marks at once.
 const MOST_NAME_BYTES: usize = 16 * 1024;
 
-/// The row below a preamble that heads the readers' column: near the top, of names alone, and wider than all
-/// above it. A row that is no wider than another may as well be a record in which the word occurs.
+/// Finds a header below a preamble: near the top, without values, and wider than every row above it. A row
+/// that is no wider than another may be a record in which the word merely occurs.
 pub(crate) fn late_header(rows: &[Vec<&str>], readers: &ReaderKeys) -> Option<usize> {
     let top = rows.get(..=MOST_ABOVE).unwrap_or(rows);
     let at = top.iter().position(|row| names_readers(row, readers))?;
@@ -35,20 +35,20 @@ pub(crate) fn late_header(rows: &[Vec<&str>], readers: &ReaderKeys) -> Option<us
     is_header.then_some(at)
 }
 
-/// Whether a cell of a row is the field's name.
+/// Whether any cell of a row is the reader field's name.
 pub(crate) fn names_readers(row: &[&str], readers: &ReaderKeys) -> bool {
     row.iter().any(|cell| is_readers_field(cell, readers))
 }
 
-/// Whether a cell is the field's name, or begins it or goes on behind it.
+/// Whether a cell is the reader field's name, a prefix of its nested name, or a name nested in it.
 pub(crate) fn is_readers_field(cell: &str, readers: &ReaderKeys) -> bool {
     let cell = cell.trim();
     (1..=MOST_FIELD_BYTES).contains(&cell.len()) && readers.covers_key(cell)
 }
 
-/// Whether the field's name stands inside a longer cell where a header should be, as it does when cells are
-/// separated by something else than was guessed. `titles` rows stand above the header; `at_blanks` says whether
-/// blanks may be what separates the cells of a row that seems to have one.
+/// Whether the reader field's name is part of a longer cell where a header should be, as happens when the
+/// delimiter was guessed wrong. `titles` rows stand above the header; `at_blanks` allows blanks as the
+/// delimiter of a row that seems to have a single cell.
 pub(crate) fn hides_readers(
     rows: &[Vec<&str>],
     titles: usize,
@@ -59,18 +59,20 @@ pub(crate) fn hides_readers(
     let mut top = rows.iter().enumerate().take(last + 1);
     readers.is_configured()
         && top.any(|(at, row)| {
-            // Cut at the wrong mark, a header is one long cell; below the header any other cell is a value.
+            // Split at the wrong delimiter, a header is one long cell; any other cell below the header is a
+            // value.
             let is_alone = filled(row) == 1;
-            let is_head = at <= titles;
-            let at_blanks = at_blanks && is_alone && (is_head || heads_words(rows, at));
-            (is_head || is_alone)
+            let may_be_header = at <= titles;
+            let at_blanks = at_blanks && is_alone && (may_be_header || heads_words(rows, at));
+            (may_be_header || is_alone)
                 && row
                     .iter()
                     .any(|cell| is_named_inside(cell, at_blanks, readers))
         })
 }
 
-/// Whether a row of one cell heads columns that blanks separate: most rows below have as many words.
+/// Whether a row of one cell looks like a header of columns separated by blanks: at least half of the rows
+/// below have the same number of words.
 fn heads_words(rows: &[Vec<&str>], at: usize) -> bool {
     let words = |row: &Vec<&str>| -> usize {
         let counts = row.iter().map(|cell| cell.split_whitespace().count());
@@ -86,8 +88,8 @@ fn filled(row: &[&str]) -> usize {
     row.iter().filter(|cell| !cell.trim().is_empty()).count()
 }
 
-/// Whether the name stands between marks inside a cell. Blanks separate the words of one name, except where
-/// there is no other cell; so do line ends, except where the cell holds the cells of several lines.
+/// Whether the name occurs between marks inside a cell. A blank is part of a name unless the row has no
+/// other cell, and a line end is one unless the cell seems to hold the cells of several lines.
 fn is_named_inside(cell: &str, at_blanks: bool, readers: &ReaderKeys) -> bool {
     let at_line_ends = at_blanks || cell.contains([',', ';', '\t', '|']);
     let is_mark = |c: char| match c {
@@ -101,7 +103,7 @@ fn is_named_inside(cell: &str, at_blanks: bool, readers: &ReaderKeys) -> bool {
     if cell.split(is_mark).any(is_name) {
         return true;
     }
-    // The name itself may hold marks, though not the one that separates cells.
+    // The name itself may contain marks, but not the delimiter.
     let mut marks: Vec<char> = match cell.len() <= MOST_NAME_BYTES {
         true => cell.chars().filter(|c| is_mark(*c)).collect(),
         false => Vec::new(),
@@ -148,7 +150,7 @@ mod tests {
         let head = "id,text,Allowed";
         check(&["Exported by,Anna", head, "1,x,hr"], Some(1));
         check(&["a,b", "c,d", "e,f", head, "1,x,hr"], Some(3));
-        // A table of its own, the rows of which would be lost.
+        // A table of its own, whose rows would be lost.
         check(&["a,b", "c,d", "e,f", "g,h", head, "1,x,hr"], None);
         check(&["Basic,Basic,Access", head, "1,x,hr"], None);
         check(&["name,state", "Anna,allowed", "Ada,denied"], None);

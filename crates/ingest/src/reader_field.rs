@@ -1,8 +1,9 @@
-//! The field that names the readers of a document, kept apart from all other fields.
+//! The reader field: the field of a document that lists who may read it, kept apart from all other fields.
 //!
-//! Other fields may be dropped where they are empty, flattened where they are maps and cut at a limit. This
-//! one guards the document, so that absent, empty, malformed and over the limit stay four different things
-//! from the file to whoever decides: only absent means that the document says nothing about its readers.
+//! Other fields may be dropped when empty, flattened when they are maps and truncated at a limit. This one
+//! guards the document, so absent, empty, malformed and over the limit remain four different things all the
+//! way from the file to the authorization decision: only "absent" means that the document says nothing
+//! about its readers.
 
 mod json_scan;
 mod names;
@@ -22,53 +23,53 @@ use json_scan::Root;
 use names::is_nested;
 pub use names::{comparable_name, is_or_is_nested_in};
 
-/// The version of the rules by which the field is found. It is part of what a document is compared by, so that an
-/// index made by rules that overlooked a field is read again.
+/// Version of the rules by which the field is found. It is part of the fingerprint that documents are
+/// compared by, so that an index built by rules that overlooked a field is rebuilt.
 pub const READER_RULES: u32 = 2;
 
-/// The most bytes of a text that names all readers, each with a mark and a blank behind it.
+/// The longest text that lists readers: as many names as allowed, each followed by a separator and a blank.
 const MAX_TEXT_BYTES: usize = MAX_READERS * (MAX_PRINCIPAL_BYTES + 2);
 
-/// What a document says about its readers.
+/// The content of a document's reader field.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum ReaderField {
-    /// Nothing: it has no such field.
+    /// The document has no such field, so a rule or the default decides.
     #[default]
     Absent,
-    /// Something that names nobody, so that nobody may read it.
+    /// The field is there but names nobody, so nobody may read the document.
     Malformed(ReaderFault),
     /// At least one name: a list of names, or a text with commas or semicolons between them.
     Present(DocumentValue),
 }
 
-/// Why the field that should name readers names nobody.
+/// Why a reader field is malformed and therefore closes its document to everyone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ReaderFault {
-    /// No value at all.
+    /// The field has no value at all.
     Null,
     /// A text or list without a name, or a list with an empty one.
     Empty,
-    /// A map.
+    /// The value is a map.
     Map,
-    /// A number or yes-or-no, or a list with something in it that is no text.
+    /// A number, a boolean, or a list with an element that is not text.
     NotText,
-    /// Written more than once.
+    /// The field is written more than once.
     Repeated,
     /// More names than a document may have.
     TooMany,
-    /// A name with too many bytes, or all of them together.
+    /// A name with too many bytes, or too many bytes in total.
     TooLong,
-    /// A name that nobody can have.
+    /// A name that no user, group or key can have.
     NoName,
-    /// Front matter that cannot be read, in which it may stand.
+    /// Front matter that cannot be parsed and may contain the field.
     FrontMatter,
-    /// A place that is not looked at, where it stands or may stand.
+    /// The field is, or may be, in a place where it is not read.
     Misplaced,
 }
 
 impl ReaderFault {
-    /// Every fault there is.
+    /// All faults, for tests and for iteration.
     pub const ALL: [Self; 10] = [
         Self::Null,
         Self::Empty,
@@ -82,7 +83,7 @@ impl ReaderFault {
         Self::Misplaced,
     ];
 
-    /// A name for it that stays the same from release to release.
+    /// A stable identifier, the same from release to release.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -99,31 +100,31 @@ impl ReaderFault {
         }
     }
 
-    /// The fault of this code.
+    /// Parses an identifier that [`Self::code`] returned.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.code() == code)
     }
 
-    /// What the owner of the file can do about it.
+    /// What the owner of the file can do about the fault.
     #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
             Self::Null | Self::Empty => {
-                "name its readers, write `nobody`, or take the field out to let the folder's rule or the default count"
+                "name its readers, write `nobody`, or remove the field so that the folder's rule or the default applies"
             }
             Self::Map => "write a text or a list of texts in place of the map",
             Self::NotText => "write every name as text, in quotes where it looks like a number",
             Self::Repeated => "write the field once",
             Self::TooMany => "name a group in place of its members",
             Self::TooLong | Self::NoName => {
-                "write each name as a group, an address of mail, `sub:…` or `key:…`, of at most 500 bytes"
+                "write each name as a group, an e-mail address, `sub:…` or `key:…`, of at most 500 bytes"
             }
             Self::FrontMatter => {
-                "begin the file with the opening line, close the block, and correct what is in it"
+                "put the opening line first in the file, close the block and correct its content"
             }
             Self::Misplaced => {
-                "write it once, among the outermost keys of the record or document that it is about"
+                "write it once, as a top-level key of the record or document it is about"
             }
         }
     }
@@ -135,23 +136,23 @@ impl fmt::Display for ReaderFault {
             Self::Null => f.write_str("has no value"),
             Self::Empty => f.write_str("is empty or holds an empty name"),
             Self::Map => f.write_str("is a map"),
-            Self::NotText => f.write_str("holds something that is no text"),
+            Self::NotText => f.write_str("holds something that is not text"),
             Self::Repeated => f.write_str("is written more than once"),
             Self::TooMany => write!(f, "names more than {MAX_READERS} readers"),
             Self::TooLong => write!(f, "has a name of more than {MAX_PRINCIPAL_BYTES} bytes"),
-            Self::NoName => f.write_str("has a name that nobody can have"),
+            Self::NoName => f.write_str("has an invalid name"),
             Self::FrontMatter => f.write_str("may stand in front matter that cannot be read"),
-            Self::Misplaced => f.write_str("stands, or may stand, where it is not read"),
+            Self::Misplaced => f.write_str("is, or may be, in a place where it is not read"),
         }
     }
 }
 
-/// A document and what its file says about its readers. Its parts read as those of the document.
+/// A document together with its reader field. It dereferences to the document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedDocument {
-    /// The document, open to everyone until somebody has decided.
+    /// The document, open to everyone until the permissions are applied.
     pub document: Document,
-    /// What its file says about its readers.
+    /// The reader field that its file declares.
     pub readers: ReaderField,
 }
 
@@ -172,12 +173,12 @@ impl Deref for ParsedDocument {
     }
 }
 
-/// A name of the field, and the folder to whose files it applies; to all without one.
+/// An accepted name of the reader field, and the folder whose files it applies to (all files without one).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderFieldName {
-    /// The name, parts of nested maps separated by points.
+    /// The name, with points between the parts of a nested one.
     pub name: String,
-    /// The folder.
+    /// The folder, or `None` for the whole source.
     pub under: Option<String>,
 }
 
@@ -191,7 +192,8 @@ impl ReaderFieldName {
     }
 }
 
-/// The names under which one file may say who reads its documents; none where nobody asks.
+/// Names of the reader field that apply to one file, in order of preference. Empty if no permissions come
+/// from the documents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReaderKeys(Vec<String>);
 
@@ -202,12 +204,12 @@ impl ReaderKeys {
         Self(names.map(|name| comparable_name(&name.name)).collect())
     }
 
-    /// Whether anybody asks.
+    /// Whether any name of the reader field applies to this file.
     pub(crate) fn is_configured(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Whether a key is the field, holds it, or is nested in it.
+    /// Whether a key is the reader field, contains it, or is nested in it.
     pub(crate) fn covers_key(&self, name: &str) -> bool {
         let name = comparable_name(name);
         let is = |key: &String| {
@@ -216,7 +218,7 @@ impl ReaderKeys {
         self.0.iter().any(is)
     }
 
-    /// Whether a dotted name is the field or nested in it, so that nobody should see it.
+    /// Whether a dotted name is the reader field or nested in it, and so must be hidden from readers.
     pub(crate) fn hides_key(&self, name: &str) -> bool {
         self.is_configured() && {
             let name = comparable_name(name);
@@ -225,14 +227,15 @@ impl ReaderKeys {
         }
     }
 
-    /// Whether a text seems to give the field a value: its name before a colon or an equals sign.
+    /// Whether a text seems to assign the field a value: its name is followed by a colon, an equals sign or
+    /// a point.
     pub(crate) fn appears_in(&self, text: &str) -> bool {
         if !self.is_configured() {
             return false;
         }
         let text = text.nfkc().flat_map(char::to_lowercase).nfkc();
         let text: String = text.collect();
-        // A nested name stands in parts, of which the last is the one with the value.
+        // A nested name is written in parts, and the last part has the value.
         let lasts = self.0.iter().filter_map(|key| key.rsplit('.').next());
         lasts.filter(|last| !last.is_empty()).any(|last| {
             text.match_indices(last).any(|(at, _)| {
@@ -245,8 +248,8 @@ impl ReaderKeys {
         })
     }
 
-    /// Whether a name before a mark is that of the field: the whole of it, the last part where it is nested, or
-    /// the name of something nested in it.
+    /// Whether a label is the name of the field: all of it, the last part of a nested name, or a name
+    /// nested in it.
     pub(crate) fn are_called(&self, name: &str) -> bool {
         let name = comparable_name(name);
         let is = |key: &String| {
@@ -256,13 +259,13 @@ impl ReaderKeys {
         !name.is_empty() && self.0.iter().any(is)
     }
 
-    /// Takes the field out of what a document says, and decides what it is.
+    /// Removes the field from a document's keys and classifies its value.
     pub(crate) fn take(&self, map: &mut Map<String, Raw>) -> ReaderField {
         let mut decided = ReaderField::Absent;
         for key in &self.0 {
             let mut found = Vec::new();
             take_all(map, "", key, &mut found);
-            // The first name that a document has decides, however little it says.
+            // The first name that the document has decides, even if its value is empty.
             if decided == ReaderField::Absent {
                 let marked = found.iter().find_map(fault_of_mark);
                 decided = match (marked, found.pop(), found.is_empty()) {
@@ -276,12 +279,12 @@ impl ReaderKeys {
         decided
     }
 
-    /// Whether a map has the field, under any of its names.
+    /// Whether a map has the field under any of its names.
     pub(crate) fn are_in(&self, map: &Map<String, Raw>) -> bool {
         self.0.iter().any(|key| holds(map, "", key))
     }
 
-    /// Makes the field of a document malformed, whatever it is.
+    /// Marks the field of a document as malformed, whatever value it has.
     pub(crate) fn mark(&self, map: &mut Map<String, Raw>, fault: ReaderFault) {
         if let Some(key) = self.0.first() {
             let mark = [(MARK.to_owned(), Raw::from(fault.code()))];
@@ -289,8 +292,8 @@ impl ReaderKeys {
         }
     }
 
-    /// Marks what the JSON text of a record says about its readers and its map does not show: a field that is
-    /// written twice, or in an object inside the record, which is no field of the record.
+    /// Marks a record as malformed where its JSON text has the field in a way that the parsed map does not
+    /// show: written twice, or in a nested object, which is not a field of the record.
     pub(crate) fn mark_unread(&self, json: &str, map: &mut Map<String, Raw>) {
         let found = json_scan::scan(json, &self.0, Root::Record);
         if found.repeated {
@@ -300,12 +303,12 @@ impl ReaderKeys {
         }
     }
 
-    /// Whether the field stands anywhere in a JSON text that is not itself read for readers.
+    /// Whether the field occurs anywhere in a JSON value whose keys are not read as fields.
     pub(crate) fn stand_in(&self, json: &str) -> bool {
         json_scan::scan(json, &self.0, Root::Inner).elsewhere
     }
 
-    /// Gives a record without the field the one of what it lies in.
+    /// Gives a record without the field that of its container, such as the wrapper object or the file.
     pub(crate) fn inherit(&self, from: &ReaderField, map: &mut Map<String, Raw>) {
         let Some(key) = self.0.first() else { return };
         if *from == ReaderField::Absent || self.are_in(map) {
@@ -324,15 +327,16 @@ impl ReaderKeys {
     }
 }
 
-/// The key of a map that stands for a fault. No file gains by writing it: all that it does is to close.
+/// The key of a map that stands for a fault. A file cannot gain anything by writing it, because all it does
+/// is close the document.
 const MARK: &str = "\u{0}fault";
 
 fn fault_of_mark(raw: &Raw) -> Option<ReaderFault> {
     ReaderFault::from_code(raw.as_object()?.get(MARK)?.as_str()?)
 }
 
-/// Puts a value into a map beside one of the same name: names that differ by blanks alone are the same to
-/// [`ReaderKeys::take`], so that a field that is written twice stays written twice.
+/// Inserts a value next to one of the same name instead of replacing it. Names that differ only in blanks
+/// are the same to [`ReaderKeys::take`], so a field that is written twice stays detectable.
 pub(crate) fn insert_keeping_duplicates(map: &mut Map<String, Raw>, name: &str, value: Raw) {
     let mut name = name.to_owned();
     while map.contains_key(&name) {
@@ -341,8 +345,8 @@ pub(crate) fn insert_keeping_duplicates(map: &mut Map<String, Raw>, name: &str, 
     map.insert(name, value);
 }
 
-/// Takes every value out of a map that stands under a name, wherever points may separate its parts. It calls
-/// itself once for each part of the name.
+/// Removes every value under a name from a map, wherever points may separate the name's parts. It recurses
+/// once per part.
 fn take_all(map: &mut Map<String, Raw>, above: &str, key: &str, found: &mut Vec<Raw>) {
     let names: Vec<String> = map.keys().cloned().collect();
     for name in names {
@@ -358,14 +362,14 @@ fn take_all(map: &mut Map<String, Raw>, above: &str, key: &str, found: &mut Vec<
         } else if is_nested(key, &full) {
             match map.get_mut(&name) {
                 Some(Raw::Object(inner)) => take_all(inner, &full, key, found),
-                // Where a map should be that may hold the field, there is something else.
+                // There is something else in place of the map that could contain the field.
                 _ => found.extend(map.shift_remove(&name).map(|_| Raw::Null)),
             }
         }
     }
 }
 
-/// Whether a map has something under a name; the same walk without taking anything.
+/// Whether a map has something under a name; like `take_all`, but without removing it.
 fn holds(map: &Map<String, Raw>, above: &str, key: &str) -> bool {
     map.iter().any(|(name, value)| {
         let full = match above {

@@ -1,9 +1,9 @@
-//! The ids of the records of one file: their own only where every record has a usable one and no two are
-//! alike, else numbers.
+//! Ids for the records of one file: the records' own `id` values if all of them are usable and unique, and
+//! row numbers otherwise.
 //!
-//! A file is read twice for this. The first pass looks at ids alone and ends as soon as the answer is known,
-//! at the first record without one or the first that repeats; the second makes the documents. So what a row is
-//! called depends on its file as a whole and never on which rows came before it.
+//! This takes two passes. The first one looks only at ids and stops at the first record without one or with
+//! a repeated one; the second one builds the documents. A row's id therefore depends on its file as a whole
+//! and never on the rows before it.
 
 use std::collections::HashSet;
 
@@ -17,20 +17,20 @@ use crate::error::{IngestError, IngestWarning};
 use crate::format::{ParsedFile, ParserInput};
 use crate::metadata::find;
 
-/// Ids of one file that are compared: 64 bits each in a hash table, at most 75 MB.
+/// The most ids of one file that are compared: 64-bit hashes in a hash set, at most 75 MB.
 const MOST_IDS: usize = 4_000_000;
 
-/// Characters of an id that a report repeats.
+/// Characters of an id quoted in a report.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// What a pass over a file of records does about ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdPass {
-    /// Looks at them and makes no documents.
+    /// First pass: checks ids and builds no documents.
     Scan,
-    /// Calls every record by its own.
+    /// Second pass in which every record keeps its own id.
     Own,
-    /// Numbers the records; a column of ids is a field like any other.
+    /// Second pass in which records are numbered; an id column is a field like any other.
     Numbered,
 }
 
@@ -48,8 +48,8 @@ impl IdPass {
         all.into_iter().find(|pass| pass.number() == number)
     }
 
-    /// What to do after a scan that gave this. A scan that failed knows nothing about the rest of its file,
-    /// which numbers fit whatever it holds.
+    /// The second pass that follows a scan. A failed scan says nothing about the rest of the file, and
+    /// numbers fit whatever it holds.
     pub(crate) fn from_scan(scan: &Result<ParsedFile, IngestError>) -> Self {
         match scan {
             Ok(scan) if !scan.numbered => Self::Own,
@@ -58,7 +58,7 @@ impl IdPass {
     }
 }
 
-/// Reads records that can be read again: once for their ids, once for their documents.
+/// Parses records twice, first for their ids and then for their documents.
 pub(crate) fn two_pass(
     input: &ParserInput<'_>,
     read: impl Fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
@@ -76,7 +76,7 @@ pub(crate) fn two_pass(
     Ok(parsed)
 }
 
-/// What is known about the ids of a file while it is scanned.
+/// The first pass over the ids of a file. `outcome` is set once it is certain that the ids cannot be used.
 #[derive(Debug)]
 pub(crate) struct IdScan {
     unique: UniqueIds,
@@ -86,9 +86,9 @@ pub(crate) struct IdScan {
 
 #[derive(Debug)]
 enum IdScanOutcome {
-    /// The records have no ids.
+    /// The records have no ids at all.
     Absent,
-    /// They have some, which do not tell them apart: since this line, for this reason.
+    /// Some records have ids, but from this line on they do not identify records, for the reason given.
     Unusable(u64, String),
 }
 
@@ -101,12 +101,12 @@ impl IdScan {
         }
     }
 
-    /// Whether no further record can change the answer.
+    /// Whether no further record can change the outcome.
     pub(crate) fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }
 
-    /// Looks at the keys of the next record.
+    /// Checks the id of the next record.
     pub(crate) fn observe(&mut self, line: u64, keys: &Map<String, Raw>) {
         self.records += 1;
         let why = match own_id(keys) {
@@ -125,7 +125,7 @@ impl IdScan {
         self.outcome = Some(IdScanOutcome::Unusable(line, why));
     }
 
-    /// The records are called otherwise.
+    /// Records of this kind have no id key.
     pub(crate) fn observe_without_id(&mut self) {
         self.outcome.get_or_insert(IdScanOutcome::Absent);
     }
@@ -145,8 +145,8 @@ impl IdScan {
     }
 }
 
-/// A bounded check whether ids repeat. Of every id 64 bits of its SHA-256 are kept: two ids with the same
-/// bits count as one that repeats, which costs a file its ids and never a row.
+/// A bounded uniqueness check that keeps 64 bits of each id's SHA-256. Two ids with the same bits count as
+/// a duplicate; such a collision costs a file its ids but never a row.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
     seen: HashSet<u64>,
@@ -161,12 +161,12 @@ impl UniqueIds {
         }
     }
 
-    /// The check for the keys of one table.
+    /// A check with the limit that applies to the keys of one table.
     pub(crate) fn for_table() -> Self {
         Self::new(MOST_IDS)
     }
 
-    /// Takes one more id, or says why ids do not tell the records apart.
+    /// Adds an id, or returns why the ids do not identify the records.
     pub(crate) fn add(&mut self, id: &str) -> Result<(), String> {
         if self.seen.len() >= self.most {
             return Err(format!("there are more than {} to compare", self.most));
@@ -183,8 +183,8 @@ impl UniqueIds {
     }
 }
 
-/// The record's own id and the key it stands under. It must come back from a client exactly as it went out,
-/// so it is taken as it is or not at all.
+/// The record's own id and its key. The id must round-trip through clients unchanged, so it is used exactly
+/// as it is or not at all.
 pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, IngestError> {
     let Some((key, raw)) = find(map, &["id"], |raw| Some(raw.clone())) else {
         return Ok(None);
@@ -192,7 +192,7 @@ pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, 
     let text = match raw {
         Raw::Null => return Ok(None),
         Raw::String(text) => text,
-        // Beyond this many digits two numbers can be read as the same one.
+        // From here on, two different numbers may be read as the same one.
         Raw::Number(number)
             if number.is_f64() && number.as_f64().is_none_or(|n| n.abs() >= 9e15) =>
         {
@@ -210,11 +210,12 @@ pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, 
     parse_document_id(&text).map(|id| Some((key, id)))
 }
 
-/// Takes the record's own id out of its keys. One that cannot be used stays where it is.
+/// Removes the record's own id from its keys. An unusable id stays where it is.
 pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, IngestError> {
     let found = own_id(map)?;
     Ok(found.map(|(key, id)| {
-        // A plain `remove` would move the last field into the gap.
+        // `shift_remove` keeps the order of the fields; a plain `remove` would move the last field into the
+        // gap.
         map.shift_remove(&key);
         id
     }))
@@ -233,7 +234,7 @@ fn bad_id(why: &str) -> IngestError {
     }
 }
 
-/// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
+/// Pages of long documents have the ids `<id>#p2` and so on, so no document may have such an id.
 pub(crate) fn is_page_id(id: &str) -> bool {
     let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
     id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// `own`, or `numbered` with the line and the reason where one is told.
+    /// `own`, or `numbered` with the line and the reason if a warning gives them.
     fn scanned(records: &[Raw]) -> String {
         let mut scan = IdScan::new();
         for (line, record) in (1..).zip(records) {
@@ -276,7 +277,7 @@ mod tests {
             &[json!({"id": "x"}), json!({"id": "y"}), json!({"id": "x"})],
             "numbered since 3: `x` repeats",
         );
-        // Told apart as JSON, and the same to a client.
+        // Different as JSON, and the same to a client.
         check(
             &[json!({"id": 1}), json!({"id": "1"})],
             "numbered since 2: `1` repeats",

@@ -1,5 +1,6 @@
-//! Rows of any file of records into one document each, so that a record is the same document whether it
-//! came as a line of JSON, a row of a table or a cell range. A bad row costs only itself.
+//! Turns the records of any tabular or list format into one document each, so that a record is the same
+//! document whether it came as a line of JSON, a table row or a cell range. A bad record is skipped and
+//! does not affect the other ones.
 
 use docent_search::{AllowedReaders, DocId, Document};
 use serde_json::{Map, Value as Raw};
@@ -17,14 +18,14 @@ use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
 use crate::text::title_from_name;
 
-/// Which columns mean what in every format of records.
+/// The meaning of well-known columns, the same for every format of records.
 pub(crate) const KEYS: KeyMapping = KeyMapping {
     title: &["title", "name", "subject"],
     text: &["text", "content", "body"],
     url: &["url", "link"],
 };
 
-/// Where a record stands in its file: what reports, ids and made-up titles call it.
+/// The position of a record in its file, used in reports, ids and generated titles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RecordLocation<'a> {
     /// A line of the file, counted from 1.
@@ -33,13 +34,11 @@ pub(crate) enum RecordLocation<'a> {
     Row(u64),
     /// A row of one of several tables.
     Table {
-        /// The table's name.
         table: &'a str,
-        /// The row, counted from 1.
         row: u64,
-        /// What tells the row apart inside its table; the row's number where nothing better does.
+        /// The row's key, such as its primary key; without one its number identifies it within the table.
         key: Option<&'a str>,
-        /// Whether it is the only table, so that the ids of its own records are enough.
+        /// Whether it is the only table, so that the records' own ids are enough to identify them.
         sole: bool,
     },
 }
@@ -51,13 +50,13 @@ impl RecordLocation<'_> {
         }
     }
 
-    /// Whether records here may be called by an id of their own. Tables of one file count their rows alike,
-    /// so that a row's id names its table too.
+    /// Whether records here may use their own ids. The tables of one file may use the same ids, so with
+    /// several tables a row's id includes its table.
     fn has_own_ids(self) -> bool {
         !matches!(self, Self::Table { sole: false, .. })
     }
 
-    /// What follows the `#` of an id.
+    /// The part of a document's id after the `#`.
     fn fragment(self) -> String {
         match self {
             Self::Line(number) | Self::Row(number) => format!("L{number}"),
@@ -90,23 +89,23 @@ impl RecordLocation<'_> {
     }
 }
 
-/// The documents of one file of records, and what was left out of it.
+/// Collects the documents of one file of records, and what was skipped in it.
 pub(crate) struct RecordCollector<'a> {
     input: &'a ParserInput<'a>,
     readers: ReaderKeys,
-    /// What the file as a whole says about readers; it counts for records that say nothing.
+    /// The reader field of the file as a whole, which applies to records without one of their own.
     file_readers: ReaderField,
-    /// Whether records may have readers that nobody could find.
+    /// Whether the readers of the next records are in doubt, in which case they fail closed.
     are_doubted: bool,
     documents: Vec<ParsedDocument>,
     skipped: BoundedReport<SkippedItem>,
     warnings: BoundedReport<IngestWarning>,
     seen: usize,
-    /// Documents that were made, whether they are still here or handed on.
-    made: usize,
+    /// Documents built so far, whether they are kept here or were handed to the sink.
+    built: usize,
     bytes: u64,
     full: bool,
-    /// There in a pass that only looks at ids.
+    /// Present in the first pass, which only checks ids.
     scan: Option<IdScan>,
 }
 
@@ -121,15 +120,15 @@ impl<'a> RecordCollector<'a> {
             skipped: BoundedReport::new(input.limits.max_reported),
             warnings: BoundedReport::new(input.limits.max_reported),
             seen: 0,
-            made: 0,
+            built: 0,
             bytes: 0,
             full: false,
             scan: (input.ids == IdPass::Scan).then(IdScan::new),
         }
     }
 
-    /// Counts one more record, or says that no more fit; the reader then stops.
-    pub(crate) fn begin(&mut self, place: RecordLocation<'_>) -> bool {
+    /// Counts one more record. Returns `false` when no more are accepted; the parser then stops.
+    pub(crate) fn begin(&mut self, location: RecordLocation<'_>) -> bool {
         if self.full || self.scan.as_ref().is_some_and(IdScan::is_decided) {
             return false;
         }
@@ -137,44 +136,44 @@ impl<'a> RecordCollector<'a> {
         if self.seen > self.input.limits.max_records {
             self.full = true;
             let limit = self.input.limits.max_records;
-            self.skip(place, IngestError::TooManyRecords { limit });
+            self.skip(location, IngestError::TooManyRecords { limit });
         }
         !self.full
     }
 
-    /// Turns the keys and values of one record into a document. The hash is that of the bytes the record
-    /// came from, where they stand together; else it is made of the keys and values.
+    /// Turns one record's keys and values into a document. `hash` is the checksum of the bytes that the
+    /// record came from if they are contiguous; otherwise the checksum covers the keys and values.
     pub(crate) fn add(
         &mut self,
-        place: RecordLocation<'_>,
+        location: RecordLocation<'_>,
         mut keys: Map<String, Raw>,
         hash: Option<String>,
     ) {
         if let Some(scan) = &mut self.scan {
-            // A record of nothing gives no document that would need an id.
+            // A record without values yields no document and needs no id.
             if keys.values().all(Raw::is_null) {
                 return;
             }
-            return match place.has_own_ids() {
-                true => scan.observe(place.number(), &bibliography::normalize_reference(keys)),
+            return match location.has_own_ids() {
+                true => scan.observe(location.number(), &bibliography::normalize_reference(keys)),
                 false => scan.observe_without_id(),
             };
         }
         self.give_readers(&mut keys);
-        match document(self.input, &self.readers, place, (keys, hash)) {
+        match document(self.input, &self.readers, location, (keys, hash)) {
             Ok((document, reasons)) => {
                 if let Err(reason) = self.emit(document) {
-                    return self.skip(place, reason);
+                    return self.skip(location, reason);
                 }
                 for reason in reasons {
-                    self.warn(place, reason);
+                    self.warn(location, reason);
                 }
             }
-            Err(reason) => self.skip(place, reason),
+            Err(reason) => self.skip(location, reason),
         }
     }
 
-    /// One document that is no record, such as a sheet of notes between tables.
+    /// Adds a document that is not a record, such as a sheet of notes between tables.
     pub(crate) fn add_document(&mut self, mut document: ParsedDocument) {
         if self.scan.is_some() {
             return;
@@ -192,26 +191,27 @@ impl<'a> RecordCollector<'a> {
         }
     }
 
-    /// The readers that the file names for all records that name none.
+    /// Sets the readers of the file, which apply to every record that names none.
     pub(crate) fn set_file_readers(&mut self, readers: ReaderField) {
         self.file_readers = readers;
     }
 
-    /// Closes the records that follow, or no longer: their readers may be named where nobody could find it.
+    /// Starts or stops closing the records that follow, because their readers may be named in a place that
+    /// cannot be read.
     pub(crate) fn doubt_readers(&mut self, are_doubted: bool) {
         self.are_doubted = are_doubted && self.readers.is_configured();
     }
 
-    /// Adds one record for nobody, because its cells may have moved against the header.
-    pub(crate) fn add_doubted(&mut self, place: RecordLocation<'_>, keys: Map<String, Raw>) {
+    /// Adds one record that nobody may read, because its cells may have shifted against the header.
+    pub(crate) fn add_doubted(&mut self, location: RecordLocation<'_>, keys: Map<String, Raw>) {
         let before = self.are_doubted;
         self.doubt_readers(true);
-        self.add(place, keys, None);
+        self.add(location, keys, None);
         self.are_doubted = before;
     }
 
-    /// Puts what stands beside a record into it, so that the hash covers it: by that it is decided whether the
-    /// record is indexed again.
+    /// Adds inherited readers to the record itself, so that its checksum covers them. The checksum decides
+    /// whether the record is indexed again.
     fn give_readers(&self, keys: &mut Map<String, Raw>) {
         if self.are_doubted {
             self.readers.mark(keys, ReaderFault::Misplaced);
@@ -220,25 +220,25 @@ impl<'a> RecordCollector<'a> {
         }
     }
 
-    /// Hands a document on, or keeps it where nobody takes it.
+    /// Hands a document to the sink, or keeps it if there is none.
     fn emit(&mut self, document: ParsedDocument) -> Result<(), IngestError> {
-        let out = self.input.sink;
+        let sink = self.input.sink;
         self.bytes += document.bytes() as u64;
         let limit = self.input.limits.max_unpacked_bytes;
-        // What is read row by row cannot unfold, so that all of it is bounded by its file.
-        if self.bytes > limit && !out.is_some_and(|out| out.is_streaming()) {
+        // Formats that stream row by row cannot expand, so the size of the file bounds them.
+        if self.bytes > limit && !sink.is_some_and(|sink| sink.is_streaming()) {
             self.full = true;
             return Err(IngestError::TooMuchInside { limit });
         }
-        self.made += 1;
-        match out {
-            Some(out) => self.full |= !out.put(document),
+        self.built += 1;
+        match sink {
+            Some(sink) => self.full |= !sink.put(document),
             None => self.documents.push(document),
         }
         Ok(())
     }
 
-    /// The names of the field that says who may read a record.
+    /// The names of the reader field that apply to this file.
     pub(crate) fn reader_keys(&self) -> &ReaderKeys {
         &self.readers
     }
@@ -247,31 +247,31 @@ impl<'a> RecordCollector<'a> {
         self.input.limits
     }
 
-    /// How many documents there were.
+    /// How many documents have been built.
     pub(crate) fn document_count(&self) -> usize {
-        self.made
+        self.built
     }
 
-    pub(crate) fn skip(&mut self, place: RecordLocation<'_>, reason: IngestError) {
-        let path = self.path(place);
+    pub(crate) fn skip(&mut self, location: RecordLocation<'_>, reason: IngestError) {
+        let path = self.path(location);
         self.skipped
-            .push(SkippedItem::new(&path, Some(place.number()), reason));
+            .push(SkippedItem::new(&path, Some(location.number()), reason));
     }
 
-    pub(crate) fn warn(&mut self, place: RecordLocation<'_>, reason: IngestError) {
-        let path = self.path(place);
+    pub(crate) fn warn(&mut self, location: RecordLocation<'_>, reason: IngestError) {
+        let path = self.path(location);
         self.warnings
-            .push(IngestWarning::new(&path, Some(place.number()), reason));
+            .push(IngestWarning::new(&path, Some(location.number()), reason));
     }
 
-    /// A whole part of the file that gives no records.
+    /// Reports a whole part of the file that yields no records.
     pub(crate) fn skip_part(&mut self, part: &str, reason: IngestError) {
         let path = format!("{}#{}", self.input.path, clean_line(part));
         self.skipped.push(SkippedItem::new(&path, None, reason));
     }
 
-    fn path(&self, place: RecordLocation<'_>) -> String {
-        match place {
+    fn path(&self, location: RecordLocation<'_>) -> String {
+        match location {
             RecordLocation::Table { table, .. } => {
                 format!("{}#{}", self.input.path, clean_line(table))
             }
@@ -279,14 +279,14 @@ impl<'a> RecordCollector<'a> {
         }
     }
 
-    /// Everything together; a file in which nothing at all was seen is empty.
+    /// Finishes the file. A file without documents and without problems is empty.
     pub(crate) fn finish(self) -> Result<ParsedFile, IngestError> {
         let path = self.input.path;
         if let Some(scan) = self.scan {
             return Ok(scan.finish(path));
         }
         let skipped = self.skipped.finish(path);
-        if self.made == 0 && skipped.is_empty() {
+        if self.built == 0 && skipped.is_empty() {
             return Err(IngestError::Empty);
         }
         Ok(ParsedFile {
@@ -301,46 +301,55 @@ impl<'a> RecordCollector<'a> {
 fn document(
     input: &ParserInput<'_>,
     readers: &ReaderKeys,
-    place: RecordLocation<'_>,
+    location: RecordLocation<'_>,
     (mut keys, hash): (Map<String, Raw>, Option<String>),
 ) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
     let hash = hash.unwrap_or_else(|| record_hash(&keys));
-    // Before anything else looks at the keys: who may read a record is nothing to be made into something.
+    // Take out the reader field before anything else sees the keys, because it must not become part of the
+    // document.
     let readers = readers.take(&mut keys);
     let mut keys = bibliography::normalize_reference(keys);
     let own_id = match input.ids {
-        // An id that cannot be used after all, because the file was written meanwhile, costs no row either.
-        IdPass::Own if place.has_own_ids() => take_own_id(&mut keys).unwrap_or_default(),
+        // An id that turns out unusable, because the file changed between the passes, must not cost a row.
+        IdPass::Own if location.has_own_ids() => take_own_id(&mut keys).unwrap_or_default(),
         IdPass::Own | IdPass::Numbered | IdPass::Scan => None,
     };
-    let mut facts = extract_metadata_without_readers(keys, &KEYS, input.limits);
-    if own_id.is_none() && facts.is_empty() {
-        // What is there and cannot be kept is lost; what is not there is not.
-        return Err(facts.warnings.pop().unwrap_or(IngestError::Empty));
+    let mut metadata = extract_metadata_without_readers(keys, &KEYS, input.limits);
+    if own_id.is_none() && metadata.is_empty() {
+        // If values were dropped, report the loss; a record without values is merely empty.
+        return Err(metadata.warnings.pop().unwrap_or(IngestError::Empty));
     }
-    let title = facts.title.take();
-    let title = title.unwrap_or_else(|| fallback_title(input, &facts, own_id.as_ref(), place));
-    let text = facts.text.take().unwrap_or_else(|| text_of_fields(&facts));
+    let title = metadata.title.take();
+    let title =
+        title.unwrap_or_else(|| fallback_title(input, &metadata, own_id.as_ref(), location));
+    let text = metadata
+        .text
+        .take()
+        .unwrap_or_else(|| text_of_fields(&metadata));
     let limit = input.limits.max_text_chars;
     if text.chars().nth(limit).is_some() {
         return Err(IngestError::TextTooLong { limit });
     }
     let id = match own_id {
         Some(id) => id,
-        None => parse_document_id(&truncate_id(format!("{}#{}", input.id, place.fragment())))?,
+        None => parse_document_id(&truncate_id(format!(
+            "{}#{}",
+            input.id,
+            location.fragment()
+        )))?,
     };
     let document = Document {
         id,
         title,
         text,
-        url: facts.url,
-        date: facts.date,
-        fields: facts.fields,
+        url: metadata.url,
+        date: metadata.date,
+        fields: metadata.fields,
         source: input.path.to_owned(),
         hash,
         readers: AllowedReaders::Everyone,
     };
-    Ok((ParsedDocument { document, readers }, facts.warnings))
+    Ok((ParsedDocument { document, readers }, metadata.warnings))
 }
 
 fn record_hash(keys: &Map<String, Raw>) -> String {
@@ -348,26 +357,26 @@ fn record_hash(keys: &Map<String, Raw>) -> String {
     sha256(&bytes)
 }
 
-/// A record with a text needs no title of our making. One without is named after its file and which
-/// record it is.
+/// The generated title of a record: none if it has a text, and otherwise the file's name with the record's
+/// id or position.
 fn fallback_title(
     input: &ParserInput<'_>,
-    facts: &ExtractedMetadata,
+    metadata: &ExtractedMetadata,
     id: Option<&DocId>,
-    place: RecordLocation<'_>,
+    location: RecordLocation<'_>,
 ) -> String {
-    let mut title = match (&facts.text, id) {
+    let mut title = match (&metadata.text, id) {
         (Some(_), _) => String::new(),
         (None, Some(id)) => format!("{} {id}", title_from_name(input)),
-        (None, None) => format!("{}, {}", title_from_name(input), place.describe()),
+        (None, None) => format!("{}, {}", title_from_name(input), location.describe()),
     };
     truncate_chars(&mut title, input.limits.max_title_chars);
     title
 }
 
-/// A record without a text is read as the list of its fields.
-pub(crate) fn text_of_fields(facts: &ExtractedMetadata) -> String {
-    facts
+/// The text of a record without one: a list of its fields.
+pub(crate) fn text_of_fields(metadata: &ExtractedMetadata) -> String {
+    metadata
         .fields
         .iter()
         .map(|(name, value)| format!("{name}: {value}\n"))
@@ -386,14 +395,14 @@ mod tests {
     ) -> Result<Vec<String>, IngestError> {
         with_input("boats.db", b"", limits, |input| {
             let mut records = RecordCollector::new(input);
-            for (place, raw) in rows {
-                if !records.begin(*place) {
+            for (location, raw) in rows {
+                if !records.begin(*location) {
                     break;
                 }
                 let Raw::Object(map) = raw else {
                     panic!("not an object")
                 };
-                records.add(*place, map.clone(), None);
+                records.add(*location, map.clone(), None);
             }
             let parsed = records.finish()?;
             let documents = parsed
@@ -453,7 +462,7 @@ mod tests {
     fn all_documents_together_end_at_their_bound() {
         let row = json!({"text": "0123456789"});
         let rows = [1, 2, 3].map(|n| (RecordLocation::Row(n), row.clone()));
-        // Text, id, source and hash of one document.
+        // Size of one document: text, id, source and checksum.
         let one = 10 + "boats.db#L1".len() + "boats.db".len() + 64;
         let limits = |bytes: usize| Limits {
             max_unpacked_bytes: bytes as u64,

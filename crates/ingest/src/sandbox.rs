@@ -1,9 +1,10 @@
-//! Files of untrusted formats into documents, in child processes that can be killed.
+//! Sandbox for parsers of untrusted formats: they run in child processes that can be killed.
 //!
-//! A child is this program started again. It shuts itself in before it reads the first byte (see
-//! `confine.rs`), gets one file at a time over a pipe and sends documents back. The parent believes nothing:
-//! it counts every length, checks every document and kills a child that is late. Whatever a file does to its
-//! parser is a [`Reason`] for that file alone; the next file gets a new child.
+//! A child is this program started again. It confines itself before it reads the first byte (see
+//! [`confinement`]), gets one file at a time over a pipe and sends documents back. The parent trusts
+//! nothing: it checks every length and every document, and kills a child that exceeds its deadline.
+//! Whatever a file does to its parser becomes an [`IngestError`] for that file alone; the next file gets a
+//! new child.
 
 mod child;
 mod confinement;
@@ -31,35 +32,36 @@ use crate::limits::Limits;
 
 pub use self::confinement::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, SandboxLayerStatus};
 
-/// The most children of one pool, however many cores there are: each may take half a gigabyte.
+/// The most child processes of one pool, however many cores there are, because each may take half a
+/// gigabyte.
 const MAX_CHILDREN: usize = 4;
 
-/// How many files one child reads before it is replaced, so that what a parser leaks stays small.
+/// How many files a child parses before it is replaced, so that memory leaks in parsers stay small.
 const FILES_PER_CHILD: usize = 200;
 
-/// The most bytes of documents that one file may become, unless it is read while it comes.
+/// The most bytes of documents that one file may yield, unless its format is streamed.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
-/// How children are started.
+/// How the pool starts its child processes.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// The program. It must call [`serve_parser`] when it gets these arguments.
+    /// The program to start. It must call [`serve_parser`] when it gets these arguments.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments that make it a parser process.
     pub arguments: Vec<OsString>,
-    /// How many children read at the same time.
+    /// How many child processes parse at the same time.
     pub children: usize,
-    /// How many files one child reads before it is replaced.
+    /// How many files one child parses before it is replaced.
     pub files_per_child: usize,
 }
 
 impl SandboxConfig {
-    /// Children that are this program, started with one argument.
+    /// Child processes that run this program with one argument.
     ///
     /// # Errors
-    /// Where the system does not tell which program this is.
+    /// Fails if the system does not tell the path of the running program.
     pub fn of_this_program(argument: &str) -> io::Result<Self> {
-        // On Linux the running program itself, even when its file was replaced by an update meanwhile.
+        // On Linux this is the running program itself, even if an update has replaced its file meanwhile.
         let program = if cfg!(target_os = "linux") {
             PathBuf::from("/proc/self/exe")
         } else {
@@ -75,85 +77,88 @@ impl SandboxConfig {
     }
 }
 
-/// Reads files for a parent over stdin and stdout until the parent is gone. A program calls this before
-/// anything else, because what it has opened or started until then stays within the child's reach.
+/// Serves as a parser process: parses files for the parent over stdin and stdout until the parent is gone.
+/// A program calls this first, because everything it has opened or started before stays within the child's
+/// reach.
 #[must_use]
 pub fn serve_parser() -> ExitCode {
     child::serve(&|_| ())
 }
 
-/// The same for tests, which let something happen to a child before it parses a file.
+/// The same with a hook before each file, which tests use to make a child misbehave.
 #[doc(hidden)]
 #[must_use]
 pub fn serve_parser_after(before: &dyn Fn(&[u8])) -> ExitCode {
     child::serve(before)
 }
 
-/// A pool of child processes. Children start when the first file needs one and end with the pool.
+/// A pool of sandboxed parser processes. They start on demand and end with the pool.
 #[derive(Debug)]
 pub struct ParserPool {
     sandbox: SandboxConfig,
-    keeper: ProcessSupervisor,
-    slots: Mutex<PoolState>,
+    supervisor: ProcessSupervisor,
+    state: Mutex<PoolState>,
     free: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct PoolState {
     idle: Vec<ParserWorker>,
-    /// Children at work, and those about to be started.
+    /// Permits handed out: children that parse and children that are about to start.
     busy: usize,
     at_work: Vec<Arc<WorkerProcess>>,
-    /// Nobody wants any more files read.
+    /// Whether the pool was shut down and starts no more children.
     closed: bool,
     started: usize,
-    walls: Option<Confinement>,
+    confinement: Option<Confinement>,
 }
 
 impl ParserPool {
-    /// A pool without children so far.
+    /// An empty pool; it starts no child process yet.
     ///
     /// # Errors
-    /// When the thread that watches the clock cannot be started.
+    /// Fails if the supervisor thread cannot be started.
     pub fn new(sandbox: SandboxConfig) -> io::Result<Self> {
         Ok(Self {
             sandbox,
-            keeper: ProcessSupervisor::start()?,
-            slots: Mutex::default(),
+            supervisor: ProcessSupervisor::start()?,
+            state: Mutex::default(),
             free: Condvar::new(),
         })
     }
 
-    /// Which walls the last child that was started stands behind; nothing before the first.
+    /// The confinement of the child that was started last; `None` before the first one.
     pub fn confinement(&self) -> Option<Confinement> {
-        self.slots().walls
+        self.state().confinement
     }
 
-    /// Starts a child to see which walls it stands behind, and ends it again.
+    /// Starts a child only to see how it is confined, and ends it again.
     ///
     /// # Errors
-    /// When no child can be started.
+    /// Fails if no child process can be started.
     pub fn probe_confinement(&self, limits: &Limits) -> io::Result<Confinement> {
-        ParserWorker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
+        ParserWorker::start(&self.sandbox, &self.supervisor, limits)
+            .map(|worker| worker.confinement())
     }
 
-    /// How many children were started so far.
+    /// How many child processes were started so far.
     pub fn started(&self) -> usize {
-        self.slots().started
+        self.state().started
     }
 
-    /// Ends every child at once, whatever it is doing, and starts no other. Who waits for one is told that the
-    /// file is gone.
+    /// Shuts the pool down: kills every child at once, whatever it is doing, and starts no more. Pending
+    /// reads fail with [`IngestError::Gone`].
     pub fn close(&self) {
-        let mut slots = self.slots();
-        slots.closed = true;
-        slots.idle.clear();
-        for process in slots.at_work.drain(..) {
+        let mut state = self.state();
+        state.closed = true;
+        state.idle.clear();
+        for process in state.at_work.drain(..) {
             process.kill();
         }
     }
 
-    /// Reads one file in a child, which waits until one is free, and hands its documents on as they come.
+    /// Parses one file in a child, waiting for a free one if necessary, and passes documents on while they
+    /// arrive.
     pub(crate) fn read(
         &self,
         format: &FileFormat,
@@ -161,13 +166,13 @@ impl ParserPool {
         (content, size): (&mut HashingReader, u64),
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<ParsedFile, IngestError> {
-        let turn = self.acquire_permit();
+        let permit = self.acquire_permit();
         let task = ParseTask {
             format,
             input,
             size,
         };
-        let mut take = ExactlyOnceSink::new(sink);
+        let mut receiver = ExactlyOnceSink::new(sink);
         loop {
             let mut worker = match self.take_idle_worker() {
                 Some(worker) => worker,
@@ -177,19 +182,20 @@ impl ParserPool {
             if !self.mark_busy(&worker) {
                 return Err(IngestError::Gone);
             }
-            let answer = worker.read(&task, content, &self.keeper, &mut take);
+            let answer = worker.read(&task, content, &self.supervisor, &mut receiver);
             if !self.mark_done(&worker) {
                 return Err(IngestError::Gone);
             }
             match answer {
-                // The crash of a child that has read other files may be theirs, so that a new one decides.
+                // A crash of a child that has parsed other files may be their fault, so retry once in a
+                // fresh child.
                 Ok(Err(reason)) | Err(reason) if !fresh && is_worker_failure(&reason) => {
                     content.rewind()?;
-                    take.restart();
+                    receiver.restart();
                 }
                 Ok(answer) => {
-                    turn.release(worker, &answer);
-                    take.flush();
+                    permit.release(worker, &answer);
+                    receiver.flush();
                     return answer;
                 }
                 Err(reason) => return Err(reason),
@@ -197,68 +203,68 @@ impl ParserPool {
         }
     }
 
-    /// Notes that a child goes to work; false when the pool is closed.
+    /// Registers a child as working; `false` if the pool is closed.
     fn mark_busy(&self, worker: &ParserWorker) -> bool {
-        let mut slots = self.slots();
-        if !slots.closed {
-            slots.at_work.push(worker.process().clone());
+        let mut state = self.state();
+        if !state.closed {
+            state.at_work.push(worker.process().clone());
         }
-        !slots.closed
+        !state.closed
     }
 
-    /// Notes that a child has done its work; false when the pool was closed meanwhile.
+    /// Removes a child from the working ones; `false` if the pool was closed meanwhile.
     fn mark_done(&self, worker: &ParserWorker) -> bool {
-        let mut slots = self.slots();
-        slots
+        let mut state = self.state();
+        state
             .at_work
             .retain(|process| !Arc::ptr_eq(process, worker.process()));
-        !slots.closed
+        !state.closed
     }
 
-    /// Starts a child that may read files. Where every wall is demanded and one does not stand, there is none:
-    /// what the first child found counts for all that would come after it.
+    /// Starts a child, unless a complete sandbox is required and not available. The result of the first
+    /// child holds for all later ones, so a known gap fails without starting another.
     fn start(&self, limits: &Limits) -> Result<ParserWorker, IngestError> {
-        if let Some(walls) = self.slots().walls {
-            require_confinement(walls, limits)?;
+        if let Some(confinement) = self.state().confinement {
+            require_confinement(confinement, limits)?;
         }
-        let started = ParserWorker::start(&self.sandbox, &self.keeper, limits);
+        let started = ParserWorker::start(&self.sandbox, &self.supervisor, limits);
         let worker = started.map_err(|error| IngestError::Unreadable {
             cause: error.kind(),
         })?;
-        let mut slots = self.slots();
-        slots.started += 1;
-        slots.walls = Some(worker.confinement());
-        drop(slots);
+        let mut state = self.state();
+        state.started += 1;
+        state.confinement = Some(worker.confinement());
+        drop(state);
         require_confinement(worker.confinement(), limits)?;
         Ok(worker)
     }
 
-    /// Fails where every wall is demanded and one does not stand, without reading anything.
+    /// Fails if a complete sandbox is required and not available, before anything is parsed.
     pub(crate) fn check_confinement(&self, limits: &Limits) -> Result<(), IngestError> {
         if !limits.require_sandbox {
             return Ok(());
         }
-        if let Some(walls) = self.confinement() {
-            return require_confinement(walls, limits);
+        if let Some(confinement) = self.confinement() {
+            return require_confinement(confinement, limits);
         }
-        let turn = self.acquire_permit();
+        let permit = self.acquire_permit();
         let worker = self.start(limits)?;
-        turn.return_worker(worker);
+        permit.return_worker(worker);
         Ok(())
     }
 
     fn acquire_permit(&self) -> WorkerPermit<'_> {
         let most = self.sandbox.children.max(1);
-        let full = |slots: &mut PoolState| slots.busy >= most;
-        let waited = self.free.wait_while(self.slots(), full);
+        let full = |state: &mut PoolState| state.busy >= most;
+        let waited = self.free.wait_while(self.state(), full);
         waited.unwrap_or_else(PoisonError::into_inner).busy += 1;
         WorkerPermit(self)
     }
 
-    /// A child that waits for work and has not died waiting.
+    /// An idle child that is still alive; dead ones are dropped.
     fn take_idle_worker(&self) -> Option<ParserWorker> {
-        let mut slots = self.slots();
-        while let Some(mut worker) = slots.idle.pop() {
+        let mut state = self.state();
+        while let Some(mut worker) = state.idle.pop() {
             if worker.is_alive() {
                 return Some(worker);
             }
@@ -266,57 +272,59 @@ impl ParserPool {
         None
     }
 
-    fn slots(&self) -> MutexGuard<'_, PoolState> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Hands documents on, each once, also when a file is read for a second time.
+/// Delivers each document exactly once, also when a file is parsed a second time after a crash. `received`
+/// counts documents since the last start of the file, `delivered` those passed on.
 struct ExactlyOnceSink<'a> {
-    pieces: DocumentBatcher<'a>,
-    /// Documents that came since the file was last begun, and all that were handed on.
-    come: usize,
-    taken: usize,
+    batches: DocumentBatcher<'a>,
+    received: usize,
+    delivered: usize,
 }
 
 impl<'a> ExactlyOnceSink<'a> {
     fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
-            pieces: DocumentBatcher::new(sink),
-            come: 0,
-            taken: 0,
+            batches: DocumentBatcher::new(sink),
+            received: 0,
+            delivered: 0,
         }
     }
 
     fn restart(&mut self) {
-        self.come = 0;
+        self.received = 0;
     }
 }
 
 impl DocumentReceiver for ExactlyOnceSink<'_> {
     fn take(&mut self, document: ParsedDocument) -> bool {
-        self.come += 1;
-        if self.come <= self.taken {
+        self.received += 1;
+        if self.received <= self.delivered {
             return false;
         }
-        self.taken = self.come;
-        self.pieces.push(document)
+        self.delivered = self.received;
+        self.batches.push(document)
     }
 
     fn flush(&mut self) -> bool {
-        self.pieces.flush()
+        self.batches.flush()
     }
 }
 
-/// Fails where every wall is demanded and one does not stand.
-fn require_confinement(walls: Confinement, limits: &Limits) -> Result<(), IngestError> {
-    if limits.require_sandbox && !walls.is_complete() {
-        return Err(IngestError::NoSandbox { gaps: walls.gaps() });
+/// Fails if a complete sandbox is required and a layer is missing or incomplete.
+fn require_confinement(confinement: Confinement, limits: &Limits) -> Result<(), IngestError> {
+    if limits.require_sandbox && !confinement.is_complete() {
+        return Err(IngestError::NoSandbox {
+            gaps: confinement.gaps(),
+        });
     }
     Ok(())
 }
 
-/// Whether what happened may be due to the state of the child as much as to the file.
+/// Whether a failure may be due to the child's state rather than to the file.
 fn is_worker_failure(reason: &IngestError) -> bool {
     matches!(
         reason,
@@ -324,31 +332,31 @@ fn is_worker_failure(reason: &IngestError) -> bool {
     )
 }
 
-/// The right to one child; given back at the end, whatever the end is.
+/// Permit for one child of the pool, released on drop whatever happened.
 struct WorkerPermit<'a>(&'a ParserPool);
 
 impl WorkerPermit<'_> {
     fn release(self, worker: ParserWorker, answer: &Result<ParsedFile, IngestError>) {
         let worn = worker.files() >= self.0.sandbox.files_per_child;
-        // Memory that a panic went through is not worth trusting for another file.
+        // Do not reuse a child after a panic, which may have left its memory inconsistent.
         let broken = answer.as_ref().is_err_and(is_worker_failure);
         if !worn && !broken {
             self.return_worker(worker);
         }
     }
 
-    /// Puts a child where the next file finds it.
+    /// Returns a child to the idle ones for the next file.
     fn return_worker(self, worker: ParserWorker) {
-        let mut slots = self.0.slots();
-        if !slots.closed {
-            slots.idle.push(worker);
+        let mut state = self.0.state();
+        if !state.closed {
+            state.idle.push(worker);
         }
     }
 }
 
 impl Drop for WorkerPermit<'_> {
     fn drop(&mut self) {
-        self.0.slots().busy -= 1;
+        self.0.state().busy -= 1;
         self.0.free.notify_one();
     }
 }

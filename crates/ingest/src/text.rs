@@ -1,4 +1,4 @@
-//! Plain text files into one document each, and the bytes of any text format into characters.
+//! Plain text parser (one file becomes one document), and character decoding for all text formats.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use docent_search::{AllowedReaders, DocId, Document};
@@ -44,22 +44,22 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     })
 }
 
-/// The id of the file itself.
+/// The document id of the file itself.
 pub(crate) fn file_id(input: &ParserInput<'_>) -> Result<DocId, IngestError> {
     DocId::parse(input.id).map_err(|error| IngestError::BadId {
         why: error.to_string(),
     })
 }
 
-/// The day that a list beside a file tells, or the one at the start of its name, for files that tell none
-/// themselves: daily notes, minutes, posts.
+/// The date for files that do not state one, such as daily notes, minutes and posts: from a list next to
+/// the file, or else from the start of its name.
 pub(crate) fn date_from_context(input: &ParserInput<'_>) -> Option<String> {
-    let told = input.folder_context.day.clone();
-    told.or_else(|| dates::leading_date(input.stem).map(|(day, _)| day.to_owned()))
+    let listed = input.folder_context.day.clone();
+    listed.or_else(|| dates::leading_date(input.stem).map(|(day, _)| day.to_owned()))
 }
 
-/// A title made of the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`, and
-/// `Rail link 1f0c…`, as Notion calls it, `Rail link`.
+/// Builds a title from the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`, and an
+/// exported Notion page `Rail link 1f0c…` becomes `Rail link`.
 pub(crate) fn title_from_name(input: &ParserInput<'_>) -> String {
     let stem = notion::name_and_id(input.stem).map_or(input.stem, |(name, _)| name);
     let stem = clean_line(stem);
@@ -94,18 +94,18 @@ pub(crate) fn title_from_name(input: &ParserInput<'_>) -> String {
     title
 }
 
-/// Clean characters out of the bytes of a text file, in whichever encoding they are.
+/// Decodes the bytes of a text file in any encoding and cleans the characters.
 pub(crate) fn decode_clean(bytes: &[u8], max_chars: usize) -> Result<String, IngestError> {
     let text = decode_text(bytes)?;
-    // Cleaning only ever makes a text shorter, so counting first bounds the work too.
+    // Cleaning never makes a text longer, so counting first bounds its work too.
     if text.chars().nth(max_chars).is_some() {
         return Err(IngestError::TextTooLong { limit: max_chars });
     }
     Ok(clean(&text))
 }
 
-/// The characters of a text: UTF-8, UTF-16 with or without a byte order mark, or else the old encoding
-/// that the bytes look like most. UTF-7 is refused: it hides any character in harmless ones.
+/// Decodes text: UTF-8, UTF-16 with or without a byte order mark, or else the legacy encoding that fits
+/// best. UTF-7 is rejected, because it hides arbitrary characters in harmless ones.
 pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, IngestError> {
     if let Some(utf16) = utf16_encoding(bytes) {
         let (text, _) = utf16.decode_with_bom_removal(bytes);
@@ -142,13 +142,13 @@ pub(crate) fn refuse_utf7(bytes: &[u8]) -> Result<(), IngestError> {
     Ok(())
 }
 
-/// The byte order mark as UTF-7 writes it, with each of the characters that may end it.
+/// The byte order mark in UTF-7, with each of the characters that may end it.
 const UTF7_MARKS: &[&[u8]] = &[b"+/v8", b"+/v9", b"+/v+", b"+/v/"];
 
-/// The old encoding that bytes look like most. ISO-2022-JP is never guessed: its escapes make ASCII mean
-/// other letters, which hides text from every filter before this one.
+/// Guesses the legacy encoding. ISO-2022-JP is never guessed: its escape sequences make ASCII mean other
+/// characters, which hides text from every filter before this one.
 pub(crate) fn guess_legacy_encoding(bytes: &[u8]) -> &'static Encoding {
-    /// As much as decides; the detector weighs every byte, at some tens of megabytes a second.
+    /// Enough to decide; the detector examines every byte at some tens of megabytes per second.
     const SAMPLE: usize = 1024 * 1024;
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
     let sample = bytes.get(first.saturating_sub(1024)..).unwrap_or_default();
@@ -157,11 +157,11 @@ pub(crate) fn guess_legacy_encoding(bytes: &[u8]) -> &'static Encoding {
     detector.feed(sample, true);
     let found = detector.guess(None, Utf8Detection::Deny);
     let (_, bad) = found.decode_without_bom_handling(bytes);
-    // The old encoding of the west has a character for every byte.
+    // Windows-1252 decodes every byte.
     if bad { WINDOWS_1252 } else { found }
 }
 
-/// A NUL is in no text, except in UTF-16.
+/// A NUL occurs in no text except UTF-16.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0) && !is_utf16(bytes)
 }
@@ -171,7 +171,7 @@ pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn utf16_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
-    // Four bytes that start like UTF-16 and go on with two NULs are UTF-32.
+    // A little-endian mark followed by two NULs is UTF-32.
     if bytes.starts_with(b"\xFF\xFE") && !bytes.starts_with(b"\xFF\xFE\0\0") {
         return Some(UTF_16LE);
     }
@@ -181,14 +181,14 @@ pub(crate) fn utf16_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     unmarked_utf16(bytes)
 }
 
-/// UTF-16 without its mark: the zeros of ASCII, spaces at least, all stand on the same side, and the rest
-/// are characters that texts have.
+/// Detects UTF-16 without a byte order mark: the zero bytes of ASCII characters, at least of blanks, are
+/// all on the same side, and the decoded characters are ones that texts contain.
 ///
-/// A fence of front matter in single bytes settles that it is not: some NULs behind one would otherwise turn the
-/// whole file, with the field that names its readers, into Chinese characters that say nothing of readers. In
-/// UTF-16 these bytes would be a rare Georgian letter (U+2D2D) or an arrow (U+2B2B), which no text has in a row.
+/// A front matter fence in single bytes rules UTF-16 out. Otherwise a few NULs behind the fence would turn
+/// the whole file, with its reader field, into Chinese characters and so lose the permission. In UTF-16
+/// these bytes would be a rare Georgian letter (U+2D2D) or an arrow (U+2B2B), which no text repeats.
 fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
-    /// An even number, as much as decides.
+    /// Enough to decide; it must be even.
     const SAMPLE: usize = 16 * 1024;
     if !bytes.len().is_multiple_of(2) {
         return None;
@@ -218,27 +218,28 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
         let private = matches!(c, '\u{E000}'..='\u{F8FF}' | '\u{FFF0}'..='\u{FFFF}');
         "\t\n\r".contains(c) || !(c.is_control() || private)
     };
-    // A sample may end inside a pair; what is cut off there reads as U+FFFD.
+    // A sample may end inside a surrogate pair, whose half decodes to U+FFFD.
     let (text, _) = encoding.decode_without_bom_handling(sample);
     let text = text.strip_suffix('\u{FFFD}').unwrap_or(&text);
     (enough && text.chars().all(in_text)).then_some(encoding)
 }
 
-/// One control character in a hundred bytes. Text has next to none; compressed data has about ten.
+/// Whether more than one byte in a hundred is a control character. Text has almost none; compressed data
+/// about ten.
 pub(crate) fn has_many_controls(bytes: &[u8]) -> bool {
-    let strange = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r\x0B\x0C\x1B".contains(byte);
-    bytes.iter().filter(strange).count() * 100 > bytes.len()
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r\x0B\x0C\x1B".contains(byte);
+    bytes.iter().filter(is_control).count() * 100 > bytes.len()
 }
 
-/// More whole UTF-8 characters beyond ASCII than broken ones: a cut or patched file. In Windows-1252 text
-/// nearly every byte beyond ASCII is broken UTF-8.
+/// Whether more non-ASCII characters are valid UTF-8 than not, as in a truncated or patched file. In
+/// Windows-1252 text nearly every non-ASCII byte is invalid UTF-8.
 pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
-    let (mut whole, mut broken) = (0_usize, 0_usize);
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        broken += usize::from(!chunk.invalid().is_empty());
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
     }
-    whole > broken
+    valid > invalid
 }
 
 #[cfg(test)]
@@ -277,7 +278,7 @@ mod tests {
         check(&little, Ok(cyrillic));
         let big: Vec<_> = cyrillic.encode_utf16().flat_map(u16::to_be_bytes).collect();
         check(&big, Ok(cyrillic));
-        // Zeros on one side alone do not make UTF-16 of front matter in single bytes.
+        // Zero bytes on one side do not make UTF-16 of single-byte front matter.
         let fenced = b"---\nallowed: \"oQp\x9B\xFC\xA6\xDD\x90\xFD\0\t\0pt\n---\nbody\n";
         check(fenced, Err("binary"));
         check(b"+++\nkeys\0 = \"a\0\"\n+++\nbody", Err("binary"));

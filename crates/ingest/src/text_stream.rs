@@ -1,5 +1,6 @@
-//! The bytes of a long text into its characters, a window at a time. Which encoding it is in is decided as
-//! for a short one, by its beginning or, where that is plain ASCII, by the first byte that is not.
+//! Streaming text decoder: turns the bytes of a long text into UTF-8, one window at a time. The encoding is
+//! decided as for a short text, from its beginning or, where that is ASCII, from the first byte that is
+//! not.
 
 use std::io::Read;
 
@@ -9,32 +10,31 @@ use crate::error::IngestError;
 use crate::folder_walk::from_io_error;
 use crate::text;
 
-/// Bytes that are read at once.
+/// The most bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// As much of a text as tells UTF-16; an even number.
+/// Bytes needed to detect UTF-16; an even number.
 const HEAD: usize = 16 * 1024;
 
-/// As much of a text as decides about its encoding.
+/// Bytes needed to guess a legacy encoding.
 const SAMPLE: usize = 1024 * 1024;
 
-/// A text that is read piece by piece.
+/// A text decoded piece by piece. `raw` holds bytes that were read but not decoded yet; `has_others` says
+/// whether there was a non-ASCII character.
 pub(crate) struct TextStream<'r> {
     from: &'r mut dyn Read,
-    /// Bytes that were read and not yet decoded.
     raw: Vec<u8>,
     state: TextDecoderState,
     is_json: bool,
-    /// Whether there was a character beyond ASCII.
     has_others: bool,
     ended: bool,
 }
 
 enum TextDecoderState {
     Start,
-    /// Nothing but UTF-8 so far.
+    /// Everything so far was valid UTF-8.
     Utf8,
-    /// Lines are looked at one by one, so that a bad one costs itself.
+    /// Bytes pass unchanged: lines are checked one by one later, so that a bad line affects only itself.
     Passthrough,
     Lossy,
     Transcoding(Box<Decoder>),
@@ -53,7 +53,7 @@ impl<'r> TextStream<'r> {
         }
     }
 
-    /// JSON is UTF-8, so that bytes which are not stay as they are; only UTF-16 is known by its zeros.
+    /// JSON must be UTF-8, so invalid bytes pass unchanged. Only UTF-16 is detected and converted.
     pub(crate) fn json(from: &'r mut dyn Read) -> Self {
         Self {
             is_json: true,
@@ -61,7 +61,7 @@ impl<'r> TextStream<'r> {
         }
     }
 
-    /// Appends some more of the text, in UTF-8; false when there is none.
+    /// Appends more of the text in UTF-8. Returns `false` at its end.
     pub(crate) fn fill(&mut self, window: &mut Vec<u8>) -> Result<bool, IngestError> {
         if matches!(self.state, TextDecoderState::Start) {
             self.read(HEAD)?;
@@ -79,7 +79,7 @@ impl<'r> TextStream<'r> {
         Ok(window.len() > before)
     }
 
-    /// Reads until so many bytes wait, or the end.
+    /// Reads until `most` bytes are waiting, or to the end.
     fn read(&mut self, most: usize) -> Result<(), IngestError> {
         while self.raw.len() < most && !self.ended {
             let left = (most - self.raw.len()) as u64;
@@ -144,7 +144,7 @@ impl<'r> TextStream<'r> {
         };
         let good = error.valid_up_to();
         self.has_others |= !self.raw.iter().take(good).all(u8::is_ascii);
-        // A character whose end is not yet here is no error.
+        // An incomplete character at the end of the buffer is no error.
         if error.error_len().is_some() || self.ended {
             self.read(SAMPLE)?;
             if text::has_many_controls(&self.raw) {
@@ -161,14 +161,14 @@ impl<'r> TextStream<'r> {
         Ok(())
     }
 
-    /// Damaged UTF-8, in which only the damage is lost.
+    /// Decodes damaged UTF-8, replacing only the invalid bytes.
     fn lossy(&mut self, window: &mut Vec<u8>) {
         let mut kept = 0;
         let mut chunks = self.raw.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             window.extend_from_slice(chunk.valid().as_bytes());
             if chunks.peek().is_none() && !self.ended {
-                // It may be the beginning of a character that goes on.
+                // This may be the start of a character that continues in the next piece.
                 kept = chunk.invalid().len();
             } else if !chunk.invalid().is_empty() {
                 window.extend_from_slice("\u{FFFD}".as_bytes());
@@ -203,7 +203,7 @@ fn decoded(decoder: &mut Decoder, bytes: &[u8], last: bool) -> String {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, so that every character is cut.
+    /// Yields one byte at a time, so that every multi-byte character is split.
     struct OneByteReader<'a>(&'a [u8]);
 
     impl Read for OneByteReader<'_> {

@@ -1,13 +1,13 @@
-//! The ways in which people and programs write a day into `YYYY-MM-DD`: `2024/03/12`, `20240312`,
-//! `12 March 2024`, `Mar 12, 2024`, `Tue, 12 Mar 2024 10:00:00 GMT`. Days whose month cannot be told from
-//! their day, such as `03/12/2024`, are left alone.
+//! Date parser for the usual spellings of a day, normalized to `YYYY-MM-DD`: `2024/03/12`, `20240312`,
+//! `12 March 2024`, `Mar 12, 2024`, `Tue, 12 Mar 2024 10:00:00 GMT`. Dates with an ambiguous order
+//! of month and day, such as `03/12/2024`, are not converted.
 
 use crate::dates::{self, MONTHS};
 
-/// The most bytes of a text that can be a day.
+/// The longest text that is tried as a date, in bytes.
 const MAX_BYTES: usize = 64;
 
-/// The day a short text names, if it names exactly one.
+/// Parses a short text that names exactly one day.
 pub(crate) fn parse_written_date(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_BYTES {
@@ -19,7 +19,7 @@ pub(crate) fn parse_written_date(text: &str) -> Option<String> {
     parse_digits(text).or_else(|| parse_month_words(text))
 }
 
-/// Year, month and day as numbers, in this order.
+/// Parses year, month and day in digits, in this order.
 fn parse_digits(text: &str) -> Option<String> {
     let first = text.split(['T', 't', ' ']).next()?;
     let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -39,7 +39,7 @@ fn parse_digits(text: &str) -> Option<String> {
     }
 }
 
-/// A month's name with a day and a year around it.
+/// Parses a date with a month's name, with the day before or after it.
 fn parse_month_words(text: &str) -> Option<String> {
     let parts = text.split(|c: char| c.is_whitespace() || c == ',' || c == '-');
     let parts: Vec<_> = parts.filter(|part| !part.is_empty()).take(8).collect();

@@ -1,5 +1,6 @@
-//! The text of an XML file into tags and words, one after the other. Nothing is looked up outside, no
-//! entity is expanded but the five of XML and numbered characters, and the nesting is bounded.
+//! XML pull parser: tags and text of a document in sequence. It resolves nothing external and expands no
+//! entities except the five predefined ones and character references, and the nesting is bounded, so entity
+//! bombs and XXE have no effect.
 
 use std::borrow::Cow;
 
@@ -8,14 +9,14 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::error::IngestError;
 
-/// The most elements inside each other; no office program comes near it.
+/// The deepest nesting of elements; no office program comes close to it.
 pub(crate) const MAX_DEPTH: usize = 512;
 
-/// The most attributes of one tag that are looked at.
+/// The most attributes of one tag that are read.
 const MAX_ATTRIBUTES: usize = 256;
 
-/// The next thing in an XML file. Names come without their prefix: which prefix stands for which
-/// vocabulary is up to the program that wrote the file.
+/// The next event of an XML file. Names come without their namespace prefix, which the program that wrote
+/// the file may choose freely.
 #[derive(Debug)]
 pub(crate) enum XmlEvent<'a> {
     Open(XmlTag<'a>),
@@ -23,7 +24,7 @@ pub(crate) enum XmlEvent<'a> {
     Text(Cow<'a, str>),
 }
 
-/// A start tag.
+/// A start tag with access to its attributes.
 #[derive(Debug)]
 pub(crate) struct XmlTag<'a> {
     pub name: String,
@@ -31,19 +32,19 @@ pub(crate) struct XmlTag<'a> {
 }
 
 impl XmlTag<'_> {
-    /// The value of the first attribute with this name, whatever its prefix.
+    /// The value of the first attribute with this local name, whatever its prefix.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.find(|key| key.rsplit(':').next() == Some(name))
     }
 
-    /// The value of the attribute with this name and prefix.
+    /// The value of the attribute with exactly this prefix and name.
     pub(crate) fn get_exact(&self, name: &str) -> Option<String> {
         self.find(|key| key == name)
     }
 
     fn find(&self, wanted: impl Fn(&str) -> bool) -> Option<String> {
         let mut attributes = self.start.attributes();
-        // Looking for repeated names takes quadratic time.
+        // The check for duplicate attributes takes quadratic time.
         let attributes = attributes.with_checks(false).take(MAX_ATTRIBUTES);
         let found = attributes.flatten().find(|found| wanted(found.key.0))?;
         let value = found.normalized_value(XmlVersion::Implicit1_0);
@@ -68,7 +69,7 @@ impl<'a> XmlReader<'a> {
         }
     }
 
-    /// The next piece, or nothing at the end.
+    /// The next event, or `None` at the end of the file.
     pub(crate) fn next(&mut self) -> Result<Option<XmlEvent<'a>>, IngestError> {
         loop {
             let event = self.reader.read_event().map_err(|_| malformed_xml())?;
@@ -93,7 +94,7 @@ impl<'a> XmlReader<'a> {
                         None => continue,
                     }
                 }
-                // What breaks off inside an element has lost its rest.
+                // A file that ends inside an element is truncated.
                 Event::Eof if !self.open.is_empty() => return Err(malformed_xml()),
                 Event::Eof => return Ok(None),
                 Event::Empty(_)
@@ -105,14 +106,14 @@ impl<'a> XmlReader<'a> {
         }
     }
 
-    /// Passes over the rest of the element that was opened last.
+    /// Skips the rest of the element that was opened last.
     pub(crate) fn skip(&mut self) -> Result<(), IngestError> {
         let depth = self.open.len();
         while self.open.len() >= depth && self.next()?.is_some() {}
         Ok(())
     }
 
-    /// The words in the rest of the element that was opened last, up to a number of bytes.
+    /// The text in the rest of the element that was opened last, truncated to `limit` bytes.
     pub(crate) fn text_content(&mut self, limit: usize) -> Result<String, IngestError> {
         let depth = self.open.len();
         let mut words = String::new();

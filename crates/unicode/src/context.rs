@@ -1,21 +1,25 @@
-//! Where an invisible character belongs: joiners within scripts that join, selectors after what they vary, fillers
-//! within Hangul syllables, the blank cell within Braille, and the tags of three flags.
+//! Contexts that justify an invisible character: joiners in joining scripts and emoji, variation selectors after a base
+//! that they can vary, fillers in Hangul syllables, the blank cell in Braille, and the tag sequences of three flags.
 
-/// The flags that are written as a black flag and a name in tags: England, Scotland and Wales. Other names are not shown,
-/// so they could say anything.
+/// The emoji tag sequences of the flags of England, Scotland and Wales. Other tag sequences are not displayed, so they
+/// could smuggle any text.
 const TAGGED_FLAGS: [&str; 3] = [
     "\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
     "\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}",
     "\u{E0067}\u{E0062}\u{E0077}\u{E006C}\u{E0073}\u{E007F}",
 ];
 
-/// The tags at the start of `rest` that turn the black flag before them into another.
+/// The last selector that a registered ideographic variation sequence uses: no ideograph has more than 32 of them, VS17
+/// to VS48. The 208 selectors after it select nothing, so behind an ideograph they could only carry hidden bytes.
+const LAST_IDEOGRAPHIC_SELECTOR: char = '\u{E011F}';
+
+/// The tag sequence at the start of `rest`, if a black flag precedes it and it names a known flag.
 pub(crate) fn flag(before: Option<char>, rest: &str) -> Option<&'static str> {
     let known = TAGGED_FLAGS.iter().find(|tags| rest.starts_with(**tags));
     known.copied().filter(|_| before == Some('\u{1F3F4}'))
 }
 
-/// True when an invisible character belongs between two others. What is `before` was kept itself.
+/// Whether an invisible character belongs between its neighbours. The character `before` is one that was kept.
 pub(crate) fn belongs(before: Option<char>, c: char, after: Option<char>) -> bool {
     let Some(before) = before else {
         return c == '\u{115F}' && after.is_some_and(is_vowel_jamo);
@@ -25,8 +29,8 @@ pub(crate) fn belongs(before: Option<char>, c: char, after: Option<char>) -> boo
         '\u{180B}'..='\u{180D}'
         | '\u{180F}'
         | '\u{FE00}'..='\u{FE0F}'
-        | '\u{E0100}'..='\u{E01EF}' => selects(before, c, after),
-        // A syllable without its first consonant, and one without its vowel.
+        | '\u{E0100}'..=LAST_IDEOGRAPHIC_SELECTOR => selects(before, c, after),
+        // Fillers for a syllable without a leading consonant, and for one without a vowel.
         '\u{115F}' => after.is_some_and(is_vowel_jamo),
         '\u{1160}' => is_leading_jamo(before) && after.is_some_and(is_trailing_jamo),
         '\u{2800}' => is_braille(before) && after.is_some_and(is_braille),
@@ -34,12 +38,12 @@ pub(crate) fn belongs(before: Option<char>, c: char, after: Option<char>) -> boo
     }
 }
 
-/// A variation selector stays when it follows, directly, a character it can vary. Longer runs carry
-/// hidden bytes and never survive, because a selector is not such a character.
+/// Whether a variation selector directly follows a base character that it can vary. Runs of selectors, which can carry
+/// hidden bytes, never survive, because a selector is not a base.
 fn selects(base: char, selector: char, after: Option<char>) -> bool {
     match selector {
         '\u{180B}'..='\u{180F}' => matches!(base, '\u{1820}'..='\u{18AA}'),
-        '\u{E0100}'..='\u{E01EF}' => is_han(base),
+        '\u{E0100}'..=LAST_IDEOGRAPHIC_SELECTOR => is_han(base),
         '\u{FE0E}' | '\u{FE0F}' if matches!(base, '#' | '*' | '0'..='9') => {
             after == Some('\u{20E3}')
         }
@@ -54,8 +58,8 @@ fn selects(base: char, selector: char, after: Option<char>) -> bool {
     }
 }
 
-/// A joiner stays between letters of a script that joins them, after a vowel killer of India (old
-/// Malayalam ends words so), and the zero width joiner also between two pictographs.
+/// Whether a joiner stands between letters of a joining script or after an Indic virama, which ends words in older
+/// Malayalam; the zero-width joiner also between two pictographs, as in emoji sequences.
 fn joins(before: char, joiner: char, after: Option<char>) -> bool {
     let emoji = joiner == '\u{200D}'
         && (is_pictograph(before) || before == '\u{FE0F}')
@@ -116,7 +120,7 @@ fn is_trailing_jamo(c: char) -> bool {
     matches!(c, '\u{11A8}'..='\u{11FF}' | '\u{D7CB}'..='\u{D7FB}')
 }
 
-/// A Braille cell with a dot.
+/// Whether a character is a Braille cell with at least one dot.
 fn is_braille(c: char) -> bool {
     matches!(c, '\u{2801}'..='\u{28FF}')
 }

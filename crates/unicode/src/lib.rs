@@ -1,8 +1,8 @@
-//! Invisible characters: which there are, and where a script or an emoji needs one all the same.
+//! Removal of invisible Unicode characters, except where a script or an emoji needs them.
 //!
-//! Hidden characters are how a text says one thing to a person and another to a model, and how one name passes for
-//! another. So a character that shows nothing is removed unless its neighbours prove that it belongs there. Documents
-//! and the names of clients that want to sign in are held to this one list.
+//! Hidden characters let a text say one thing to a person and another to a model (prompt injection), and let one name
+//! pass for another (spoofing). So an invisible character is removed unless its neighbours show that it belongs there.
+//! Documents and the names of OAuth clients go through this one list.
 //!
 //! ```
 //! assert_eq!(docent_unicode::visible("pay\u{3164}ment"), "payment");
@@ -11,7 +11,7 @@
 
 mod context;
 
-/// A text without the characters that nobody sees. Doing it twice gives the same as doing it once.
+/// Removes the invisible characters of a text that their context does not justify. The function is idempotent.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -35,21 +35,21 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// True for a character that shows nothing, or only steers how others are shown: everything that Unicode calls
-/// default ignorable, the marks around annotations, and letters and signs that are blank by design. White space and
-/// control characters are not among them.
+/// Whether a character is invisible, or only affects how others are displayed: every default ignorable code point of
+/// Unicode, the interlinear annotation marks, and symbols that are blank by design. White space and control characters
+/// do not count.
 #[must_use]
 pub const fn is_invisible(c: char) -> bool {
     is_default_ignorable(c)
         || matches!(
             c,
-            // Annotation marks, the blank Braille cell, the note without a head.
+            // Interlinear annotation marks, the blank Braille cell, the null notehead of music.
             '\u{FFF9}'..='\u{FFFB}' | '\u{2800}' | '\u{1D159}'
         )
 }
 
-/// Unicode's property `Default_Ignorable_Code_Point`. Seventeen ranges are less than a dependency; a test compares them
-/// with the property for every character.
+/// Unicode's property `Default_Ignorable_Code_Point`. Seventeen ranges are smaller than a dependency; a test compares
+/// them with the property for every character.
 const fn is_default_ignorable(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'

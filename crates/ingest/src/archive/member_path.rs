@@ -1,4 +1,6 @@
-//! A name inside an archive into a place below the archive, or into why it cannot be one.
+//! Path validation for archive members: maps a member name to a path below the archive, or rejects it.
+//!
+//! This is the defence against path traversal: absolute names, drive letters, `..` and NUL are errors.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,10 +13,11 @@ use crate::file_entry::{SourcePath, printable, stem_and_extension, truncate_id};
 use crate::format::ParserInput;
 use crate::limits::Limits;
 
-/// Characters of a name that cannot be used, where the report shows it.
+/// The most characters of a rejected member name that a report shows.
 const MAX_SHOWN_CHARS: usize = 200;
 
-/// Where an archive or a file inside one lies.
+/// The location of an archive or of one of its members: the document id, the printable path, and the stem and
+/// extension that format detection needs. Nested archives append to it level by level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MemberPath {
     pub(super) id: String,
@@ -33,7 +36,8 @@ impl MemberPath {
         }
     }
 
-    /// The place of a member; nothing for folders and for hidden names, which are no part of a corpus.
+    /// Resolves a member name below this archive. Returns `None` for folders and hidden names, which are
+    /// never indexed.
     pub(super) fn member(&self, name: &str, limits: &Limits) -> Result<Option<Self>, IngestError> {
         let Some(name) = safe_relative_name(name, limits)? else {
             return Ok(None);
@@ -54,7 +58,7 @@ impl MemberPath {
         }))
     }
 
-    /// A name that cannot be used, shown in a report.
+    /// A rejected member name in a form that is safe to print and bounded in length.
     pub(super) fn display_name(&self, name: &str) -> String {
         let mut name = printable(OsStr::new(name));
         truncate_chars(&mut name, MAX_SHOWN_CHARS);
@@ -62,13 +66,13 @@ impl MemberPath {
     }
 }
 
-/// The parts of a name joined by `/`, if it stays below the archive. Both kinds of slashes separate, as some
-/// programs write the other one.
+/// Normalizes a member name to parts joined by `/` and rejects it if it could lead out of the archive. Both
+/// kinds of slashes count as separators, because some programs write backslashes into zip directories.
 fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, IngestError> {
-    let slash = ['/', '\\'];
-    let drive =
+    const SLASHES: [char; 2] = ['/', '\\'];
+    let has_drive_letter =
         matches!(name.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
-    if name.contains('\0') || name.starts_with(slash) || drive {
+    if name.contains('\0') || name.starts_with(SLASHES) || has_drive_letter {
         return Err(IngestError::BadName);
     }
     if name.len() > limits.max_path_bytes {
@@ -77,7 +81,7 @@ fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Ing
         });
     }
     let parts: Vec<_> = name
-        .split(slash)
+        .split(SLASHES)
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
     if parts.contains(&"..") {
@@ -88,11 +92,11 @@ fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Ing
             limit: limits.max_depth,
         });
     }
-    // Some systems put a shadow of each file into a folder of this name.
-    let hidden =
+    // macOS stores a resource fork of every file in a folder of this name.
+    let is_hidden =
         parts.iter().any(|part| part.starts_with('.')) || parts.first() == Some(&"__MACOSX");
-    let folder = name.ends_with(slash);
-    Ok((!hidden && !folder && !parts.is_empty()).then(|| parts.join("/")))
+    let is_folder = name.ends_with(SLASHES);
+    Ok((!is_hidden && !is_folder && !parts.is_empty()).then(|| parts.join("/")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Archives built here, read in this process.
+//! Unit tests of archive parsing: archives are built in memory and unpacked without the sandbox.
 
 use std::io::Write as _;
 
@@ -57,7 +57,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> ParserInput<
     }
 }
 
-/// `id=text` for a document, `path:code` for what was left out.
+/// Renders each document as `id=text` and each skipped member as `path:code`.
 fn read(path: &str, bytes: &[u8], limits: &Limits) -> Vec<String> {
     let input = input(path, bytes, limits);
     let parsed = match detect_archive_kind(bytes).map(|kind| open(&input, kind)) {

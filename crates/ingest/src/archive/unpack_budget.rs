@@ -1,4 +1,7 @@
-//! How much of one archive may still be unpacked, at all levels inside it together.
+//! Decompression budget of one archive: the defence against zip bombs.
+//!
+//! One budget is shared by all levels of nested archives. It counts members and decompressed bytes, so that
+//! neither many small files nor one large file gets past it.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -7,15 +10,18 @@ use std::rc::Rc;
 use crate::error::IngestError;
 use crate::limits::Limits;
 
-/// What every archive may unpack to, however small it is.
+/// Decompressed bytes that every archive may use, however small it is. Without this floor the expansion ratio
+/// would reject tiny archives of very regular text.
 const FREE_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn damaged() -> IngestError {
     IngestError::Damaged {
-        what: "it is no whole archive".into(),
+        what: "the archive is truncated or corrupt".into(),
     }
 }
 
+/// The members and bytes that may still be unpacked. The byte counter sits behind an `Rc`, because every
+/// [`MeteredReader`] of the archive draws on it while the unpacker itself holds the budget.
 pub(super) struct UnpackBudget {
     members: usize,
     max_members: usize,
@@ -30,20 +36,20 @@ struct UnpackedBytes {
 
 impl UnpackBudget {
     pub(super) fn new(limits: &Limits, size: u64) -> Self {
-        let most = size.saturating_mul(limits.max_expansion).max(FREE_BYTES);
-        let most = most.min(limits.max_unpacked_bytes);
+        let max_bytes = size.saturating_mul(limits.max_expansion).max(FREE_BYTES);
+        let max_bytes = max_bytes.min(limits.max_unpacked_bytes);
         Self {
             members: 0,
             max_members: limits.max_members,
             bytes: Rc::new(UnpackedBytes {
-                left: Cell::new(most),
+                left: Cell::new(max_bytes),
                 over: Cell::new(false),
             }),
-            max_bytes: most,
+            max_bytes,
         }
     }
 
-    /// Counts one more file, folder or link.
+    /// Counts one more member (file, folder or link) and fails once there are too many.
     pub(super) fn count_member(&mut self) -> Result<(), IngestError> {
         self.members += 1;
         if self.members > self.max_members {
@@ -53,7 +59,7 @@ impl UnpackBudget {
         Ok(())
     }
 
-    /// A reader whose bytes are counted.
+    /// Wraps a reader so that the bytes it yields are charged to this budget.
     pub(super) fn metered<R: Read>(&self, inner: R) -> MeteredReader<R> {
         MeteredReader {
             inner,
@@ -61,7 +67,8 @@ impl UnpackBudget {
         }
     }
 
-    /// Why reading failed.
+    /// Maps an I/O error to its cause. Decompressors report a spent budget, a lack of memory and corrupt data
+    /// as the same kind of error, so the budget is asked first.
     pub(super) fn classify_read_error(&self, error: &io::Error) -> IngestError {
         if self.bytes.over.get() {
             let limit = self.max_bytes;
@@ -73,12 +80,13 @@ impl UnpackBudget {
         }
     }
 
-    /// True when nothing more of the archive may be read.
+    /// Whether the budget is spent, so that the rest of the archive must not be read.
     pub(super) fn is_exhausted(&self) -> bool {
         self.bytes.over.get() || self.members > self.max_members
     }
 }
 
+/// Fails with an error as soon as more bytes arrive than the shared budget has left.
 pub(super) struct MeteredReader<R> {
     inner: R,
     bytes: Rc<UnpackedBytes>,
@@ -87,12 +95,12 @@ pub(super) struct MeteredReader<R> {
 impl<R: Read> Read for MeteredReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.left.get();
-        // One byte more than is left is asked for: whether it comes tells the end from too much.
-        let most = usize::try_from(left.saturating_add(1)).unwrap_or(usize::MAX);
-        let most = most.min(buffer.len());
+        // Request one byte beyond the budget: only if it arrives is the limit exceeded and not just reached.
+        let wanted = usize::try_from(left.saturating_add(1)).unwrap_or(usize::MAX);
+        let wanted = wanted.min(buffer.len());
         let count = self
             .inner
-            .read(buffer.get_mut(..most).unwrap_or_default())?;
+            .read(buffer.get_mut(..wanted).unwrap_or_default())?;
         match left.checked_sub(count as u64) {
             Some(left) => {
                 self.bytes.left.set(left);
@@ -100,7 +108,7 @@ impl<R: Read> Read for MeteredReader<R> {
             }
             None => {
                 self.bytes.over.set(true);
-                Err(io::Error::other("the archive unpacks to too much"))
+                Err(io::Error::other("decompression limit exceeded"))
             }
         }
     }
@@ -152,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_without_memory_says_nothing_of_the_archive() {
+    fn running_out_of_memory_is_no_corruption() {
         let why = |kind| budget(10).classify_read_error(&io::Error::from(kind));
         assert_eq!(why(io::ErrorKind::InvalidData), damaged());
         assert_eq!(

@@ -1,5 +1,7 @@
-//! The members of an archive into documents, within one budget for the whole archive: of files, of unpacked
-//! bytes and of archives inside archives.
+//! Archive unpacker: streams the members of an archive through the format parsers, nested archives included.
+//!
+//! One [`UnpackBudget`] covers the whole archive. A member that fails costs only itself; the unpacker stops
+//! only when the budget is spent.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
@@ -26,6 +28,8 @@ pub(super) enum ArchiveKind {
     Gzip,
 }
 
+/// The state of unpacking one archive file: the shared budget, the documents so far, and the bounded lists of
+/// skipped members and warnings.
 pub(super) struct ArchiveUnpacker<'a> {
     limits: &'a Limits,
     options: &'a IngestOptions,
@@ -48,27 +52,28 @@ impl<'a> ArchiveUnpacker<'a> {
         }
     }
 
-    /// What was read. An archive that gave nothing at all has failed as a whole.
+    /// Returns everything that was parsed. An archive without a single document fails as a whole with the
+    /// error that stopped it.
     pub(super) fn finish(
         mut self,
         input: &ParserInput<'_>,
         opened: Result<(), IngestError>,
     ) -> Result<ParsedFile, IngestError> {
-        let nothing = self.parsed.documents.is_empty();
+        let no_documents = self.parsed.documents.is_empty();
         match opened {
-            Err(reason) if nothing => return Err(reason),
+            Err(reason) if no_documents => return Err(reason),
             Err(reason) => self.skip(input.path, reason),
             Ok(()) => {}
         }
         self.parsed.skipped = self.skipped.finish(input.path);
         self.parsed.warnings = self.warnings.finish(input.path);
-        if nothing && self.parsed.skipped.is_empty() {
+        if no_documents && self.parsed.skipped.is_empty() {
             return Err(IngestError::Empty);
         }
         Ok(self.parsed)
     }
 
-    /// Reads one archive. Calls itself for archives inside, as deep as the limits allow.
+    /// Unpacks one archive. Recurses into nested archives; `max_nested_archives` bounds the depth.
     pub(super) fn archive(
         &mut self,
         at: &MemberPath,
@@ -117,8 +122,8 @@ impl<'a> ArchiveUnpacker<'a> {
     fn gzip(&mut self, at: &MemberPath, bytes: &[u8], depth: usize) -> Result<(), IngestError> {
         let mut unpacked = self.budget.metered(MultiGzDecoder::new(bytes));
         let mut head = Vec::new();
-        let begun = (&mut unpacked).take(512).read_to_end(&mut head);
-        begun.map_err(|error| self.budget.classify_read_error(&error))?;
+        let peeked = (&mut unpacked).take(512).read_to_end(&mut head);
+        peeked.map_err(|error| self.budget.classify_read_error(&error))?;
         let whole = head.as_slice().chain(unpacked);
         if super::is_tar(&head) {
             return self.tar(at, whole, depth);
@@ -155,7 +160,7 @@ impl<'a> ArchiveUnpacker<'a> {
             let read = if kind.is_symlink() || kind.is_hard_link() {
                 Err(IngestError::Link)
             } else if kind.is_gnu_sparse() {
-                // Its holes would be bytes that nobody packed.
+                // A sparse file expands to zeros that were never stored in the archive.
                 Err(IngestError::Unsupported {
                     kind: "sparse file".to_owned(),
                 })
@@ -172,7 +177,7 @@ impl<'a> ArchiveUnpacker<'a> {
         Ok(())
     }
 
-    /// Where a member lies, or nothing when it is not read.
+    /// Resolves a member name, or reports it as skipped and returns `None`.
     fn resolve_member(&mut self, at: &MemberPath, name: &str) -> Option<MemberPath> {
         match at.member(name, self.limits) {
             Ok(place) => place,
@@ -183,7 +188,8 @@ impl<'a> ArchiveUnpacker<'a> {
         }
     }
 
-    /// The whole content of a member, within the bound of a file.
+    /// Reads the whole content of a member, up to the size limit of a single file. The size in the header is
+    /// not trusted.
     fn read_member(&self, from: impl Read) -> Result<Vec<u8>, IngestError> {
         let limit = self.limits.max_file_bytes;
         let mut bytes = Vec::new();
@@ -198,8 +204,8 @@ impl<'a> ArchiveUnpacker<'a> {
         Ok(bytes)
     }
 
-    /// Reads a member, which may be an archive. A member that fails costs only itself, unless the budget of
-    /// the whole archive is spent.
+    /// Parses a member, which may itself be an archive. A member that fails costs only itself, unless the
+    /// budget of the whole archive is spent.
     fn member(
         &mut self,
         at: &MemberPath,
@@ -255,13 +261,13 @@ impl<'a> ArchiveUnpacker<'a> {
     }
 }
 
-/// The names in a zip, as many as it may have members.
-fn names(zip: &ZipArchive<Cursor<&[u8]>>, most: usize) -> BTreeSet<String> {
-    let names = (0..zip.len().min(most)).filter_map(|index| zip.name_for_index(index)?.ok());
+/// The member names of a zip, up to the member limit.
+fn names(zip: &ZipArchive<Cursor<&[u8]>>, max_names: usize) -> BTreeSet<String> {
+    let names = (0..zip.len().min(max_names)).filter_map(|index| zip.name_for_index(index)?.ok());
     names.map(std::borrow::Cow::into_owned).collect()
 }
 
-/// Whether a table of an export only repeats what other members say.
+/// Whether a member is a table of a Notion export whose rows other members of the archive contain already.
 fn is_duplicate_export(name: &str, names: &BTreeSet<String>) -> bool {
     let (folder, file) = name
         .rfind('/')

@@ -1,10 +1,10 @@
-//! The little LaTeX that stands in a bibliography into plain text: accents, dashes, braces.
+//! LaTeX to plain text, for the subset that bibliographies use: accents, dashes, special letters and braces.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::clean;
 
-/// The mark that a command puts on the letter behind it.
+/// Accent commands and the combining character that each puts on the letter after it.
 const ACCENTS: &[(char, char)] = &[
     ('\'', '\u{301}'),
     ('`', '\u{300}'),
@@ -23,7 +23,7 @@ const ACCENTS: &[(char, char)] = &[
     ('d', '\u{323}'),
 ];
 
-/// Commands that stand for letters.
+/// Commands that expand to a letter or a punctuation mark.
 const LETTERS: &[(&str, &str)] = &[
     ("ss", "ß"),
     ("o", "ø"),
@@ -47,7 +47,7 @@ const LETTERS: &[(&str, &str)] = &[
     ("textbackslash", "\\"),
 ];
 
-/// The text as it would be printed. Lines that are only wrapped are joined.
+/// Renders LaTeX markup as the text that would be printed. Hard-wrapped lines are joined into paragraphs.
 pub(super) fn latex_to_text(latex: &str) -> String {
     let mut out = String::with_capacity(latex.len());
     let mut rest = latex;
@@ -78,7 +78,7 @@ pub(super) fn latex_to_text(latex: &str) -> String {
     paragraphs(&clean(&out))
 }
 
-/// What the command behind a backslash stands for goes to `out`; what follows it comes back.
+/// Writes the expansion of the command after a backslash to `out` and returns the remaining input.
 fn command<'l>(from: &'l str, out: &mut String) -> &'l str {
     let Some(first) = from.chars().next() else {
         return from;
@@ -86,8 +86,8 @@ fn command<'l>(from: &'l str, out: &mut String) -> &'l str {
     let after = from.get(first.len_utf8()..).unwrap_or_default();
     let accent = ACCENTS.iter().find(|(mark, _)| *mark == first);
     let is_letter = first.is_ascii_alphabetic();
-    let bound = !is_letter || after.starts_with(|c: char| c == '{' || c.is_whitespace());
-    if let Some((_, mark)) = accent.filter(|_| bound) {
+    let takes_argument = !is_letter || after.starts_with(|c: char| c == '{' || c.is_whitespace());
+    if let Some((_, mark)) = accent.filter(|_| takes_argument) {
         let open = after.trim_start().trim_start_matches('{');
         let (letter, left) = accented_letter(open);
         if let Some(letter) = letter {
@@ -105,11 +105,12 @@ fn command<'l>(from: &'l str, out: &mut String) -> &'l str {
         out.push_str(letter);
         return after.strip_prefix(' ').unwrap_or(after);
     }
-    // Commands such as `\emph` say how something looks, and what it is follows in braces.
+    // Formatting commands such as `\emph` are dropped; their argument in braces follows as text.
     after
 }
 
-/// The letter that an accent stands on; `\i` is an i without its dot.
+/// The letter under an accent. `\i` and `\j` are the dotless forms, which become plain letters below an
+/// accent.
 fn accented_letter(text: &str) -> (Option<char>, &str) {
     for (dotless, letter) in [("\\i", 'i'), ("\\j", 'j')] {
         if let Some(after) = text.strip_prefix(dotless)
@@ -123,7 +124,7 @@ fn accented_letter(text: &str) -> (Option<char>, &str) {
     (letter, text.get(length..).unwrap_or_default())
 }
 
-/// Lines joined with a space, paragraphs kept.
+/// Joins the lines of each paragraph with a space and keeps the paragraphs.
 fn paragraphs(text: &str) -> String {
     let parts = text.split("\n\n").map(crate::clean::clean_line);
     let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();

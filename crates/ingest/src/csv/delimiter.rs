@@ -1,4 +1,4 @@
-//! Which character separates the cells of a table, by its first rows.
+//! Delimiter sniffing: finds the character that separates the cells of a table from a sample of its rows.
 
 use super::row_reader::{CsvCells, CsvRowReader};
 use crate::column_types::is_value;
@@ -7,16 +7,17 @@ use crate::reader_column::{MOST_PREAMBLE, names_readers};
 use crate::reader_field::ReaderKeys;
 use crate::text_stream::TextStream;
 
-/// The delimiters that are looked for, the likelier first.
+/// The candidate delimiters, most likely first.
 const DELIMITERS: &[u8] = b",;\t|";
 
-/// Rows that are looked at.
+/// Rows of the sample that are split with every candidate.
 const SNIFFED_ROWS: usize = 100;
 
 /// The share of rows, in percent, that must be as wide as the header for its names to count.
 const REGULAR_PERCENT: usize = 80;
 
-/// The line `sep=;` with which spreadsheets are told the delimiter, and how many bytes it has.
+/// Parses the `sep=;` line with which Excel declares the delimiter; returns it with the length of the line in
+/// bytes.
 pub(super) fn separator_line(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix("sep=").or(text.strip_prefix("SEP="))?;
     let (delimiter, rest) = (*rest.as_bytes().first()?, rest.get(1..)?);
@@ -28,9 +29,10 @@ pub(super) fn separator_line(text: &str) -> Option<(u8, usize)> {
         .then_some((delimiter, text.len() - body.len()))
 }
 
-/// The likeliest delimiter. One that gives the readers' column comes first, then the one that cuts the header
-/// into the most names, then the one that cuts most rows into the same number of cells. Without the second, a
-/// table of semicolons and decimal commas with a few ragged rows would be cut at its commas.
+/// Picks the most likely delimiter. A candidate that yields the access control column wins, then the one that
+/// splits the header into the most names, then the one that splits the most rows into the same number of
+/// cells. Without the second criterion a table of semicolons and decimal commas with a few ragged rows would
+/// be split at its commas.
 pub(super) fn sniff(sample: &str, is_cut: bool, readers: &ReaderKeys) -> Result<u8, IngestError> {
     let mut candidates = Vec::new();
     for &delimiter in DELIMITERS {
@@ -39,7 +41,7 @@ pub(super) fn sniff(sample: &str, is_cut: bool, readers: &ReaderKeys) -> Result<
     let headers = candidates.iter().filter_map(|found| found.header);
     let first_line = headers.map(|header| header.line).min();
     let mut best = None;
-    // Among equals the likelier, which is looked at last.
+    // Ties go to the more likely candidate, which is visited last.
     for candidate in candidates.iter().rev() {
         let Some(score) = candidate.score(first_line) else {
             continue;
@@ -51,24 +53,24 @@ pub(super) fn sniff(sample: &str, is_cut: bool, readers: &ReaderKeys) -> Result<
     Ok(best.map_or(b',', |(_, delimiter)| delimiter))
 }
 
-/// What the first rows look like when they are cut at one delimiter.
+/// The sample split with one delimiter: the width of every row, the first row of several cells, and whether
+/// any of the first rows contains the access control field.
 struct Candidate {
     delimiter: u8,
     widths: Vec<usize>,
-    /// The first row of several cells.
     header: Option<HeaderNames>,
-    /// Whether one of the first rows names the readers' field.
     names_readers: bool,
 }
 
 #[derive(Clone, Copy)]
 struct HeaderNames {
     line: u64,
-    /// How many cells name something; none where some do not, or two are the same.
+    /// The number of cells if all of them are unique names, otherwise zero.
     names: usize,
 }
 
-/// The readers' column, the names of the header, the percentage of regular rows, and their width.
+/// Ordered by priority: has the access control column, names in the header, percentage of regular rows, their
+/// width.
 type Score = (bool, usize, usize, usize);
 
 impl Candidate {
@@ -103,15 +105,15 @@ impl Candidate {
                 found.header.get_or_insert(HeaderNames { line, names });
             }
         }
-        // The last row of a sample may be cut.
+        // The last row of a truncated sample may be incomplete.
         if is_cut {
             found.widths.pop();
         }
         Ok(found)
     }
 
-    /// How likely it is; nothing where it does not cut. Only names of the first line that any delimiter cuts
-    /// count, because further down a text full of other marks is cut into many.
+    /// The score of a candidate, or `None` if it does not split the rows. Only names in the first line that
+    /// any candidate splits count, because further down prose with other punctuation splits into many parts.
     fn score(&self, first_line: Option<u64>) -> Option<Score> {
         let width = most_common(&self.widths).filter(|width| *width > 1)?;
         let same = self.widths.iter().filter(|other| **other == width).count();
@@ -142,7 +144,7 @@ fn names(cells: &CsvCells) -> usize {
     }
 }
 
-/// The width that most rows have, ties going to the first.
+/// The most common row width; ties go to the width seen first.
 pub(super) fn most_common(widths: &[usize]) -> Option<usize> {
     let mut counts: Vec<(usize, usize)> = Vec::new();
     for &width in widths {

@@ -1,4 +1,4 @@
-//! What stands above the records of a table: the names of the columns and what their cells are.
+//! Header detection: which rows precede the records of a table, and what the columns are called and contain.
 
 use serde_json::{Map, Value as Raw};
 
@@ -12,18 +12,19 @@ use crate::reader_column::{
 };
 use crate::reader_field::ReaderKeys;
 
+/// The columns of a table, and how many rows come before its first record.
 pub(super) struct Head {
     columns: Vec<TableColumn>,
-    /// The rows above the first record.
+    /// The number of rows before the first record: titles, blank rows and the header.
     pub rows: usize,
-    /// Whether the readers' column may be named where it cannot be used, so that nobody knows who may read any
-    /// of the rows.
+    /// Whether the access control column may be named in a place where it cannot be parsed. Then the
+    /// permissions of every row are unknown, and the rows are closed to everyone.
     pub hides_readers: bool,
 }
 
 impl Head {
     pub(super) fn find(sample: &[CsvRow], readers: &ReaderKeys) -> Result<Self, IngestError> {
-        // A bad row keeps its place, so that rows are counted alike here and when they are read.
+        // A malformed row keeps its index, so that rows are counted the same here and when they are read.
         let table: Vec<Vec<&str>> = sample
             .iter()
             .map(|row| match &row.cells {
@@ -37,10 +38,10 @@ impl Head {
         } else {
             titles
         };
-        // A damaged row may be the header, or have taken it along.
+        // A malformed row may be the header itself, or may have swallowed it.
         let is_damaged = |rows: usize| sample.iter().take(rows).any(|row| row.cells.is_err());
         if readers.is_configured() {
-            // A row that names the readers' field is the header, however little else it has.
+            // A row with the access control field is the header, however little else it contains.
             let mut top = table.iter().take(above + 1);
             let named = top.position(|row| names_readers(row, readers));
             if let Some(at) = named.or_else(|| late_header(&table, readers)) {
@@ -61,14 +62,14 @@ impl Head {
                 || hides_readers(&table, titles, true, readers));
         Ok(Self {
             columns,
-            // What stands above no header is a row like all others.
+            // Without a header the rows above are ordinary rows.
             rows: if has_header { above + 1 } else { 0 },
             hides_readers,
         })
     }
 
-    /// Whether a row below the header names the readers' field outside of its column, as the header of another
-    /// table does. Whose readers stand where in the rows below it, nobody knows.
+    /// Whether a row contains the name of the access control field outside its column, as the header of a
+    /// second table does. It is then unknown which column governs the rows below.
     pub(super) fn is_other_header(&self, cells: &CsvCells, readers: &ReaderKeys) -> bool {
         let is_readers = |at: usize| self.columns.get(at).is_some_and(TableColumn::names_readers);
         readers.is_configured()
@@ -76,8 +77,8 @@ impl Head {
                 .any(|(at, cell)| !is_readers(at) && is_readers_field(cell, readers))
     }
 
-    /// Whether a row may have another cell in the readers' column than was meant: there are more cells than the
-    /// header names, or quotes that were not understood.
+    /// Whether the cells of a row may be shifted against the header, so that the access control column may
+    /// hold a wrong cell: the row has more cells than the header, or quotes that could not be parsed.
     pub(super) fn is_shifted(&self, row: &CsvRow) -> bool {
         let beyond = |cells: &CsvCells| {
             let mut beyond = cells.iter().skip(self.columns.len());
@@ -87,7 +88,7 @@ impl Head {
             && (row.has_bare_quotes || row.cells.as_ref().is_ok_and(beyond))
     }
 
-    /// The keys and values of one row below the header.
+    /// Maps the cells of one row to the keys of a record.
     pub(super) fn keys(
         &self,
         cells: &CsvCells,
@@ -106,14 +107,15 @@ impl Head {
         for (at, text) in cells.iter().enumerate() {
             match columns.next() {
                 Some(column) => column.put(text, &mut keys),
-                // A row may be wider than the header.
+                // Cells beyond the header are kept under a generated name.
                 None if text.trim().is_empty() => {}
                 None => {
                     keys.insert(format!("column {}", at + 1), Raw::String(text.to_owned()));
                 }
             }
         }
-        // A row that ends early leaves its last cells empty.
+        // A short row leaves its last cells empty. For the access control column that means that it is set
+        // and empty, which closes the row.
         for column in columns.filter(|column| column.names_readers()) {
             column.put("", &mut keys);
         }
@@ -121,13 +123,13 @@ impl Head {
     }
 }
 
-/// How many rows above the header hold a title or nothing.
+/// Counts the rows above the header that hold a title or nothing.
 fn titles(table: &[Vec<&str>]) -> Result<usize, IngestError> {
     let widths: Vec<_> = table.iter().map(Vec::len).collect();
     let width = most_common(&widths).ok_or(IngestError::Empty)?;
     let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
     let is_title = |cells: &&Vec<&str>| {
-        // The cell above row numbers is often left empty, so that a header of two cells has one name.
+        // The header cell above row numbers is often empty, so a header of two cells may have only one name.
         let names_the_rest = cells.len() > 1 && cells.iter().skip(1).all(|cell| filled(&cell));
         width > 1 && cells.iter().filter(filled).count() < 2 && !names_the_rest
     };

@@ -1,13 +1,14 @@
-//! What the quotes of a row of several lines say about it.
+//! Quote diagnosis for multi-line CSV rows: detects unclosed and stray quotes.
 
+/// How the quotes of one row end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteEnd {
-    /// Every quote that was opened is closed, and a delimiter or the end of the row follows it.
+    /// All quotes are balanced, and a delimiter or the end of the row follows each closing one.
     Sound,
-    /// The last one is never closed.
+    /// The last quote of the row is unclosed.
     Open,
-    /// A quoted cell goes over several lines and has more text behind its closing quote. Two stray quotes in
-    /// different rows look like this, and would make one row of all that is between them.
+    /// A quoted cell spans several lines and more text follows its closing quote. Two stray quotes in
+    /// different rows look like this, and would merge all rows between them into one.
     Torn,
 }
 
@@ -15,11 +16,12 @@ enum State {
     CellStart,
     Bare,
     Quoted,
-    /// Behind a quote that closes the cell, unless another follows.
+    /// After a quote that closes the cell, unless another quote follows and makes it an escaped one.
     Closed,
 }
 
-/// Follows the quotes of one row as the parser does.
+/// Runs the quote state machine of the CSV parser over one row. Its transitions must match those of
+/// `csv_core`.
 pub(super) fn quote_end(row: &[u8], delimiter: u8) -> QuoteEnd {
     let mut state = State::CellStart;
     let mut has_lines = false;

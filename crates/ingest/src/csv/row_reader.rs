@@ -1,8 +1,9 @@
-//! A long text into the rows of a table, one after the other, of which no more than a window is held. A quote
-//! that is opened and never closed would swallow all rows behind it, and one that is closed by a stray quote
-//! some rows further on all rows between; then the line with the quote is a bad row, and reading begins anew on
-//! the next line. After many of those a quote is a character like any other, because looking for its end again
-//! and again would take too long, and giving up would lose rows.
+//! Streaming CSV row reader with error recovery; it holds only a window of the text.
+//!
+//! An unclosed quote would swallow all rows after it, and one closed by a stray quote further down all rows
+//! between. The line with the quote is then reported as a bad row, and parsing resynchronizes on the next
+//! line. After too many recoveries quotes are treated as ordinary characters: searching for the end of each
+//! again would take quadratic time, and giving up would lose rows.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
@@ -11,20 +12,21 @@ use crate::error::IngestError;
 use crate::line_counter::LineCounter;
 use crate::text_stream::TextStream;
 
-/// How often reading may begin anew behind a quote that never ends.
-const MOST_RESTARTS: usize = 64;
+/// How often parsing may resynchronize after an unclosed quote before quotes become ordinary characters.
+const MAX_RESYNCS: usize = 64;
 
-/// Bytes that may be read again behind quotes that a stray one closes. They are often close to each other, so that
-/// their number says little about how long it takes.
-const MOST_RESCANNED: usize = 32 * 1024 * 1024;
+/// Bytes that may be parsed twice after quotes closed by a stray one. Such quotes are often close together,
+/// so that the number of recoveries alone would say little about the time they take.
+const MAX_RESCANNED_BYTES: usize = 32 * 1024 * 1024;
 
-/// The least bytes in which a row must end, however short rows have to be: its beginning is kept until then.
+/// The smallest window in which a row must end, whatever the row limit is. The start of the row is kept until
+/// its end is found.
 const MIN_WINDOW_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was read and is no longer needed is let go of from this size on.
+/// Consumed bytes are dropped from the window once there are this many of them.
 const COMPACT_AT_BYTES: usize = 1024 * 1024;
 
-/// The cells of one row.
+/// The cells of one row: one buffer for their bytes, and the offset at which each of them ends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CsvCells {
     bytes: Vec<u8>,
@@ -36,7 +38,7 @@ impl CsvCells {
         self.ends.len()
     }
 
-    /// The bytes of all cells together.
+    /// The total length of all cells, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -45,39 +47,40 @@ impl CsvCells {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| {
             let cell = self.bytes.get(start..*end).unwrap_or_default();
-            // Cells are parts of a text cut at ASCII characters, so they are texts.
+            // Cells are slices of valid UTF-8 cut at ASCII characters, so they are valid UTF-8 themselves.
             std::str::from_utf8(cell).unwrap_or_default()
         })
     }
 }
 
+/// One row: its cells, or why they could not be parsed.
 pub(super) struct CsvRow {
-    /// Counted from 1.
+    /// The line on which the row begins, counted from 1.
     pub line: u64,
     pub cells: Result<CsvCells, IngestError>,
-    /// Whether it has quotes that were read like any other character, so that cells may be cut in two.
+    /// Whether quotes in it were treated as ordinary characters, so that a cell may have been split in two.
     pub has_bare_quotes: bool,
 }
 
+/// The state of the reader. `at` is where the next row begins in the window and `scanned` how far the parser
+/// got in it; `ended` says that the stream has no more bytes.
 pub(super) struct CsvRowReader<'r> {
     from: TextStream<'r>,
     window: Vec<u8>,
-    /// No more will come.
     ended: bool,
-    /// Where in the window the next row begins.
     at: usize,
-    /// Where the parser is.
     scanned: usize,
     lines: LineCounter,
     delimiter: u8,
     parser: Reader,
-    restarts: usize,
-    rescanned: usize,
-    most: usize,
+    resyncs: usize,
+    rescanned_bytes: usize,
+    max_row_bytes: usize,
 }
 
 impl<'r> CsvRowReader<'r> {
-    /// The rows of a text. One that does not end within four times `longest` bytes never does.
+    /// Creates a reader. A row that does not end within four times `longest` bytes counts as endless and is
+    /// skipped.
     pub(super) fn new(from: TextStream<'r>, longest: usize) -> Self {
         Self {
             from,
@@ -88,19 +91,19 @@ impl<'r> CsvRowReader<'r> {
             lines: LineCounter::default(),
             delimiter: b',',
             parser: parser(b',', true),
-            restarts: 0,
-            rescanned: 0,
-            most: longest.saturating_mul(4).max(MIN_WINDOW_BYTES),
+            resyncs: 0,
+            rescanned_bytes: 0,
+            max_row_bytes: longest.saturating_mul(4).max(MIN_WINDOW_BYTES),
         }
     }
 
-    /// The beginning of the text, so much of it as there is, and whether there is more.
+    /// Peeks at the first bytes of the text; also says whether there is more.
     pub(super) fn peek_start(&mut self, bytes: usize) -> Result<(&str, bool), IngestError> {
         while self.window.len() < bytes && !self.ended {
             self.ended = !self.from.fill(&mut self.window)?;
         }
         let head = self.window.get(..bytes).unwrap_or(&self.window);
-        // A cut may go through a character.
+        // The cut may fall inside a multi-byte character.
         let text = match std::str::from_utf8(head) {
             Ok(text) => text,
             Err(error) => {
@@ -111,7 +114,7 @@ impl<'r> CsvRowReader<'r> {
         Ok((text, self.window.len() > bytes || !self.ended))
     }
 
-    /// Leaves out a first line of so many bytes.
+    /// Skips a first line of this many bytes.
     pub(super) fn skip_line(&mut self, bytes: usize) {
         self.advance_to(bytes);
     }
@@ -121,7 +124,7 @@ impl<'r> CsvRowReader<'r> {
         self.parser = parser(delimiter, true);
     }
 
-    /// The next row, or nothing at the end.
+    /// Reads the next row; `None` at the end of the text.
     pub(super) fn next(&mut self) -> Result<Option<CsvRow>, IngestError> {
         self.discard_consumed();
         if !self.skip_blank_lines()? {
@@ -136,15 +139,15 @@ impl<'r> CsvRowReader<'r> {
         let has_quotes = has_quotes && reads_quotes;
         let cells = if !is_whole && !has_quotes {
             self.skip_long_line()?;
-            let limit = self.most;
+            let limit = self.max_row_bytes;
             Err(IngestError::LineTooLong { limit })
         } else if !is_whole || (has_quotes && self.has_unclosed_quote()) {
-            self.restarts += 1;
+            self.resyncs += 1;
             self.resync_after_quote();
             let what = "a quote is never closed";
             Err(IngestError::Damaged { what: what.into() })
         } else if has_quotes && self.quote_end() == QuoteEnd::Torn {
-            self.rescanned += self.scanned - self.at;
+            self.rescanned_bytes += self.scanned - self.at;
             self.resync_after_quote();
             let what = "text follows the closing quote of a cell of several lines";
             Err(IngestError::Damaged { what: what.into() })
@@ -161,7 +164,7 @@ impl<'r> CsvRowReader<'r> {
         }))
     }
 
-    /// Goes to where a row begins, past empty lines; false at the end.
+    /// Advances to the start of the next row, past blank lines; false at the end of the text.
     fn skip_blank_lines(&mut self) -> Result<bool, IngestError> {
         loop {
             let rest = self.window.get(self.at..).unwrap_or_default();
@@ -180,14 +183,14 @@ impl<'r> CsvRowReader<'r> {
         }
     }
 
-    /// Reads the cells of one row; false when it does not end.
+    /// Parses the cells of one row; false if the row does not end within the window.
     fn scan(&mut self, cells: &mut CsvCells) -> Result<bool, IngestError> {
         let (mut bytes, mut ends) = (0, 0);
         cells.bytes.resize(512, 0);
         cells.ends.resize(16, 0);
         loop {
             if self.scanned == self.window.len() && !self.ended {
-                if self.window.len() - self.at >= self.most {
+                if self.window.len() - self.at >= self.max_row_bytes {
                     return Ok(false);
                 }
                 self.ended = !self.from.fill(&mut self.window)?;
@@ -214,7 +217,7 @@ impl<'r> CsvRowReader<'r> {
         }
     }
 
-    /// Whether the row opened a quote that the text does not close.
+    /// Whether the row opens a quote that the rest of the text never closes.
     fn has_unclosed_quote(&self) -> bool {
         let at_end = self.ended && self.scanned == self.window.len();
         let row = self.window.get(self.at..).unwrap_or_default();
@@ -233,7 +236,7 @@ impl<'r> CsvRowReader<'r> {
         memchr::memchr(b'"', row).is_some()
     }
 
-    /// Begins anew behind the first line of the row.
+    /// Error recovery: resumes parsing after the first line of the current row.
     fn resync_after_quote(&mut self) {
         let end = self.line_end();
         self.advance_to(end.map_or(self.window.len(), |end| end + 1));
@@ -241,10 +244,10 @@ impl<'r> CsvRowReader<'r> {
     }
 
     fn reads_quotes(&self) -> bool {
-        self.restarts < MOST_RESTARTS && self.rescanned < MOST_RESCANNED
+        self.resyncs < MAX_RESYNCS && self.rescanned_bytes < MAX_RESCANNED_BYTES
     }
 
-    /// Goes behind a line that is too long to be held.
+    /// Skips the rest of a line that is too long for the window.
     fn skip_long_line(&mut self) -> Result<(), IngestError> {
         let end = loop {
             if let Some(end) = self.line_end() {
@@ -262,13 +265,13 @@ impl<'r> CsvRowReader<'r> {
         Ok(())
     }
 
-    /// Where the line ends that the next row begins with, as far as it is here.
+    /// The end of the line with which the next row begins, if it is in the window already.
     fn line_end(&self) -> Option<usize> {
         let rest = self.window.get(self.at..).unwrap_or_default();
         memchr::memchr2(b'\r', b'\n', rest).map(|end| self.at + end)
     }
 
-    /// The next row begins here.
+    /// Moves the start of the next row to this offset, and counts the lines passed.
     fn advance_to(&mut self, next: usize) {
         let passed = self.window.get(self.at..next).unwrap_or_default();
         self.lines.advance(passed);
@@ -294,16 +297,16 @@ fn parser(delimiter: u8, quoting: bool) -> Reader {
 mod tests {
     use super::*;
 
-    /// Quotes so far from each other that no window holds two of them: each costs its line, until a quote
-    /// is a character like any other and costs nothing.
+    /// Unclosed quotes so far apart that no window holds two of them: each costs its line, until quotes
+    /// become ordinary characters and cost nothing.
     #[test]
     fn no_row_is_lost_behind_many_open_quotes() {
-        // More than is read at once.
+        // More bytes than one read returns.
         let apart = "Tarn,1\n".repeat(12_000);
-        let text = format!("Ellin,\"x\n{apart}").repeat(MOST_RESTARTS + 2);
+        let text = format!("Ellin,\"x\n{apart}").repeat(MAX_RESYNCS + 2);
         let mut bytes = text.as_bytes();
         let mut rows = CsvRowReader::new(TextStream::text(&mut bytes), 1);
-        rows.most = 100;
+        rows.max_row_bytes = 100;
         let (mut whole, mut damaged, mut lines) = (0, 0, Vec::new());
         while let Some(row) = rows.next().unwrap() {
             lines.push(row.line);
@@ -315,8 +318,8 @@ mod tests {
                 }
             }
         }
-        let all = 12_001 * (MOST_RESTARTS as u64 + 2);
-        assert_eq!((whole + damaged, damaged), (all, MOST_RESTARTS as u64));
+        let all = 12_001 * (MAX_RESYNCS as u64 + 2);
+        assert_eq!((whole + damaged, damaged), (all, MAX_RESYNCS as u64));
         assert_eq!(lines, (1..=all).collect::<Vec<_>>());
     }
 }

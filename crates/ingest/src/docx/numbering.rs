@@ -1,4 +1,4 @@
-//! The lists of a Word document into the number of each item; items with a bullet have none.
+//! List numbering of Word documents: computes the number of each list item. Bulleted items have none.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,22 @@ use crate::xml::{XmlEvent, XmlReader};
 
 use super::val_attribute;
 
-/// The most lists of a document, and levels of a list. Items of others get a bullet.
+/// The most lists of a document and levels of a list. Items beyond them are bulleted.
 const MAX_LISTS: usize = 10_000;
 const MAX_LEVELS: usize = 9;
 
-/// The level of a list that an attribute names, counted from 0. All that are too deep are one, so that whoever
-/// counts on from it stays within bounds.
+/// Parses a list level, counted from 0. Deeper levels are clamped to one, so that callers which count from it
+/// stay within bounds.
 pub(super) fn parse_level(written: &str) -> usize {
     written.parse().unwrap_or(0).min(MAX_LEVELS)
 }
 
+/// The lists of a document. A list refers to an abstract definition, which fixes for each level the number of
+/// the first item; the counters continue from there.
 #[derive(Debug, Default)]
 pub(super) struct DocxNumbering {
-    /// Which description a list follows.
     lists: HashMap<String, String>,
-    /// For each description and level: the first number, where its items are numbered.
     levels: HashMap<String, [Option<u64>; MAX_LEVELS]>,
-    /// The number of the last item of each list and level.
     counters: HashMap<String, [Option<u64>; MAX_LEVELS]>,
 }
 
@@ -31,12 +30,12 @@ impl DocxNumbering {
     pub(super) fn read(text: &str) -> Result<Self, IngestError> {
         let mut xml = XmlReader::new(text);
         let mut numbering = Self::default();
-        let (mut description, mut list, mut level) = (String::new(), String::new(), 0);
+        let (mut definition, mut list, mut level) = (String::new(), String::new(), 0);
         let mut start = 1;
         while let Some(piece) = xml.next()? {
             let XmlEvent::Open(tag) = piece else { continue };
             match tag.name.as_str() {
-                "abstractNum" => description = tag.get("abstractNumId").unwrap_or_default(),
+                "abstractNum" => definition = tag.get("abstractNumId").unwrap_or_default(),
                 "lvl" => {
                     level = self::parse_level(&tag.get("ilvl").unwrap_or_default());
                     start = 1;
@@ -44,7 +43,7 @@ impl DocxNumbering {
                 "start" => start = val_attribute(&tag).parse().unwrap_or(1),
                 "numFmt" => {
                     let numbered = !matches!(val_attribute(&tag).as_str(), "bullet" | "none");
-                    numbering.define_level(&description, level, numbered.then_some(start));
+                    numbering.define_level(&definition, level, numbered.then_some(start));
                 }
                 "num" => list = tag.get("numId").unwrap_or_default(),
                 "abstractNumId" if numbering.lists.len() < MAX_LISTS => {
@@ -52,7 +51,7 @@ impl DocxNumbering {
                         .lists
                         .insert(std::mem::take(&mut list), val_attribute(&tag));
                 }
-                // What one list changes about its description is rare, and only numbers differ.
+                // Overrides of a single list are rare and change only numbers, so they are skipped.
                 "lvlOverride" => xml.skip()?,
                 _ => {}
             }
@@ -60,21 +59,21 @@ impl DocxNumbering {
         Ok(numbering)
     }
 
-    fn define_level(&mut self, description: &str, level: usize, first: Option<u64>) {
-        if self.levels.len() >= MAX_LISTS && !self.levels.contains_key(description) {
+    fn define_level(&mut self, definition: &str, level: usize, first: Option<u64>) {
+        if self.levels.len() >= MAX_LISTS && !self.levels.contains_key(definition) {
             return;
         }
-        let levels = self.levels.entry(description.to_owned()).or_default();
-        if let Some(place) = levels.get_mut(level) {
-            *place = first;
+        let levels = self.levels.entry(definition.to_owned()).or_default();
+        if let Some(slot) = levels.get_mut(level) {
+            *slot = first;
         }
     }
 
-    /// The number of the next item of a list, and deeper levels begin anew.
+    /// Returns the number of the next item of a list and restarts the deeper levels.
     pub(super) fn next(&mut self, list: &str, level: usize) -> Option<u64> {
-        let description = self.lists.get(list)?;
-        let first = self.levels.get(description)?.get(level).copied().flatten();
-        let counters = self.counters.entry(description.clone()).or_default();
+        let definition = self.lists.get(list)?;
+        let first = self.levels.get(definition)?.get(level).copied().flatten();
+        let counters = self.counters.entry(definition.clone()).or_default();
         for deeper in counters.iter_mut().skip(level + 1) {
             *deeper = None;
         }

@@ -1,4 +1,4 @@
-//! The styles of a Word document into what a paragraph is: a heading, the title, or a line of a table of
+//! Paragraph styles of Word documents: resolves a style to its role, such as heading, title or table of
 //! contents.
 
 use std::collections::HashMap;
@@ -9,20 +9,20 @@ use crate::xml::{XmlEvent, XmlReader};
 use super::numbering::parse_level;
 use super::{is_on, val_attribute};
 
-/// The most styles of a document; the rest counts as plain.
+/// The most styles of a document; paragraphs in others count as body text.
 const MAX_STYLES: usize = 10_000;
 
-/// How many styles a style may stand on.
+/// The longest inheritance chain of a style that is followed, which also breaks cycles.
 const MAX_ANCESTORS: usize = 16;
 
-/// What a paragraph is.
+/// The role of a paragraph in the structure of the document.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParagraphRole {
     #[default]
     Body,
     Title,
     Heading(u8),
-    /// A line of a table of contents, which only repeats headings.
+    /// An entry of the table of contents, which only repeats a heading and is dropped.
     Contents,
 }
 
@@ -74,7 +74,7 @@ impl DocxStyles {
         Ok(styles)
     }
 
-    /// What a paragraph of this style is, unless it says itself on which level it stands.
+    /// Resolves the role of a paragraph from its style; an outline level of its own overrides the style.
     pub(super) fn role(&self, id: &str, own: Option<u8>) -> ParagraphRole {
         if let Some(level) = own {
             return role_of_outline_level(level);
@@ -86,7 +86,7 @@ impl DocxStyles {
             .inheritance_chain(id)
             .enumerate()
             .find_map(|(distance, style)| {
-                // The lines below a title often take their looks from it.
+                // Subtitles often inherit from the Title style without being the title.
                 let named = role_of_style_name(&style.name)
                     .filter(|role| distance == 0 || *role != ParagraphRole::Title);
                 named.or_else(|| style.outline.map(role_of_outline_level))
@@ -94,7 +94,7 @@ impl DocxStyles {
         found.unwrap_or_default()
     }
 
-    /// The list and level that the style puts its paragraphs in.
+    /// The list and level that a style assigns to its paragraphs.
     pub(super) fn list(&self, id: &str) -> Option<(String, usize)> {
         self.inheritance_chain(id)
             .find_map(|style| style.list.clone())
@@ -104,7 +104,7 @@ impl DocxStyles {
         self.inheritance_chain(id).any(|style| style.hides)
     }
 
-    /// A style and those it stands on.
+    /// The style followed by its ancestors, nearest first.
     fn inheritance_chain(&self, id: &str) -> impl Iterator<Item = &DocxStyle> {
         let first = self.by_id.get(id);
         let next = |style: &&DocxStyle| self.by_id.get(&style.parent);
@@ -112,7 +112,7 @@ impl DocxStyles {
     }
 }
 
-/// Levels are counted from 0, and 9 is no heading.
+/// Maps an outline level to a role. Levels count from 0, and 9 means body text.
 fn role_of_outline_level(level: u8) -> ParagraphRole {
     if level < 9 {
         ParagraphRole::Heading(level + 1)
@@ -121,7 +121,8 @@ fn role_of_outline_level(level: u8) -> ParagraphRole {
     }
 }
 
-/// The names of the styles that come with Word are English in every language.
+/// Recognizes the built-in styles by name. Word stores these names in English whatever the language of its
+/// interface.
 fn role_of_style_name(name: &str) -> Option<ParagraphRole> {
     if name == "title" {
         return Some(ParagraphRole::Title);

@@ -1,4 +1,4 @@
-//! Small documents against the text they become.
+//! Unit tests of the Word parser: small documents and the text they are rendered to.
 
 use super::*;
 

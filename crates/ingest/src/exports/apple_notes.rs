@@ -1,19 +1,20 @@
-//! The list that Apple puts beside an export of notes (`Notes Details.csv`) into the day on which each was written;
-//! the notes themselves are texts that do not tell it.
+//! Apple Notes export: reads the creation dates of notes from `Notes Details.csv`, since the notes themselves
+//! are plain text without a date.
 
 use std::collections::BTreeMap;
 
 use crate::clean::clean_line;
 use crate::dates::{DateOrder, parse_in_order};
 
-/// The most bytes of a list that are read; a row has about a hundred.
+/// The most bytes of the list that are read; a row has about a hundred.
 pub(crate) const MAX_LIST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The most notes of a list.
+/// The most rows of the list that are read.
 const MAX_NOTES: usize = 50_000;
 
-/// The days by the names of the notes. Two notes of one name have none, and no note has one where the days can be
-/// read in two ways: months come first in some accounts, and nothing says which.
+/// Maps the name of each note to its creation date. Two notes of the same name get no date, and no note gets
+/// one where the dates are ambiguous: some accounts write the month first, and the file does not say which
+/// do.
 pub(crate) fn creation_dates(list: &str) -> BTreeMap<String, String> {
     let mut rows = list.lines().map(split_csv_line);
     let head = rows.next().unwrap_or_default();
@@ -40,15 +41,15 @@ pub(crate) fn creation_dates(list: &str) -> BTreeMap<String, String> {
     known.collect()
 }
 
-/// The cells of a row; a comma between quotes parts nothing.
+/// Splits a row into cells; commas inside quotes do not separate.
 fn split_csv_line(line: &str) -> Vec<String> {
-    /// More than the list has columns.
-    const MOST: usize = 16;
+    /// More columns than Apple writes.
+    const MAX_CELLS: usize = 16;
     let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
         match c {
             '"' => quoted = !quoted,
-            ',' if !quoted && cells.len() < MOST => {
+            ',' if !quoted && cells.len() < MAX_CELLS => {
                 cells.push(clean_line(&std::mem::take(&mut cell)));
             }
             c => cell.push(c),

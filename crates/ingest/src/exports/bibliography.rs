@@ -1,5 +1,5 @@
-//! A work in somebody's library (an entry of Zotero, CSL or BibTeX) into a record like any other: authors by
-//! name, a day or a year, an address that opens, tags, and a text that begins as one would cite it.
+//! Bibliographic records from reference managers (Zotero, CSL JSON, BibTeX), normalized to one shape: authors
+//! in name order, a date or year, a URL that resolves, tags, and a text that begins with a citation.
 
 use serde_json::{Map, Value as Raw};
 
@@ -11,7 +11,7 @@ use crate::written_date::parse_written_date;
 /// The most authors, editors or tags of one work.
 const MAX_NAMES: usize = 256;
 
-/// Kinds of works by their names in the Citation Style Language.
+/// The item types of the Citation Style Language, by which CSL JSON is recognized.
 #[rustfmt::skip]
 const CSL_TYPES: &[&str] = &[
     "article", "article-journal", "article-magazine", "article-newspaper", "bill", "book", "broadcast", "chapter",
@@ -22,7 +22,7 @@ const CSL_TYPES: &[&str] = &[
     "thesis", "treaty", "webpage",
 ];
 
-/// What is known of a work, before it is written down.
+/// The fields of a work, from whichever format they come, before they become a record.
 #[derive(Debug, Default)]
 pub(crate) struct BibliographicRecord {
     pub id: Option<Raw>,
@@ -30,7 +30,7 @@ pub(crate) struct BibliographicRecord {
     pub title: Option<String>,
     pub authors: Vec<String>,
     pub editors: Vec<String>,
-    /// As it was written: `2021-03-04`, `March 2021`, `2021`.
+    /// The date as written: `2021-03-04`, `March 2021`, `2021`.
     pub date: Option<String>,
     pub publication: Option<String>,
     pub summary: Option<String>,
@@ -41,7 +41,8 @@ pub(crate) struct BibliographicRecord {
     pub rest: Vec<(String, Raw)>,
 }
 
-/// A record as records are, and one that describes a work as that work.
+/// Normalizes a record that describes a work (CSL JSON or a Zotero table row); any other is returned as it
+/// is.
 pub(crate) fn normalize_reference(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     if is_csl(&keys) {
         from_csl(&mut keys).into_keys()
@@ -110,7 +111,7 @@ fn csl_name(name: &Raw) -> Option<String> {
     (!whole.is_empty()).then_some(whole)
 }
 
-/// `{"date-parts": [[2021, 3, 4]]}`, of which the last ones may be missing.
+/// Parses a CSL date, `{"date-parts": [[2021, 3, 4]]}`, in which month and day are optional.
 fn csl_day(date: &Raw) -> Option<String> {
     if let Some(raw) = date.get("raw").or(date.get("literal")) {
         return text(raw);
@@ -129,15 +130,15 @@ fn csl_day(date: &Raw) -> Option<String> {
     }
 }
 
-/// The columns of Zotero's own table.
+/// Maps the columns of a CSV file exported by Zotero.
 fn from_zotero(keys: &mut Map<String, Raw>) -> BibliographicRecord {
     let mut list = |name: &str| match keys.shift_remove(name) {
         Some(Raw::Array(list)) => list.iter().filter_map(text).collect(),
         Some(value) => text(&value).map_or_else(Vec::new, |words| split_list(&words, &[';'])),
         None => Vec::new(),
     };
-    let turned = |names: Vec<String>| names.iter().map(|name| given_name_first(name)).collect();
-    let (authors, editors) = (turned(list("Author")), turned(list("Editor")));
+    let reorder = |names: Vec<String>| names.iter().map(|name| given_name_first(name)).collect();
+    let (authors, editors) = (reorder(list("Author")), reorder(list("Editor")));
     let mut tags: Vec<String> = list("Manual Tags");
     for tag in list("Automatic Tags") {
         super::obsidian::push_unique(&mut tags, &tag, MAX_NAMES);
@@ -164,12 +165,12 @@ fn from_zotero(keys: &mut Map<String, Raw>) -> BibliographicRecord {
     work
 }
 
-/// The last part of a path, on whichever system it was written.
+/// The file name of a path from any operating system.
 pub(crate) fn file_name(path: &str) -> String {
     clean_line(path.rsplit(['/', '\\', ':']).next().unwrap_or_default())
 }
 
-/// `Reis, Ana` as `Ana Reis`.
+/// Reorders a name with a comma: `Reis, Ana` becomes `Ana Reis`.
 pub(crate) fn given_name_first(name: &str) -> String {
     match name.split_once(',') {
         Some((family, given)) if !given.contains(',') => {
@@ -197,7 +198,7 @@ fn text(value: &Raw) -> Option<String> {
 }
 
 impl BibliographicRecord {
-    /// The work as a record: `title`, `text`, `url` and `date`, and the rest as fields.
+    /// Converts the work to a record with `title`, `text`, `url` and `date`; the rest become fields.
     pub(crate) fn into_keys(self) -> Map<String, Raw> {
         let mut keys = Map::new();
         let day = self.date.as_deref().and_then(day);
@@ -229,7 +230,7 @@ impl BibliographicRecord {
         keys
     }
 
-    /// `Ana Reis, Tom Harrow (2021). Journal.` and below it what the work says about itself.
+    /// Renders a citation such as `Ana Reis, Tom Harrow (2021). Title. Journal.`, followed by the abstract.
     fn citation_text(&self, year: Option<u64>) -> String {
         let names = if self.authors.is_empty() {
             &self.editors
@@ -250,7 +251,8 @@ impl BibliographicRecord {
     }
 }
 
-/// The day of a date, if it has one. Zotero writes `2021-03-04 March 4, 2021`, and `2021-00-00 2021` without one.
+/// Parses a full date. Zotero writes `2021-03-04 March 4, 2021`, and `2021-00-00 2021` if only the year is
+/// known.
 fn day(date: &str) -> Option<String> {
     let first = date.split_whitespace().next().unwrap_or_default();
     dates::iso_date(first)
@@ -264,11 +266,11 @@ fn year(date: &str) -> Option<u64> {
     years.next()?.parse().ok()
 }
 
-/// The address at which a DOI opens.
+/// The resolver URL of a DOI.
 fn doi_url(doi: &str) -> Option<String> {
     let doi = doi.trim().trim_start_matches("doi:").trim();
-    let sound = doi.starts_with("10.") && !doi.contains(char::is_whitespace);
-    sound.then(|| format!("https://doi.org/{doi}"))
+    let is_valid = doi.starts_with("10.") && !doi.contains(char::is_whitespace);
+    is_valid.then(|| format!("https://doi.org/{doi}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A page that Notion exported as Markdown into its name, its properties and its address.
+//! Notion export: the name, properties and URL of a page that was exported as Markdown.
 //!
-//! Such a file is called `Winter timetable 1f0c….md`, with the 32 digits of the page's id behind its name, begins
-//! with its name as a heading, and goes on with a line for each property.
+//! Such a file is called `Winter timetable 1f0c….md`, with the 32-digit page id after the title. It begins
+//! with the title as a heading, followed by one line for each property.
 
 use serde_json::{Map, Value as Raw};
 
@@ -11,14 +11,14 @@ use crate::list_syntax::ListSyntax;
 use crate::reader_field::ReaderKeys;
 use crate::written_date::parse_written_date;
 
-/// Digits of an id.
+/// The number of hexadecimal digits of a page id.
 const ID_CHARS: usize = 32;
 
-/// The most lines that are read as properties, and the most characters of the name of one.
+/// The most lines that are read as properties, and the most characters of a property name.
 const MAX_PROPERTIES: usize = 64;
 const MAX_NAME_CHARS: usize = 64;
 
-/// The words before the id in the name of a file, and the id. A list of all rows of a table ends in `_all`.
+/// Splits a file stem into title and page id. The export of a whole database ends in `_all`.
 pub(crate) fn name_and_id(stem: &str) -> Option<(&str, &str)> {
     let stem = stem.strip_suffix("_all").unwrap_or(stem);
     let (name, id) = stem.rsplit_once(' ')?;
@@ -27,22 +27,23 @@ pub(crate) fn name_and_id(stem: &str) -> Option<(&str, &str)> {
     (is_id && !name.trim().is_empty()).then_some((name.trim(), id))
 }
 
-/// The address of the page that a file was exported from, if its name and its heading agree that it was.
+/// The URL of the original page, if file name and heading confirm that the file is an export.
 pub(crate) fn page_url(stem: &str, heading: &str) -> Option<String> {
     let (name, id) = name_and_id(stem)?;
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
     };
-    // Long names are cut, and characters that files cannot have are left out.
-    let agree = match letters(name) {
+    // Notion truncates long titles and drops characters that file names cannot contain.
+    let matches_heading = match letters(name) {
         none if none.is_empty() => heading.trim().starts_with(name),
         name => letters(heading).starts_with(&name),
     };
-    agree.then(|| format!("https://www.notion.so/{id}"))
+    matches_heading.then(|| format!("https://www.notion.so/{id}"))
 }
 
-/// The properties of a page: the lines `Name: value` that follow its heading, if nothing else stands among them.
+/// Parses the properties of a page: the `Name: value` lines after its heading, if no other line is among
+/// them.
 pub(crate) fn properties(body: &str) -> Map<String, Raw> {
     let mut lines = body.lines().skip_while(|line| line.trim().is_empty());
     let mut found = Map::new();
@@ -61,18 +62,18 @@ pub(crate) fn properties(body: &str) -> Map<String, Raw> {
     found
 }
 
-/// What the head of a page says about its readers.
+/// The access control lines that were found at the top of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReaderLines {
-    /// The properties that name them.
+    /// The access control properties with their values.
     pub named: Vec<(String, String)>,
-    /// Whether something else above the first heading of the text may do so.
+    /// Whether another line above the first subheading may be meant as one.
     pub is_doubtful: bool,
 }
 
-/// The lines below the heading that say who may read the page, whatever stands among them. The property of a page
-/// is a line `Allowed: hr` in the first block; one in a list, in bold or behind the block may be a property after a
-/// value of several lines, or a sentence, and nobody can tell.
+/// Finds the lines below the heading that say who may read the page. A property is a line `Allowed: hr` in
+/// the first block. A similar line in a list, in bold or after that block may be a property that follows a
+/// multi-line value, or a sentence. The two cannot be told apart, so the page fails closed.
 pub(crate) fn reader_lines(body: &str, readers: &ReaderKeys) -> ReaderLines {
     let mut found = ReaderLines::default();
     let mut lines = body.lines().map(str::trim).peekable();
@@ -93,7 +94,7 @@ pub(crate) fn reader_lines(body: &str, readers: &ReaderKeys) -> ReaderLines {
                 found.named.push((clean_line(name), value));
             }
             Some(_) => found.is_doubtful = true,
-            None => found.is_doubtful |= front_matter::is_said(line, readers),
+            None => found.is_doubtful |= front_matter::begins_with_field(line, readers),
         }
     }
     found
@@ -103,14 +104,14 @@ fn property(line: &str) -> Option<(String, Raw)> {
     let (name, value) = line
         .split_once(": ")
         .or(line.strip_suffix(':').zip(Some("")))?;
-    let plain = |c: char| c.is_alphanumeric() || " -_/&?#()'".contains(c);
+    let is_name_char = |c: char| c.is_alphanumeric() || " -_/&?#()'".contains(c);
     let is_name = name.starts_with(char::is_alphanumeric)
-        && name.chars().all(plain)
+        && name.chars().all(is_name_char)
         && name.chars().nth(MAX_NAME_CHARS).is_none();
     is_name.then(|| (clean_line(name), parse_property_value(name, value.trim())))
 }
 
-/// What a value is, by how Notion writes it.
+/// Parses a property value by the way Notion formats dates, lists, checkboxes and numbers.
 fn parse_property_value(name: &str, value: &str) -> Raw {
     if let Some(day) = parse_written_date(value) {
         return Raw::String(day);

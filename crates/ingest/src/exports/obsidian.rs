@@ -1,32 +1,32 @@
-//! The text of a note into the notes it links to and the tags it bears, as Obsidian and its relatives write them:
-//! `[[Winter feed|feeding]]`, `![[Queen list]]`, `#bees/winter`. Code is not looked at.
+//! Obsidian syntax: extracts wiki links and tags from a note, such as `[[Winter feed|feeding]]`, `![[Queen
+//! list]]` and `#bees/winter`. Code blocks and code spans are skipped.
 
-/// The longest link, with what stands behind its bar.
+/// The most characters of a link, its display text included.
 const MAX_LINK_CHARS: usize = 256;
 
-/// The longest tag.
+/// The most characters of a tag; longer ones are ignored.
 const MAX_TAG_CHARS: usize = 64;
 
-/// What a note says between its words, each thing once, in its order.
+/// The links and tags of a note, without duplicates, in order of appearance.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinksAndTags {
     pub links: Vec<String>,
     pub tags: Vec<String>,
 }
 
-/// Looks for links and tags, so many of each at most.
+/// Extracts the links and tags of a note, at most `most` of each.
 pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> LinksAndTags {
     let mut found = LinksAndTags::default();
     let mut fence: Option<&str> = None;
     for line in body.lines() {
-        let shown = line.trim_start();
+        let trimmed = line.trim_start();
         match fence {
-            Some(open) if shown.starts_with(open) => fence = None,
+            Some(open) if trimmed.starts_with(open) => fence = None,
             Some(_) => {}
             None => {
                 fence = ["```", "~~~"]
                     .into_iter()
-                    .find(|fence| shown.starts_with(fence));
+                    .find(|fence| trimmed.starts_with(fence));
                 if fence.is_none() {
                     scan_line(line, &mut found, most);
                 }
@@ -36,24 +36,24 @@ pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> LinksAndTags {
     found
 }
 
-/// One line, without what stands between backticks.
+/// Scans one line; code spans between backticks are skipped.
 fn scan_line(line: &str, found: &mut LinksAndTags, most: usize) {
-    let mut before = ' ';
+    let mut previous = ' ';
     let mut rest = line;
     while let Some(at) = rest.find(['[', '#', '`']) {
-        let (skipped, from) = rest.split_at(at);
-        before = skipped.chars().next_back().unwrap_or(before);
-        let taken = if let Some(inside) = from.strip_prefix('`') {
+        let (skipped, tail) = rest.split_at(at);
+        previous = skipped.chars().next_back().unwrap_or(previous);
+        let taken = if let Some(inside) = tail.strip_prefix('`') {
             inside.find('`').map(|end| end + 2)
-        } else if let Some(inside) = from.strip_prefix("[[") {
+        } else if let Some(inside) = tail.strip_prefix("[[") {
             link(inside).map(|(target, length)| {
                 if let Some(target) = target {
                     push_unique(&mut found.links, target, most);
                 }
                 length + 4
             })
-        } else if from.starts_with('#') && before.is_whitespace() {
-            if let Some(tag) = tag(from) {
+        } else if tail.starts_with('#') && previous.is_whitespace() {
+            if let Some(tag) = tag(tail) {
                 push_unique(&mut found.tags, tag, most);
             }
             None
@@ -61,20 +61,20 @@ fn scan_line(line: &str, found: &mut LinksAndTags, most: usize) {
             None
         };
         let taken = taken.unwrap_or(1);
-        before = from.chars().next().unwrap_or(' ');
-        rest = from.get(taken..).unwrap_or_default();
+        previous = tail.chars().next().unwrap_or(' ');
+        rest = tail.get(taken..).unwrap_or_default();
     }
 }
 
-/// The note that a link leads to, if it leads to one, and how many bytes stand between its brackets.
+/// Parses a link: returns its target if that is a note, and the number of bytes between the brackets.
 fn link(inside: &str) -> Option<(Option<&str>, usize)> {
-    // No further than a link may reach, or a line of brackets would be read once for each of them.
+    // The window bounds the search, because a line of brackets would otherwise take quadratic time.
     let window = inside.char_indices().nth(MAX_LINK_CHARS + 2);
     let window = inside.get(..window.map_or(inside.len(), |(at, _)| at))?;
     let end = window.find("]]")?;
     let inner = window.get(..end)?;
-    let sound = !inner.starts_with(char::is_whitespace) && !inner.contains(['[', '`']);
-    if !sound {
+    let is_valid = !inner.starts_with(char::is_whitespace) && !inner.contains(['[', '`']);
+    if !is_valid {
         return None;
     }
     let target = inner.split(['|', '#', '^']).next().unwrap_or_default();
@@ -84,7 +84,7 @@ fn link(inside: &str) -> Option<(Option<&str>, usize)> {
     Some((is_note.then_some(name), end))
 }
 
-/// Pictures, sounds and papers have an extension; a version such as `1.10` is none.
+/// Whether a link target is an attachment by its extension. A version such as `1.10` has none.
 fn is_attachment(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| {
         (2..=5).contains(&extension.len())
@@ -93,20 +93,20 @@ fn is_attachment(name: &str) -> bool {
     })
 }
 
-/// The tag at the start of a text, without its `#`. A number is none.
+/// Parses the tag at the start of a text, without its `#`. A bare number is not a tag.
 fn tag(text: &str) -> Option<&str> {
     let text = text.strip_prefix('#')?;
-    let of_tag = |c: char| c.is_alphanumeric() || "_-/".contains(c);
-    let end = text.find(|c: char| !of_tag(c)).unwrap_or(text.len());
+    let is_tag_char = |c: char| c.is_alphanumeric() || "_-/".contains(c);
+    let end = text.find(|c: char| !is_tag_char(c)).unwrap_or(text.len());
     let tag = text.get(..end)?.trim_matches('/');
-    let sound = tag
+    let is_valid = tag
         .chars()
         .any(|c| !c.is_ascii_digit() && c.is_alphanumeric())
         && tag.chars().nth(MAX_TAG_CHARS).is_none();
-    sound.then_some(tag)
+    is_valid.then_some(tag)
 }
 
-/// Adds what is not there yet; letters count as the same in both cases.
+/// Appends a word unless the list is full or contains it in any case.
 pub(crate) fn push_unique(list: &mut Vec<String>, word: &str, most: usize) {
     let lower = word.to_lowercase();
     if list.len() < most && !list.iter().any(|known| known.to_lowercase() == lower) {

@@ -1,12 +1,13 @@
-//! The names in a folder into those that only repeat others or belong to a program, and are no documents: the
-//! second table of a Notion database, what Zotero keeps beside a library, the list beside Apple's notes, style sheets.
+//! Redundant files in exports: files that repeat other files or belong to the exporting program are not
+//! indexed. Examples are the second table of a Notion database, the files that Zotero keeps beside a library,
+//! the list beside Apple notes, and style sheets.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
 use super::notion;
 
-/// Zotero's database, and what lies beside it that nobody wrote to be read.
+/// The Zotero database, and the internal files and folders beside it.
 const ZOTERO_DATABASE: &str = "zotero.sqlite";
 const ZOTERO_INTERNAL: &[&str] = &[
     "cache",
@@ -23,22 +24,22 @@ const ZOTERO_INTERNAL: &[&str] = &[
     "zotero.sqlite.1.bak",
 ];
 
-/// The list of notes that Apple puts beside their folder: titles without texts.
+/// The list that Apple Notes exports beside a folder of notes: titles without content.
 pub(crate) const APPLE_LIST: &str = "Notes Details.csv";
 const APPLE_FOLDER: &str = "Notes";
 
-/// The style sheets of a space that Confluence exported, and what lies beside them.
+/// The style sheet folder of a Confluence space export, and the names beside it by which it is recognized.
 const STYLES: &str = "styles";
 const BESIDE_STYLES: [&str; 2] = ["index.html", "images"];
 
-/// The names of a folder, and whether a folder in it has pages.
+/// The names in one folder, and a check whether a subfolder contains Markdown pages.
 pub(crate) struct ExportFolder<'n, F: Fn(&str) -> bool> {
     pub names: &'n BTreeSet<OsString>,
     pub has_pages: F,
 }
 
 impl<F: Fn(&str) -> bool> ExportFolder<'_, F> {
-    /// Whether a name among these is clutter.
+    /// Whether one of these names is redundant and is left out of the listing.
     pub(crate) fn is_redundant(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
             return false;
@@ -51,8 +52,9 @@ impl<F: Fn(&str) -> bool> ExportFolder<'_, F> {
     }
 }
 
-/// Whether a table of Notion's is there twice: as `Tasks 1f0c….csv` and, with all its rows, as `Tasks 1f0c…_all.csv`,
-/// and once more as a page for each row in a folder `Tasks` or `Tasks 1f0c…`.
+/// Whether a CSV file repeats a Notion database that is exported elsewhere. Notion writes a database as
+/// `Tasks 1f0c….csv`, again with all rows as `Tasks 1f0c…_all.csv`, and once more as one page per row in a
+/// folder `Tasks` or `Tasks 1f0c…`.
 pub(crate) fn is_redundant_table(
     name: &str,
     has: impl Fn(&str) -> bool,

@@ -1,5 +1,5 @@
-//! A file into the name that a report has for its kind, such as `docx`, without parsing it: its first bytes,
-//! and for packages the names in the directory at the end.
+//! File type detection without parsing, for reports: names a type such as `docx` by the first bytes of a
+//! file, and for zip packages by the central directory at its end.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 
@@ -10,17 +10,18 @@ use crate::error::IngestError;
 use crate::file_entry::{FileEntry, stem_and_extension};
 use crate::format::{HEAD_BYTES, by_extension, detect};
 
-/// How much of the end of a package is looked at. The directory of an office document has some kilobytes.
+/// How many bytes at the end of a package are searched. The central directory of an office document has a few
+/// kilobytes.
 const TAIL_BYTES: u64 = 256 * 1024;
 
-/// The most characters of an extension that names a kind.
+/// The most characters of an extension that is reported as a file type.
 const MAX_EXTENSION_CHARS: usize = 12;
 
-/// How every entry of a zip directory begins, and the record at its end.
+/// The signatures of a central directory entry and of the end-of-central-directory record.
 const ENTRY: &[u8] = b"PK\x01\x02";
 const END: &[u8] = b"PK\x05\x06";
 
-/// Which part tells what an office document is.
+/// The parts by which office documents and e-books are told apart.
 const PARTS: [(&[u8], &str); 4] = [
     (b"word/", "docx"),
     (b"ppt/", "pptx"),
@@ -28,7 +29,7 @@ const PARTS: [(&[u8], &str); 4] = [
     (b"META-INF/container.xml", "epub"),
 ];
 
-/// Which words of its `mimetype` tell what an open document is.
+/// The words of a `mimetype` part by which OpenDocument files and e-books are told apart.
 const TYPES: [(&str, &str); 4] = [
     ("epub", "epub"),
     ("opendocument.text", "odt"),
@@ -37,8 +38,8 @@ const TYPES: [(&str, &str); 4] = [
 ];
 
 impl FolderSource {
-    /// What kind of file this is, by its content first. A file that cannot be opened or is of no kind that
-    /// can be read is called after its name.
+    /// The type of a file, by content first. A file that cannot be opened, or whose format is not supported,
+    /// is named by its extension.
     pub fn kind(&self, entry: &FileEntry) -> String {
         let (_, extension) = stem_and_extension(&entry.place.relative);
         match self.known_kind(entry, &extension) {
@@ -74,7 +75,7 @@ fn is_plain(extension: &str) -> bool {
         && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The end of a file, as much of it as is looked at; nothing where it cannot be read.
+/// Reads the end of a file; empty if it cannot be read.
 fn tail(file: &mut File) -> Vec<u8> {
     let mut bytes = Vec::new();
     let size = file.seek(SeekFrom::End(0)).unwrap_or(0);
@@ -85,7 +86,7 @@ fn tail(file: &mut File) -> Vec<u8> {
     bytes
 }
 
-/// What the first part of an open document says: it is called `mimetype` and is not packed.
+/// The type in the `mimetype` part, which OpenDocument and EPUB store first and uncompressed.
 fn kind_from_mimetype(head: &[u8]) -> Option<&'static str> {
     if head.get(30..38) != Some(b"mimetype") {
         return None;
@@ -95,7 +96,8 @@ fn kind_from_mimetype(head: &[u8]) -> Option<&'static str> {
     found.map(|(_, kind)| *kind)
 }
 
-/// What the names of the parts say. Only the last directory counts: a document inside has its own before it.
+/// The type by part names. Only the last central directory counts, since an embedded document has its own
+/// before it.
 fn kind_from_part_names(tail: &[u8]) -> &'static str {
     let end = tail.windows(END.len()).rposition(|window| window == END);
     let Some(end) = end else {
@@ -166,7 +168,7 @@ mod tests {
                 "pptx",
             ),
             ("c.xlsx", sheet.clone(), "xlsx"),
-            // A sheet inside a text is no sheet.
+            // A spreadsheet embedded in a text document does not make it a spreadsheet.
             (
                 "d.docx",
                 package(&[types, ("word/embeddings/a.xlsx", &sheet)]),

@@ -1,42 +1,42 @@
-//! Front matter that is not read as such: behind a comment or a heading, between marks of another kind, in a
-//! comment, behind front matter that is read. Its author meant to say who may read the document, so that the
-//! document is for nobody until it is written where it is read.
+//! Detection of misplaced front matter that may hold the access control field: after a comment or heading, in
+//! unsupported fences, inside a comment, or after front matter that was parsed.
 //!
-//! A line counts that begins with the field's name and a colon or an equals sign, in a list, in bold or in quotes
-//! too, if something before it looks like the start of front matter. Without that it is a sentence: "Allowed:
-//! dogs on a leash".
+//! The author meant to restrict the document, so it fails closed: nobody may read it until the field is moved
+//! to where it is parsed. A line counts if it begins with the field name and a colon or an equals sign, also
+//! in a list, in bold or in quotes, and if text before it looks like the start of front matter. Without that
+//! second condition it is a sentence: "Allowed: dogs on a leash".
 
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
 use super::{looks_like_keys, prefix_within, split_at_fence};
 
-/// Bytes at the start of a text that are searched. A block that the first line opens and none closes is searched
-/// to the end of the text.
-const MOST_UNREAD: usize = 64 * 1024;
+/// How many bytes at the start of a text are searched. A block that the first line opens and nothing closes
+/// is searched to the end of the text.
+const MAX_SCAN_BYTES: usize = 64 * 1024;
 
-/// What is known about a text before its first line is looked at.
+/// Where the search for the field starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     File,
-    /// Front matter that was read and does not have the field.
-    Behind,
+    /// After front matter that was parsed and does not contain the field.
+    AfterFrontMatter,
 }
 
-/// What a text without front matter that can be read says about its readers: nothing, unless something in it
-/// looks like front matter and may name them.
+/// Checks a text without parseable front matter: malformed if something in it looks like front matter and may
+/// name the access control field, otherwise absent.
 pub(crate) fn unread(text: &str, readers: &ReaderKeys) -> ReaderField {
-    doubt(
+    malformed_if(
         readers.is_configured()
             && (is_unread_at_start(text, readers) || names(text, readers, Start::File)),
     )
 }
 
-/// The same for what follows front matter without the field.
+/// Checks the text after front matter that does not contain the field.
 pub(crate) fn unread_behind(body: &str, readers: &ReaderKeys) -> ReaderField {
-    doubt(readers.is_configured() && names(body, readers, Start::Behind))
+    malformed_if(readers.is_configured() && names(body, readers, Start::AfterFrontMatter))
 }
 
-/// The same for source code: a block that opens it. Rules and comments further down are code.
+/// Checks the opening block of source code. Rules and comments further down are code.
 pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
     if !readers.is_configured() {
         return ReaderField::Absent;
@@ -54,26 +54,31 @@ pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
         false => is_fence(line),
     };
     let mut block = lines.take_while(|line| !is_end(line));
-    doubt((is_comment && says_readers(first, readers)) || block.any(|line| is_said(line, readers)))
+    malformed_if(
+        (is_comment && line_names_field(first, readers))
+            || block.any(|line| begins_with_field(line, readers)),
+    )
 }
 
-/// The same for data and settings, such as YAML, TOML and INI files, which are read as text: there every line may
+/// Checks configuration files such as YAML, TOML and INI, which are indexed as text. Any of their lines may
 /// be a key.
 pub(crate) fn unread_in_data(text: &str, readers: &ReaderKeys) -> ReaderField {
-    doubt(readers.is_configured() && text.lines().any(|line| says_readers(line, readers)))
+    malformed_if(
+        readers.is_configured() && text.lines().any(|line| line_names_field(line, readers)),
+    )
 }
 
-fn doubt(is_doubtful: bool) -> ReaderField {
+fn malformed_if(is_doubtful: bool) -> ReaderField {
     match is_doubtful {
         true => ReaderField::Malformed(ReaderFault::FrontMatter),
         false => ReaderField::Absent,
     }
 }
 
-/// How front matter begins, in every language that some program reads.
+/// The opening fences of front matter, in every language that some program supports.
 const FENCES: [&str; 6] = ["---", "+++", ";;;", "```", "~~~", "{"];
 
-/// Whether the first line that is not blank opens a block that may name readers.
+/// Whether the first non-blank line opens a block that may contain the access control field.
 fn is_unread_at_start(text: &str, readers: &ReaderKeys) -> bool {
     let start = text.trim_start();
     let (first, after) = start.split_once('\n').unwrap_or((start, ""));
@@ -83,19 +88,19 @@ fn is_unread_at_start(text: &str, readers: &ReaderKeys) -> bool {
         "+++" => &["+++"],
         _ => &[],
     };
-    let block = split_at_fence(after, ends, MOST_UNREAD).map(|(block, _)| block);
+    let block = split_at_fence(after, ends, MAX_SCAN_BYTES).map(|(block, _)| block);
     start.len() < text.len() && block.is_some_and(looks_like_keys)
-        || is_fenced && readers.appears_in(block.unwrap_or(prefix_within(start, MOST_UNREAD)))
+        || is_fenced && readers.appears_in(block.unwrap_or(prefix_within(start, MAX_SCAN_BYTES)))
 }
 
-/// Whether a line names the field behind something that looks like the start of front matter.
+/// Whether a line contains the field after something that looks like the start of front matter.
 fn names(text: &str, readers: &ReaderKeys, start: Start) -> bool {
     let text = text.trim_start();
     let mut state = LineState::new(start);
     let mut at = 0;
     while let Some(line) = line_at(text, at) {
-        // A block that is never closed goes on to the end of the text.
-        if at > MOST_UNREAD && state.fences != 1 {
+        // An unclosed block extends to the end of the text.
+        if at > MAX_SCAN_BYTES && state.fences != 1 {
             return false;
         }
         if state.may_open_code(line) {
@@ -108,53 +113,54 @@ fn names(text: &str, readers: &ReaderKeys, start: Start) -> bool {
             }
         }
         at += line.len();
-        if state.see(line.trim(), readers) {
+        if state.process_line(line.trim(), readers) {
             return true;
         }
     }
     false
 }
 
-/// The line that begins at a byte, with its end.
+/// The line that begins at this offset, line ending included.
 fn line_at(text: &str, at: usize) -> Option<&str> {
     text.get(at..)?.split_inclusive('\n').next()
 }
 
-/// Where the line after a block of code begins that opens here, if it is closed near enough.
+/// The offset after the code block that opens here, if it is closed within the search window.
 fn end_of_code(text: &str, at: usize) -> Option<usize> {
     let open = line_at(text, at)?;
-    let shown = open.trim_start();
-    let mark = shown.chars().next()?;
-    let length = shown.chars().take_while(|c| *c == mark).count();
+    let trimmed = open.trim_start();
+    let mark = trimmed.chars().next()?;
+    let length = trimmed.chars().take_while(|c| *c == mark).count();
     let mut at = at + open.len();
-    let most = at + MOST_UNREAD;
-    while let Some(line) = line_at(text, at).filter(|_| at <= most) {
+    let max_end = at + MAX_SCAN_BYTES;
+    while let Some(line) = line_at(text, at).filter(|_| at <= max_end) {
         at += line.len();
-        let shown = line.trim();
-        if shown.chars().all(|c| c == mark) && shown.chars().count() >= length {
+        let trimmed = line.trim();
+        if trimmed.chars().all(|c| c == mark) && trimmed.chars().count() >= length {
             return Some(at);
         }
     }
     None
 }
 
-/// What the lines so far have opened.
+/// The state of the line scanner. It models what the lines so far may have opened: fences, a comment, a
+/// paragraph that a closing fence would turn into front matter.
 struct LineState {
-    /// Lines between which front matter may stand.
+    /// The number of fence lines so far, between which front matter may stand.
     fences: usize,
-    /// Whether nothing but comments came so far.
+    /// Whether only comments and attributes were seen so far.
     is_top: bool,
-    /// Whether a fence at the end of this paragraph would make front matter of it: it is the first of the file, or a
-    /// rule came before.
+    /// Whether a fence after this paragraph would make it front matter: it is the first one of the file, or a
+    /// rule precedes it.
     may_be_block: bool,
-    /// Whether this paragraph named the field.
+    /// Whether this paragraph contains the field.
     is_named: bool,
-    /// Whether what comes before the next blank line may be front matter.
+    /// Whether the lines up to the next blank one may be front matter.
     until_blank: bool,
     in_comment: bool,
-    /// Whether the line before was a sentence, which a rule below it makes a heading.
-    below_words: bool,
-    /// Whether a block of code was not closed, so that no other is looked for.
+    /// Whether the previous line was prose, which a rule below turns into a heading (setext).
+    after_prose: bool,
+    /// Whether an unclosed code block was seen, after which no other one is searched for.
     has_open_code: bool,
 }
 
@@ -165,42 +171,42 @@ impl LineState {
             is_top: start == Start::File,
             may_be_block: start == Start::File,
             is_named: false,
-            until_blank: start == Start::Behind,
+            until_blank: start == Start::AfterFrontMatter,
             in_comment: false,
-            below_words: false,
+            after_prose: false,
             has_open_code: false,
         }
     }
 
-    /// Whether a line opens a block of code between sentences, which is an example and no front matter.
+    /// Whether a line opens a code block within prose, which is an example and not front matter.
     fn may_open_code(&self, line: &str) -> bool {
         is_code_mark(line) && !self.is_top && !self.in_comment && !self.has_open_code
     }
 
-    /// Looks at a line without blanks around it; true where it names the field and that counts.
-    fn see(&mut self, line: &str, readers: &ReaderKeys) -> bool {
+    /// Processes one trimmed line; true if it contains the field in a place that counts.
+    fn process_line(&mut self, line: &str, readers: &ReaderKeys) -> bool {
         if line.is_empty() {
             self.may_be_block &= self.until_blank || self.is_top;
-            (self.until_blank, self.is_named, self.below_words) = (false, false, false);
+            (self.until_blank, self.is_named, self.after_prose) = (false, false, false);
             return false;
         }
         if self.in_comment || is_comment(line) {
-            return self.see_comment(line, readers);
+            return self.process_comment(line, readers);
         }
         if is_attribute(line, readers) {
             return true;
         }
         self.is_top = false;
         if is_fence(line) || is_code_mark(line) {
-            return self.see_fence();
+            return self.process_fence();
         }
-        let is_named = says_readers(line, readers);
+        let is_named = line_names_field(line, readers);
         self.is_named |= is_named;
-        self.below_words = !line.starts_with(['#', '%']);
+        self.after_prose = !line.starts_with(['#', '%']);
         is_named && (self.fences > 0 || self.until_blank)
     }
 
-    fn see_comment(&mut self, line: &str, readers: &ReaderKeys) -> bool {
+    fn process_comment(&mut self, line: &str, readers: &ReaderKeys) -> bool {
         let (inside, behind) = line.rsplit_once("-->").unwrap_or((line, ""));
         self.in_comment = match line.contains("-->") {
             true => behind.contains("<!--"),
@@ -208,20 +214,21 @@ impl LineState {
         };
         inside
             .split("<!--")
-            .any(|inside| says_readers(inside, readers))
+            .any(|inside| line_names_field(inside, readers))
     }
 
-    fn see_fence(&mut self) -> bool {
+    fn process_fence(&mut self) -> bool {
         if self.is_named && self.may_be_block {
             return true;
         }
-        if self.below_words && self.fences == 0 {
-            // The rule below a heading; only what follows at once, or ends in a fence, may be front matter.
+        if self.after_prose && self.fences == 0 {
+            // The underline of a setext heading. Only text that follows directly, or ends at a fence, may be
+            // front matter.
             (self.until_blank, self.may_be_block) = (true, true);
         } else {
             self.fences += 1;
         }
-        (self.is_named, self.below_words) = (false, false);
+        (self.is_named, self.after_prose) = (false, false);
         false
     }
 }
@@ -235,10 +242,10 @@ fn is_comment(line: &str) -> bool {
     line.starts_with("[//]:") || line.starts_with("[comment]:") || line.contains("<!--")
 }
 
-/// Whether a line consists of a mark that separates things: three dashes, and whatever people and programs
-/// make of them.
+/// Whether a line consists only of separator characters: three dashes, and what people and programs turn them
+/// into.
 fn is_fence(line: &str) -> bool {
-    /// A word processor makes one of these of two or three dashes.
+    /// Word processors replace two or three dashes by one of these.
     const WIDE: &str = "–—―…⸺⸻";
     const NARROW: &str = "-+*=~;_.`‐‑‒−─━－﹣﹘＝＋＊";
     let line = line.trim().trim_start_matches(['>', '\\', ' ', '\t']);
@@ -249,27 +256,27 @@ fn is_fence(line: &str) -> bool {
         && (marks().any(|c| WIDE.contains(c)) || marks().nth(1).is_some())
 }
 
-/// `:allowed: hr` of reStructuredText and AsciiDoc, and `#+ALLOWED: hr` of Org: attributes of a document that
-/// need no fence.
+/// Whether a line is a document attribute with the field. reStructuredText and AsciiDoc write `:allowed: hr`,
+/// Org writes `#+ALLOWED: hr`, and neither needs a fence.
 fn is_attribute(line: &str, readers: &ReaderKeys) -> bool {
     let rest = line.strip_prefix("#+").or(line.strip_prefix(':'));
-    rest.is_some_and(|rest| !rest.starts_with(':') && is_said(rest, readers))
+    rest.is_some_and(|rest| !rest.starts_with(':') && begins_with_field(rest, readers))
 }
 
-/// Whether some part of a line begins with the field's name and a mark.
-fn says_readers(line: &str, readers: &ReaderKeys) -> bool {
+/// Whether some part of a line begins with the field name and a separator.
+fn line_names_field(line: &str, readers: &ReaderKeys) -> bool {
     line.contains([':', '=', '：', '＝'])
         && line
             .split([',', ';', '{', '('])
-            .any(|part| is_said(part, readers))
+            .any(|part| begins_with_field(part, readers))
 }
 
-/// Whether a text begins with the field's name and a mark behind it, in a list, in bold or in quotes too.
-pub(crate) fn is_said(text: &str, readers: &ReaderKeys) -> bool {
-    /// Bytes of a name with what stands around it.
-    const MOST: usize = 1_024;
+/// Whether a text begins with the field name and a separator, also in a list, in bold or in quotes.
+pub(crate) fn begins_with_field(text: &str, readers: &ReaderKeys) -> bool {
+    /// The most bytes of a name with its decoration.
+    const MAX_NAME_BYTES: usize = 1_024;
     let is_around = |c: char| !c.is_alphanumeric();
-    let text = prefix_within(text.trim_start(), MOST);
+    let text = prefix_within(text.trim_start(), MAX_NAME_BYTES);
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let text = if digits.starts_with(['.', ')']) {
         digits

@@ -1,5 +1,5 @@
-//! The bytes of a page into characters: by its byte order mark, by what it says about itself, by being
-//! UTF-8, and at last by what its letters look like.
+//! Character encoding detection for web pages: byte order mark, declared encoding, valid UTF-8, and finally
+//! statistical detection.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
@@ -7,11 +7,11 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use crate::error::IngestError;
 use crate::text::{decode_text, is_binary, is_utf16};
 
-/// How far into a page its encoding is looked for. Browsers stop at 1,024 bytes; comments and scripts
-/// before it are common.
+/// How many bytes of a page are searched for its declared encoding. Browsers stop at 1,024; longer comments
+/// and scripts before the declaration are common.
 const SCAN_BYTES: usize = 16 * 1024;
 
-/// How many bytes are enough to guess an encoding.
+/// How many bytes the statistical detector reads.
 const GUESS_BYTES: usize = 256 * 1024;
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<String, IngestError> {
@@ -21,15 +21,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, IngestError> {
     if is_utf16(bytes) || bytes.starts_with(b"\xEF\xBB\xBF") {
         return decode_text(bytes);
     }
-    let said = declared_encoding(bytes);
-    // A page with letters beyond ASCII that is valid UTF-8 by chance does not exist; one that names the
-    // wrong encoding does. Only ISO-2022-JP looks like ASCII.
-    if said != Some(ISO_2022_JP)
+    let declared = declared_encoding(bytes);
+    // Text with non-ASCII letters is never valid UTF-8 by chance, whereas pages often declare the wrong
+    // encoding. Only ISO-2022-JP looks like ASCII.
+    if declared != Some(ISO_2022_JP)
         && let Ok(text) = std::str::from_utf8(bytes)
     {
         return Ok(text.to_owned());
     }
-    match said.filter(|encoding| *encoding != UTF_8) {
+    match declared.filter(|encoding| *encoding != UTF_8) {
         Some(encoding) => Ok(encoding.decode_without_bom_handling(bytes).0.into_owned()),
         None if is_nearly_utf8(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         None => Ok(guess_encoding(bytes)
@@ -39,14 +39,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, IngestError> {
     }
 }
 
-/// More whole characters beyond ASCII than broken ones.
+/// Whether the bytes have more valid than invalid sequences beyond ASCII.
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
-    let (mut whole, mut broken) = (0_usize, 0_usize);
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        broken += usize::from(!chunk.invalid().is_empty());
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
     }
-    whole > broken
+    valid > invalid
 }
 
 fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
@@ -55,7 +55,7 @@ fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// The encoding that a `meta` element or an XML declaration names.
+/// The encoding declared by a `meta` element or an XML declaration.
 fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes.get(..SCAN_BYTES).unwrap_or(bytes);
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
@@ -74,12 +74,12 @@ fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
         })
     };
     let encoding = Encoding::for_label_no_replacement(metas().or_else(xml)?.as_bytes())?;
-    // It was read as ASCII, so it is not UTF-16 whatever it says.
-    let wide = encoding == UTF_16LE || encoding == UTF_16BE;
-    Some(if wide { UTF_8 } else { encoding })
+    // The declaration was readable as ASCII, so the page is not UTF-16, whatever it declares.
+    let is_utf16_label = encoding == UTF_16LE || encoding == UTF_16BE;
+    Some(if is_utf16_label { UTF_8 } else { encoding })
 }
 
-/// The word after `=`, without its quotes.
+/// The value after `=`, without quotes.
 fn label(text: &str) -> Option<&str> {
     let word = text.trim_start().strip_prefix('=')?.trim_start();
     let word = word.trim_start_matches(['"', '\'']);

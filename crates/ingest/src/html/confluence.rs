@@ -1,5 +1,5 @@
-//! What Confluence writes around a page that it exports (where the page stands, who wrote it, what is attached) into
-//! keys and values. All of it stands outside the text, in elements with names of their own.
+//! Confluence export: metadata that Confluence renders around a page, such as breadcrumbs, byline and
+//! attachments. It stands outside the content, in elements with fixed ids and classes.
 
 use serde_json::{Map, Value as Raw};
 
@@ -8,11 +8,11 @@ use crate::written_date::parse_written_date;
 
 use super::emitter::HtmlTag;
 
-/// The most steps of a path and attachments, and the most bytes of each.
+/// The most breadcrumbs and attachments, and the most bytes of each.
 const MAX_NAMES: usize = 256;
 const MAX_BYTES: usize = 1_024;
 
-/// Whether an element holds the text of a page, and nothing else.
+/// Whether an element is the content container of an exported page.
 pub(super) fn is_content(tag: &HtmlTag) -> bool {
     let has_class = |class: &str| {
         class
@@ -22,7 +22,7 @@ pub(super) fn is_content(tag: &HtmlTag) -> bool {
     tag.get("id") == Some("main-content") && tag.get("class").is_some_and(has_class)
 }
 
-/// Which of the elements with names the text at hand belongs to.
+/// The element to which the current text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConfluenceSection {
     Breadcrumbs,
@@ -31,21 +31,21 @@ enum ConfluenceSection {
     Attachment,
 }
 
-/// What was seen around a page.
+/// The metadata collected around a page. `open` is the element of interest that is currently open, and its
+/// depth.
 #[derive(Debug, Default)]
 pub(super) struct ConfluenceMetadata {
     is_page: bool,
     crumbs: Vec<String>,
     byline: String,
     attachments: Vec<String>,
-    /// The element that is open, and how deep it lies.
     open: Option<(ConfluenceSection, usize)>,
 }
 
 impl ConfluenceMetadata {
     pub(super) fn open(&mut self, tag: &HtmlTag, depth: usize) {
-        if let Some((part, _)) = self.open {
-            if part == ConfluenceSection::Breadcrumbs && tag.name == "li" {
+        if let Some((section, _)) = self.open {
+            if section == ConfluenceSection::Breadcrumbs && tag.name == "li" {
                 begin(&mut self.crumbs);
             }
             return;
@@ -56,7 +56,7 @@ impl ConfluenceMetadata {
                     .get("href")
                     .is_some_and(|href| href.starts_with("attachments/"))
         };
-        let part = if is_content(tag) {
+        let section = if is_content(tag) {
             self.is_page = true;
             ConfluenceSection::Content
         } else if tag.get("id") == Some("breadcrumbs") {
@@ -69,7 +69,7 @@ impl ConfluenceMetadata {
         } else {
             return;
         };
-        self.open = Some((part, depth));
+        self.open = Some((section, depth));
     }
 
     pub(super) fn text(&mut self, text: &str) {
@@ -81,14 +81,14 @@ impl ConfluenceMetadata {
         }
     }
 
-    /// An element at this depth has ended.
+    /// Handles the end of the element at this depth.
     pub(super) fn close(&mut self, depth: usize) {
         if self.open.is_some_and(|(_, open)| open >= depth) {
             self.open = None;
         }
     }
 
-    /// Adds what was seen to what the page says about itself, if it is a page of Confluence.
+    /// Adds the collected metadata to the keys of the page, if it is a Confluence page.
     pub(super) fn add_to(&self, keys: &mut Map<String, Raw>) {
         if !self.is_page {
             return;
@@ -106,16 +106,16 @@ impl ConfluenceMetadata {
         set("space", crumbs.first().cloned().map(Raw::String));
         let parents: Vec<_> = crumbs.iter().skip(1).cloned().collect();
         set("parents", (!parents.is_empty()).then(|| parents.into()));
-        let said = clean_line(&self.byline);
+        let byline = clean_line(&self.byline);
         set(
             "author",
-            between(&said, &["Created by ", "Added by "]).map(Raw::String),
+            between(&byline, &["Created by ", "Added by "]).map(Raw::String),
         );
         set(
             "editor",
-            between(&said, &["modified by ", "edited by "]).map(Raw::String),
+            between(&byline, &["modified by ", "edited by "]).map(Raw::String),
         );
-        let day = said
+        let day = byline
             .rsplit_once(" on ")
             .and_then(|(_, day)| parse_written_date(day));
         set("modified", day.clone().map(Raw::String));
@@ -125,14 +125,14 @@ impl ConfluenceMetadata {
             "attachments",
             (!attachments.is_empty()).then(|| attachments.into()),
         );
-        // The title of the window has the space before the page.
+        // The window title is prefixed with the name of the space.
         let title = keys.get("title").and_then(Raw::as_str);
-        let own = title.zip(crumbs.first()).and_then(|(title, space)| {
-            let own = title.strip_prefix(space.as_str())?.strip_prefix(" : ")?;
-            Some(own.trim().to_owned())
+        let page_title = title.zip(crumbs.first()).and_then(|(title, space)| {
+            let page_title = title.strip_prefix(space.as_str())?.strip_prefix(" : ")?;
+            Some(page_title.trim().to_owned())
         });
-        if let Some(own) = own.filter(|own| !own.is_empty()) {
-            keys.insert("title".to_owned(), own.into());
+        if let Some(page_title) = page_title.filter(|page_title| !page_title.is_empty()) {
+            keys.insert("title".to_owned(), page_title.into());
         }
     }
 }
@@ -149,9 +149,9 @@ fn add(to: Option<&mut String>, text: &str) {
     }
 }
 
-/// The name between one of these words and what follows a name: a comma, or the day.
-fn between(said: &str, words: &[&str]) -> Option<String> {
-    let from = words.iter().find_map(|word| said.split_once(word))?.1;
+/// The name in a byline: it follows one of these phrases and ends at a comma or before the date.
+fn between(byline: &str, words: &[&str]) -> Option<String> {
+    let from = words.iter().find_map(|word| byline.split_once(word))?.1;
     let end = [", last ", " on "]
         .iter()
         .filter_map(|mark| from.find(mark))
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn who_wrote_a_page_is_told_in_words() {
-        for (said, author, editor) in [
+        for (byline, author, editor) in [
             (
                 "Created by Ana Reis, last modified by Tom Harrow on Jan 14, 2026",
                 Some("Ana Reis"),
@@ -190,14 +190,14 @@ mod tests {
             ("Version 3", None, None),
         ] {
             assert_eq!(
-                between(said, &["Created by ", "Added by "]).as_deref(),
+                between(byline, &["Created by ", "Added by "]).as_deref(),
                 author,
-                "{said}"
+                "{byline}"
             );
             assert_eq!(
-                between(said, &["modified by ", "edited by "]).as_deref(),
+                between(byline, &["modified by ", "edited by "]).as_deref(),
                 editor,
-                "{said}"
+                "{byline}"
             );
         }
     }

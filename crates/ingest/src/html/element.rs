@@ -1,18 +1,19 @@
-//! The names of HTML elements into what they do to the text: begin a paragraph, a list, a cell; or hide it.
+//! HTML elements: how each affects the extracted text (block, list, table cell, hidden), and which region of
+//! the page it opens.
 
 use super::confluence;
 use super::emitter::HtmlTag;
 
-/// What an element does to the words inside it.
+/// How an element affects the text inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HtmlElementKind {
-    /// Nothing.
+    /// Has no effect on the text.
     Inline,
-    /// Puts them between quotation marks.
+    /// Encloses the text in quotation marks.
     InlineQuote,
-    /// Stands on lines of its own.
+    /// A block with empty lines around it.
     Block,
-    /// A line of its own without an empty one around it.
+    /// A line of its own, without empty lines around it.
     Line,
     Heading(u8),
     List,
@@ -22,11 +23,11 @@ pub(super) enum HtmlElementKind {
     Table,
     Row,
     Cell,
-    /// The document's title.
+    /// The `title` element in the head.
     Title,
-    /// Not HTML: a drawing or a formula.
+    /// Foreign content: SVG or MathML.
     Foreign,
-    /// A page of its own inside the page, such as a template.
+    /// An isolated subtree, such as a template, whose tags do not affect the elements around it.
     Isolated,
 }
 
@@ -60,12 +61,12 @@ impl HtmlElementKind {
         }
     }
 
-    /// Whether it stands on a line with other words.
+    /// Whether it flows within a line of text.
     pub(super) fn is_inline(self) -> bool {
         matches!(self, Self::Inline | Self::InlineQuote)
     }
 
-    /// Whether the end of an element inside it leaves those around it alone.
+    /// Whether it is a scope boundary: end tags inside it do not close elements outside.
     pub(super) fn is_scope_boundary(self) -> bool {
         matches!(
             self,
@@ -74,7 +75,7 @@ impl HtmlElementKind {
     }
 }
 
-/// Elements that have no content and no end tag.
+/// Whether an element is void, with neither content nor an end tag.
 pub(super) fn is_void(name: &str) -> bool {
     matches!(
         name,
@@ -100,9 +101,10 @@ pub(super) fn is_void(name: &str) -> bool {
     )
 }
 
-/// Whether a reader of the page does not see what is inside, or it is no text of the document.
+/// Whether the content of an element is invisible in a browser, or is not text of the document. Invisible
+/// text must not reach the index, because it can carry instructions for a model that no person would see.
 pub(super) fn is_hidden(tag: &HtmlTag) -> bool {
-    let no_text = matches!(
+    let is_not_text = matches!(
         tag.name.as_str(),
         "script"
             | "style"
@@ -128,14 +130,14 @@ pub(super) fn is_hidden(tag: &HtmlTag) -> bool {
             | "applet"
     );
     let aria = |value: &str| value.trim().eq_ignore_ascii_case("true");
-    no_text
+    is_not_text
         || (tag.name == "dialog" && tag.get("open").is_none())
         || tag.get("hidden").is_some()
         || tag.get("aria-hidden").is_some_and(aria)
         || tag.get("style").is_some_and(style_hides)
 }
 
-/// Whether an inline style takes an element out of sight.
+/// Whether an inline style makes an element invisible.
 fn style_hides(style: &str) -> bool {
     let style = without_comments(style).to_ascii_lowercase();
     style.split(';').any(|declaration| {
@@ -143,7 +145,7 @@ fn style_hides(style: &str) -> bool {
             return false;
         };
         let value = value.split('!').next().unwrap_or_default().trim();
-        let zero = || {
+        let is_zero = || {
             let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
             digits.parse() == Ok(0.0_f64)
         };
@@ -151,7 +153,7 @@ fn style_hides(style: &str) -> bool {
             "display" => value == "none",
             "visibility" => value == "hidden" || value == "collapse",
             "content-visibility" => value == "hidden",
-            "opacity" | "font-size" => zero(),
+            "opacity" | "font-size" => is_zero(),
             _ => false,
         }
     })
@@ -168,19 +170,19 @@ fn without_comments(style: &str) -> String {
     out
 }
 
-/// Which part of the page an element's text belongs to.
+/// The region of the page to which the text of an element belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageRegion {
-    /// What surrounds the document: menus, banners, notes at the side.
+    /// Content around the document: menus, banners, sidebars.
     Boilerplate,
-    /// The page as such.
+    /// Content of the page outside any marked region.
     Body,
     Article,
     Main,
 }
 
 impl PageRegion {
-    /// The zone inside a tag that stands in this one.
+    /// The region inside an element that itself stands in this region.
     pub(super) fn inside(self, tag: &HtmlTag) -> Self {
         if confluence::is_content(tag) {
             return Self::Main;
@@ -189,9 +191,9 @@ impl PageRegion {
         match (role.as_deref().unwrap_or_default(), tag.name.as_str()) {
             ("main", _) | (_, "main") => Self::Main,
             ("navigation" | "search", _) | (_, "nav" | "search") => Self::Boilerplate,
-            // Footnotes, in books.
+            // EPUB marks footnotes as `aside` with a `doc-` role.
             (role, "aside") if role.starts_with("doc-") => self,
-            // A document has a head, a foot and notes of its own.
+            // Inside the main content, headers, footers and asides belong to the document.
             ("banner" | "contentinfo" | "complementary", _)
             | (_, "header" | "footer" | "aside")
                 if self == Self::Body =>

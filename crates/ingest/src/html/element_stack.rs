@@ -1,39 +1,42 @@
-//! Start and end tags into the elements that are open. Every question about them is answered without
-//! looking through them, so a million elements inside each other cost no more than a million beside.
+//! Stack of open HTML elements with constant-time scope queries.
+//!
+//! Start and end tags close other elements by the rules of HTML. Indexes to the innermost element of each
+//! name, scope boundary and block answer every question without a search, so that a million nested elements
+//! take linear time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::element::{HtmlElementKind, PageRegion};
 
-/// The most elements inside each other. A page that never closes a tag may have very many; beyond this
-/// it is no page any more.
+/// The deepest nesting of elements. Pages that never close a tag can nest very deeply; a page beyond this
+/// limit is rejected.
 pub(super) const MAX_DEPTH: usize = 1 << 20;
 
-/// An element that is open.
+/// An element that is open. Positions are counted from 1, and 0 stands for none. `same` is the position of
+/// the next outer element of the same name; `boundary` and `block` are the positions of the innermost scope
+/// boundary and block, this element included.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenElement {
     name: u64,
     pub kind: HtmlElementKind,
     pub hidden: bool,
-    /// The zone around it.
+    /// The region in which the element stands.
     pub outer: PageRegion,
-    /// The place of the next element outside that has the same name, counted from 1.
     same: u32,
-    /// The places of the innermost wall and of the innermost block, this one included.
-    wall: u32,
+    boundary: u32,
     block: u32,
 }
 
+/// The open elements, and for each element name the position of the innermost one, counted from 1.
 #[derive(Debug, Default)]
 pub(super) struct ElementStack {
     open: Vec<OpenElement>,
-    /// The place of the innermost element of each name that is open, counted from 1.
     last: HashMap<u64, u32>,
 }
 
 impl ElementStack {
-    /// Opens an element; false when too many are open.
+    /// Pushes an element; false if too many are open.
     pub(super) fn push(
         &mut self,
         name: &str,
@@ -41,29 +44,33 @@ impl ElementStack {
         hidden: bool,
         outer: PageRegion,
     ) -> bool {
-        let place = self.open.len() + 1;
-        let Some(place) = u32::try_from(place).ok().filter(|_| place <= MAX_DEPTH) else {
+        let position = self.open.len() + 1;
+        let Some(position) = u32::try_from(position)
+            .ok()
+            .filter(|_| position <= MAX_DEPTH)
+        else {
             return false;
         };
         let name = name_hash(name);
-        let above = self.open.last();
-        let either = |is: bool, above: Option<u32>| if is { place } else { above.unwrap_or(0) };
-        let wall = either(kind.is_scope_boundary(), above.map(|open| open.wall));
-        let block = either(!kind.is_inline(), above.map(|open| open.block));
-        let same = self.last.insert(name, place).unwrap_or(0);
+        let parent = self.open.last();
+        let innermost =
+            |is: bool, parent: Option<u32>| if is { position } else { parent.unwrap_or(0) };
+        let boundary = innermost(kind.is_scope_boundary(), parent.map(|open| open.boundary));
+        let block = innermost(!kind.is_inline(), parent.map(|open| open.block));
+        let same = self.last.insert(name, position).unwrap_or(0);
         self.open.push(OpenElement {
             name,
             kind,
             hidden,
             outer,
             same,
-            wall,
+            boundary,
             block,
         });
         true
     }
 
-    /// Closes the innermost element.
+    /// Pops the innermost element and restores the index of its name.
     pub(super) fn pop(&mut self) -> Option<OpenElement> {
         let open = self.open.pop()?;
         if open.same == 0 {
@@ -78,50 +85,55 @@ impl ElementStack {
         self.open.len()
     }
 
-    /// How many elements stay open when the end tag of `name` has been read.
+    /// The depth of the stack after the end tag of `name`. An end tag that matches nothing in scope is
+    /// ignored.
     pub(super) fn after_end_of(&self, name: &str, kind: HtmlElementKind) -> usize {
-        let place = self.place(name);
-        let (wall, block) = self.open.last().map_or((0, 0), |top| (top.wall, top.block));
-        // The end of a table takes down its cells, the end of a cell only what is in the same table.
-        let is_reached = match kind {
+        let position = self.position(name);
+        let (boundary, block) = self
+            .open
+            .last()
+            .map_or((0, 0), |top| (top.boundary, top.block));
+        // The end tag of a table closes its cells; that of a row or cell acts only within the same table.
+        let is_in_scope = match kind {
             HtmlElementKind::Table | HtmlElementKind::Foreign | HtmlElementKind::Isolated => true,
-            HtmlElementKind::Row | HtmlElementKind::Cell => place > self.place("table"),
-            _ => place > wall,
+            HtmlElementKind::Row | HtmlElementKind::Cell => position > self.position("table"),
+            _ => position > boundary,
         };
-        // `<b><p></b>` ends no paragraph.
-        let is_free = !kind.is_inline() || place > block;
-        if place > 0 && is_reached && is_free {
-            place as usize - 1
+        // In `<b><p></b>` the end tag does not close the paragraph.
+        let may_close_block = !kind.is_inline() || position > block;
+        if position > 0 && is_in_scope && may_close_block {
+            position as usize - 1
         } else {
             self.depth()
         }
     }
 
-    /// How many elements stay open when `name` begins, which ends some that their author left open.
+    /// The depth of the stack before `name` is pushed: a start tag closes elements whose end tag is optional,
+    /// such as `li` or `p`.
     pub(super) fn before_start_of(&self, name: &str, kind: HtmlElementKind) -> usize {
-        let ended = match name {
-            "li" => self.place_in_scope("li", &["ul", "ol", "menu", "dir"]),
+        let implied_end = match name {
+            "li" => self.position_in_scope("li", &["ul", "ol", "menu", "dir"]),
             "dt" | "dd" => self
-                .place_in_scope("dt", &["dl"])
-                .max(self.place_in_scope("dd", &["dl"])),
+                .position_in_scope("dt", &["dl"])
+                .max(self.position_in_scope("dd", &["dl"])),
             "td" | "th" => self
-                .place_in_scope("td", &["table"])
-                .max(self.place_in_scope("th", &["table"])),
-            "tr" => self.place_in_scope("tr", &["table"]),
+                .position_in_scope("td", &["table"])
+                .max(self.position_in_scope("th", &["table"])),
+            "tr" => self.position_in_scope("tr", &["table"]),
             "tbody" | "thead" | "tfoot" => ["tbody", "thead", "tfoot", "tr", "td", "th"]
                 .iter()
-                .map(|inner| self.place_in_scope(inner, &["table"]))
-                .filter(|place| *place > 0)
+                .map(|inner| self.position_in_scope(inner, &["table"]))
+                .filter(|position| *position > 0)
                 .min()
                 .unwrap_or(0),
             _ => 0,
         };
-        let wall = self.open.last().map_or(0, |top| top.wall);
-        let paragraph = self.place("p");
+        let boundary = self.open.last().map_or(0, |top| top.boundary);
+        let paragraph = self.position("p");
         let is_inline = kind.is_inline()
             || matches!(kind, HtmlElementKind::Foreign | HtmlElementKind::Isolated);
-        let ends_paragraph = !is_inline && paragraph > wall;
-        let first = match (ended, if ends_paragraph { paragraph } else { 0 }) {
+        let ends_paragraph = !is_inline && paragraph > boundary;
+        let first = match (implied_end, if ends_paragraph { paragraph } else { 0 }) {
             (0, 0) => return self.depth(),
             (0, only) | (only, 0) => only,
             (one, other) => one.min(other),
@@ -129,14 +141,16 @@ impl ElementStack {
         first as usize - 1
     }
 
-    /// The place of the innermost `name`, unless one of `walls` is open inside it.
-    fn place_in_scope(&self, name: &str, walls: &[&str]) -> u32 {
-        let place = self.place(name);
-        let inside = walls.iter().any(|wall| self.place(wall) > place);
-        if inside { 0 } else { place }
+    /// The position of the innermost `name`, or 0 if one of `boundaries` is open inside it.
+    fn position_in_scope(&self, name: &str, boundaries: &[&str]) -> u32 {
+        let position = self.position(name);
+        let inside = boundaries
+            .iter()
+            .any(|boundary| self.position(boundary) > position);
+        if inside { 0 } else { position }
     }
 
-    fn place(&self, name: &str) -> u32 {
+    fn position(&self, name: &str) -> u32 {
         self.last.get(&name_hash(name)).copied().unwrap_or(0)
     }
 }

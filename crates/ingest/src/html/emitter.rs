@@ -1,17 +1,19 @@
-//! The tokens of HTML into calls on a [`Page`]: text, start tags with the attributes that matter, end tags.
-//! Nothing else is kept, so a picture of twenty megabytes inside an attribute costs no memory.
+//! Token emitter: turns the tokens of the HTML tokenizer into calls on an [`HtmlPageBuilder`].
+//!
+//! Only text, tags and the attributes that matter are kept, so that an embedded image of twenty megabytes in
+//! an attribute costs no memory.
 
 use html5gum::{Emitter, Error, State};
 
 use super::page_builder::HtmlPageBuilder;
 
-/// The most bytes kept of a name; no element or attribute that matters has a longer one.
+/// The most bytes of an element or attribute name that are kept; no relevant name is longer.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The most bytes kept of an attribute's value.
+/// The most bytes of an attribute value that are kept.
 const MAX_VALUE_BYTES: usize = 64 * 1024;
 
-/// The attributes that decide what is seen, or that say something about the document.
+/// The attributes that decide visibility or that carry metadata.
 const KEPT: &[&str] = &[
     "aria-hidden",
     "charset",
@@ -34,11 +36,11 @@ const KEPT: &[&str] = &[
     "xml:lang",
 ];
 
-/// A start tag.
+/// A start tag with those of its attributes that matter.
 #[derive(Debug, Default)]
 pub(super) struct HtmlTag {
     pub name: String,
-    /// Whether it ended in `/>`.
+    /// Whether the tag was self-closing (`/>`).
     pub closed: bool,
     attributes: Vec<(&'static str, String)>,
 }
@@ -49,7 +51,7 @@ impl HtmlTag {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A tag as a test needs it.
+    /// Creates a tag for tests.
     #[cfg(test)]
     pub(super) fn of(name: &str, attributes: &[(&'static str, &str)]) -> Self {
         Self {
@@ -63,7 +65,8 @@ impl HtmlTag {
     }
 }
 
-/// What the tokenizer is in the middle of.
+/// The token that is currently being read. `kept` is the attribute under which the current value is stored,
+/// once its name is known to matter.
 pub(super) struct HtmlEmitter<'p> {
     page: &'p mut HtmlPageBuilder,
     text: Vec<u8>,
@@ -74,7 +77,6 @@ pub(super) struct HtmlEmitter<'p> {
     attribute: Vec<u8>,
     value: Vec<u8>,
     has_attribute: bool,
-    /// Where the value belongs, once its name is known to matter.
     kept: Option<&'static str>,
 }
 
@@ -110,7 +112,7 @@ impl<'p> HtmlEmitter<'p> {
         self.has_attribute = false;
     }
 
-    /// Puts the attribute that has just been read on the tag; the first of a name wins.
+    /// Stores the attribute that was just read on the tag; the first of a name wins, as in browsers.
     fn keep_attribute(&mut self) {
         if !std::mem::take(&mut self.has_attribute) {
             return;
@@ -126,8 +128,8 @@ impl<'p> HtmlEmitter<'p> {
 }
 
 fn kept(name: &[u8]) -> Option<&'static str> {
-    let same = |known: &&&str| known.as_bytes() == name;
-    KEPT.iter().find(same).copied()
+    let matches_name = |known: &&&str| known.as_bytes() == name;
+    KEPT.iter().find(matches_name).copied()
 }
 
 fn push(bytes: &mut Vec<u8>, more: &[u8], limit: usize) {
@@ -135,7 +137,7 @@ fn push(bytes: &mut Vec<u8>, more: &[u8], limit: usize) {
     bytes.extend_from_slice(more.get(..room).unwrap_or_default());
 }
 
-/// Elements whose content is no markup.
+/// The tokenizer state for elements whose content is raw text.
 fn state_after(name: &[u8]) -> Option<State> {
     match name {
         b"textarea" | b"title" => Some(State::RcData),
@@ -149,7 +151,7 @@ fn state_after(name: &[u8]) -> Option<State> {
 }
 
 impl Emitter for HtmlEmitter<'_> {
-    /// Says only that the page has had enough.
+    /// A token means only that the page exceeded its limit and tokenizing should stop.
     type Token = ();
 
     fn pop_token(&mut self) -> Option<()> {
@@ -188,7 +190,7 @@ impl Emitter for HtmlEmitter<'_> {
         }
         self.tag.name = name;
         let tag = std::mem::take(&mut self.tag);
-        // Only in XML, and in drawings and formulas, can any element end with its start tag.
+        // Self-closing tags count only in XML and in foreign content (SVG, MathML).
         let empty = tag.closed && self.page.is_xml();
         self.page.open(&tag);
         self.last_start.clone_from(&self.name);
@@ -232,7 +234,7 @@ impl Emitter for HtmlEmitter<'_> {
         self.last_start = name.unwrap_or_default().to_vec();
     }
 
-    // Comments and document types are not read.
+    // Comments and doctypes are ignored.
     fn emit_error(&mut self, _: Error) {}
     fn init_comment(&mut self) {}
     fn emit_current_comment(&mut self) {}

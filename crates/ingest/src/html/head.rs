@@ -1,4 +1,5 @@
-//! What a page says about itself (its title, its `meta` and `link` elements) into keys and values.
+//! Page metadata: the title, the `meta` and `link` elements, and other statements of a page about itself, as
+//! keys and values.
 
 use serde_json::{Map, Value as Raw};
 
@@ -9,16 +10,16 @@ use crate::written_date::parse_written_date;
 use super::confluence::ConfluenceMetadata;
 use super::emitter::HtmlTag;
 
-/// The attributes of a `meta` element that may say what it is about.
+/// The attributes by which a `meta` element names its property.
 pub(super) const NAMING: [&str; 4] = ["name", "property", "itemprop", "http-equiv"];
 
-/// The most values kept of one kind, such as authors.
+/// The most values of one property, such as authors.
 const MAX_VALUES: usize = 64;
 
-/// The most bytes kept of a title or a heading, before it is cleaned and cut.
+/// The most bytes of a title or heading, before it is cleaned and truncated.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
-/// Which names mean what. Within a key the name that stands further left is believed first.
+/// The metadata keys, and the property names from which each is read, best source first.
 const NAMES: &[(&str, &[&str])] = &[
     (
         "date",
@@ -103,6 +104,9 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The metadata collected while a page is parsed. A value is stored with its key and with the rank of its
+/// name in [`NAMES`]. At most two access control fields are kept, because two already make the field
+/// ambiguous.
 #[derive(Debug, Default)]
 pub(crate) struct HtmlHead {
     title: String,
@@ -113,15 +117,13 @@ pub(crate) struct HtmlHead {
     language: Option<String>,
     wiki: ConfluenceMetadata,
     readers: ReaderKeys,
-    /// What the page says about its readers; two are as bad as many.
     named_readers: Vec<(String, Option<String>)>,
     metas_with_readers: usize,
-    /// The key, how far right its name stands in [`NAMES`], and the value.
     values: Vec<(&'static str, usize, String)>,
 }
 
 impl HtmlHead {
-    /// The head of a page that may say who reads it under these names.
+    /// Creates an empty head; `readers` are the names of the access control field.
     pub(super) fn with_reader_keys(readers: ReaderKeys) -> Self {
         Self {
             readers,
@@ -163,7 +165,7 @@ impl HtmlHead {
             .filter_map(|attribute| tag.get(attribute))
             .filter(|name| !name.trim().is_empty());
         let name = names.clone().next();
-        // Whichever attribute has it: beside another name it is not less meant.
+        // The field counts in whichever naming attribute it stands, also beside another name.
         if let Some(name) = names.find(|name| self.readers.covers_key(name)) {
             self.metas_with_readers += 1;
             let content = tag.get("content").map(str::to_owned);
@@ -174,7 +176,7 @@ impl HtmlHead {
         }
     }
 
-    /// Something on the page names its readers.
+    /// Records an access control field that was found on the page.
     pub(super) fn name_readers(&mut self, name: &str, value: Option<String>) {
         if self.named_readers.len() < 2 {
             self.named_readers.push((name.to_owned(), value));
@@ -185,7 +187,7 @@ impl HtmlHead {
         &self.readers
     }
 
-    /// How many `meta` elements were seen that name readers.
+    /// The number of `meta` elements with an access control field.
     pub(super) fn metas_with_readers(&self) -> usize {
         self.metas_with_readers
     }
@@ -200,16 +202,16 @@ impl HtmlHead {
         }
     }
 
-    /// `<time itemprop="datePublished" datetime="…">`.
+    /// Reads a date from a microdata element such as `<time itemprop="datePublished" datetime="…">`.
     pub(super) fn read_time(&mut self, tag: &HtmlTag) {
         if tag.name == "time"
-            && let (Some(name), Some(moment)) = (tag.get("itemprop"), tag.get("datetime"))
+            && let (Some(name), Some(timestamp)) = (tag.get("itemprop"), tag.get("datetime"))
         {
-            self.add_value(name, moment);
+            self.add_value(name, timestamp);
         }
     }
 
-    /// The keys and values for [`facts`](crate::fields::facts); `title` and `url` among them.
+    /// Returns the collected metadata as keys and values, `title` and `url` among them.
     pub(crate) fn into_keys(mut self) -> Map<String, Raw> {
         let mut keys = Map::new();
         let og_title = self.take_values("og:title");
@@ -303,14 +305,14 @@ impl HtmlHead {
         }
     }
 
-    /// The values of a key under its best name, without repetition.
+    /// The values of a key under its best-ranked name, without duplicates.
     fn take_values(&mut self, key: &str) -> Vec<String> {
         let own = self.values.iter().filter(|(known, ..)| *known == key);
-        // Days can be written in ways that nobody can read, so the next name gets its chance too.
+        // A date may be in a notation that cannot be parsed, so lower-ranked names are tried as well.
         let best = own.clone().map(|(_, rank, _)| *rank).min();
-        let every = matches!(key, "date" | "modified");
+        let keeps_all_ranks = matches!(key, "date" | "modified");
         let mut values: Vec<_> = own
-            .filter(|(_, rank, _)| every || Some(*rank) == best)
+            .filter(|(_, rank, _)| keeps_all_ranks || Some(*rank) == best)
             .collect();
         values.sort_by_key(|(_, rank, _)| *rank);
         let mut found: Vec<String> = Vec::new();

@@ -1,5 +1,8 @@
-//! The tags and texts of one page into its words and what it says about itself. One pass, no tree: the
-//! words of every zone are laid out as they come, and at the end one zone is chosen.
+//! Page builder: turns the tags and texts of a page into Markdown text and metadata in a single pass, without
+//! a DOM.
+//!
+//! The text of every region is laid out as it comes. At the end the region that holds the main content is
+//! chosen.
 
 use crate::error::IngestError;
 use crate::layout::{TextLayout, clean_pages};
@@ -12,32 +15,31 @@ use super::head::HtmlHead;
 use super::properties::PropertyTable;
 use crate::reader_field::ReaderKeys;
 
-/// What a page gave.
+/// The main text of a page and its metadata.
 pub(crate) struct ParsedPage {
     pub head: HtmlHead,
     pub text: String,
 }
 
+/// The state of the builder. `hidden` and `foreign` count the open elements that hide their content and those
+/// with foreign content; `lists` holds the next number of each open list, `None` for bulleted ones. `marks`
+/// records where the text of each region begins.
 pub(super) struct HtmlPageBuilder {
-    /// Whether it is XML, where any element may end with its start tag.
+    /// Whether the page is XML, where any element can be self-closing.
     xml: bool,
     stack: ElementStack,
     layout: TextLayout,
     head: HtmlHead,
     wiki: ConfluenceMetadata,
     properties: PropertyTable,
-    zone: PageRegion,
-    /// Where the text of each zone begins.
+    region: PageRegion,
     marks: Vec<(usize, PageRegion)>,
-    /// Open elements that hide what is in them, drawings and formulas, and the number of the next item
-    /// of each open list.
     hidden: usize,
     foreign: usize,
     lists: Vec<Option<u64>>,
-    /// Whether text goes to the title or also to the first heading.
     in_title: bool,
     in_first_heading: bool,
-    /// Whether what comes next stands above the line.
+    /// Whether the next text is superscript.
     is_raised: bool,
     too_deep: bool,
 }
@@ -51,7 +53,7 @@ impl HtmlPageBuilder {
             head: HtmlHead::with_reader_keys(readers),
             wiki: ConfluenceMetadata::default(),
             properties: PropertyTable::default(),
-            zone: PageRegion::Body,
+            region: PageRegion::Body,
             marks: vec![(0, PageRegion::Body)],
             hidden: 0,
             foreign: 0,
@@ -84,7 +86,7 @@ impl HtmlPageBuilder {
             }
             self.wiki.text(text);
             self.properties.text(text);
-            // The mark of a note is no part of the word before it.
+            // A footnote mark must not merge with the word before it.
             if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
             {
                 self.layout.write("^");
@@ -99,7 +101,7 @@ impl HtmlPageBuilder {
             return self.void(tag);
         }
         let kind = HtmlElementKind::from_name(name);
-        // Inside what is hidden only its own end matters.
+        // Inside foreign content only its own end tag matters.
         if self.foreign == 0 {
             self.pop_to(self.stack.before_start_of(name, kind));
         }
@@ -115,7 +117,7 @@ impl HtmlPageBuilder {
             return;
         }
         let hidden = is_hidden(tag);
-        let outer = self.zone;
+        let outer = self.region;
         if !self.stack.push(name, kind, hidden, outer) {
             self.too_deep = true;
             return;
@@ -143,7 +145,7 @@ impl HtmlPageBuilder {
         );
     }
 
-    /// The page's text and head, once everything has been read.
+    /// Returns the main text and the metadata, once the whole page was read.
     pub(super) fn finish(mut self) -> Result<ParsedPage, IngestError> {
         if self.too_deep {
             return Err(IngestError::TooMuchInside {
@@ -157,8 +159,8 @@ impl HtmlPageBuilder {
         let ends = starts.chain([raw.len().max(end)]);
         let parts = self.marks.iter().zip(ends);
         let parts: Vec<_> = parts
-            .filter_map(|((start, zone), end)| {
-                Some((*zone, raw.get(*start..end)?.trim_matches('\n')))
+            .filter_map(|((start, region), end)| {
+                Some((*region, raw.get(*start..end)?.trim_matches('\n')))
             })
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
@@ -191,7 +193,7 @@ impl HtmlPageBuilder {
         }
     }
 
-    /// Begins an element that is seen.
+    /// Starts an element that is visible.
     fn begin(&mut self, tag: &HtmlTag, kind: HtmlElementKind) {
         match kind {
             HtmlElementKind::Inline | HtmlElementKind::Foreign | HtmlElementKind::Isolated => {
@@ -265,42 +267,42 @@ impl HtmlPageBuilder {
         }
     }
 
-    fn enter_region(&mut self, zone: PageRegion) {
-        if zone == self.zone {
+    fn enter_region(&mut self, region: PageRegion) {
+        if region == self.region {
             return;
         }
         self.layout.end_code();
         self.layout.end_block();
-        // The places noted below must stay where they are.
+        // The offset recorded below must not move any more.
         self.layout.keep_rows_unjoined();
-        self.zone = zone;
+        self.region = region;
         let at = self.layout.len();
-        // A zone without a word in it is forgotten at once.
+        // A region without text is dropped at once.
         self.marks.pop_if(|(start, _)| *start == at);
-        self.marks.push((at, zone));
+        self.marks.push((at, region));
     }
 }
 
-/// The text of the zone that is the document: what its author marked as such, else everything that does
-/// not merely surround it, else everything.
+/// Chooses the main content: the region that the author marked as such, else everything that is not
+/// boilerplate, else everything.
 fn choose_region(parts: &[(PageRegion, &str)]) -> String {
-    let size = |wanted: fn(PageRegion) -> bool| -> usize {
-        let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
+    let size = |is_wanted: fn(PageRegion) -> bool| -> usize {
+        let parts = parts.iter().filter(|(region, _)| is_wanted(*region));
         parts.map(|(_, text)| text.len()).sum()
     };
-    let articles = size(|zone| zone == PageRegion::Article);
-    let inner = size(|zone| zone != PageRegion::Boilerplate);
-    let wanted: fn(PageRegion) -> bool = if size(|zone| zone == PageRegion::Main) > 0 {
-        |zone| zone == PageRegion::Main
-    } else if articles > 0 && articles * 2 >= inner {
-        // Small articles beside a long text are comments or teasers, and the text is the document.
-        |zone| zone == PageRegion::Article
-    } else if inner > 0 {
-        |zone| zone != PageRegion::Boilerplate
+    let article_bytes = size(|region| region == PageRegion::Article);
+    let content_bytes = size(|region| region != PageRegion::Boilerplate);
+    let is_wanted: fn(PageRegion) -> bool = if size(|region| region == PageRegion::Main) > 0 {
+        |region| region == PageRegion::Main
+    } else if article_bytes > 0 && article_bytes * 2 >= content_bytes {
+        // Small articles beside a long text are comments or teasers; then the text itself is the document.
+        |region| region == PageRegion::Article
+    } else if content_bytes > 0 {
+        |region| region != PageRegion::Boilerplate
     } else {
         |_| true
     };
-    let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
+    let parts = parts.iter().filter(|(region, _)| is_wanted(*region));
     let texts: Vec<_> = parts.map(|(_, text)| *text).collect();
     texts.join("\n\n")
 }

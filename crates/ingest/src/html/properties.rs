@@ -1,28 +1,29 @@
-//! The table of properties above a page that Notion exported as HTML, searched for the one that names the readers.
+//! Property table of a Notion page that was exported as HTML; it is searched only for the access control
+//! field.
 
 use crate::reader_field::ReaderKeys;
 
 use super::emitter::HtmlTag;
 
-/// The most bytes kept of a name or a value.
+/// The most bytes of a property name or value that are kept.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Which cell of a row the text at hand belongs to.
+/// The cell to which the current text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Name,
     Value,
 }
 
-/// The row of a property table that is being read, and what was found in the rows before.
+/// The row of the property table that is being read, and the access control fields in the rows before.
+/// `depth` is the depth of the open table. At most two fields are kept, because two already make the field
+/// ambiguous.
 #[derive(Debug, Default)]
 pub(super) struct PropertyTable {
-    /// How deep the table lies, while it is open.
     depth: Option<usize>,
     cell: Option<Cell>,
     name: String,
     value: String,
-    /// Properties that name readers; two are as bad as many.
     found: Vec<(String, String)>,
 }
 
@@ -33,15 +34,15 @@ impl PropertyTable {
                 let mut words = class.split_ascii_whitespace();
                 words.any(|word| word.eq_ignore_ascii_case("properties"))
             };
-            let is_it = tag.name == "table" && tag.get("class").is_some_and(has_class);
-            self.depth = (is_it && readers.is_configured()).then_some(depth);
+            let is_property_table = tag.name == "table" && tag.get("class").is_some_and(has_class);
+            self.depth = (is_property_table && readers.is_configured()).then_some(depth);
             return;
         }
         match tag.name.as_str() {
             "tr" => self.end_row(readers),
             "th" => self.cell = Some(Cell::Name),
             "td" => self.cell = Some(Cell::Value),
-            // Several values stand in elements of their own, with nothing between them.
+            // Multiple values stand in adjacent elements without a separator.
             _ if self.cell == Some(Cell::Value) => add(&mut self.value, ","),
             _ => {}
         }
@@ -55,7 +56,7 @@ impl PropertyTable {
         }
     }
 
-    /// An element at this depth has ended.
+    /// Handles the end of the element at this depth.
     pub(super) fn close(&mut self, depth: usize, readers: &ReaderKeys) {
         if self.depth.is_some_and(|open| open >= depth) {
             self.end_row(readers);

@@ -1,4 +1,5 @@
-//! Small pages against the text they become, and large ones against their bounds.
+//! Unit tests of the HTML parser: small pages with their expected text, and large pages that probe its
+//! limits.
 
 use super::*;
 
@@ -160,7 +161,7 @@ fn depth_is_bounded() {
     );
 }
 
-/// Each of these takes minutes where a step costs as much as the depth or the length so far.
+/// Complexity guard: each of these pages takes minutes if a step costs as much as the depth or length so far.
 #[test]
 fn large_pages_are_read_in_one_pass() {
     let many = 100_000;

@@ -1,22 +1,24 @@
-//! `<meta name="allowed">` where no browser sees an element: in `<noscript>`, behind a `<title>` that is never
-//! closed, in a comment. More of them in the text of a page than among its elements mean that one is not read.
+//! Counts `<meta>` elements with the access control field in the raw text of a page, also where the parser
+//! does not see them: in `<noscript>`, after an unclosed `<title>`, in a comment.
+//!
+//! If the raw text has more of them than the parser found, one was overlooked, and the page fails closed.
 
 use crate::reader_field::ReaderKeys;
 
 use super::head::NAMING;
 
-/// Bytes of one tag, and of one value in it, that are looked at.
+/// The most bytes of one tag, and of one attribute value, that are examined.
 const MAX_TAG_BYTES: usize = 4 * 1024;
 const MAX_VALUE_BYTES: usize = 512;
 
-/// How many tags in a text are `meta` elements that name readers, wherever they stand.
+/// Counts the `meta` tags with the access control field, wherever they stand in the text.
 pub(super) fn count(text: &str, readers: &ReaderKeys) -> usize {
     let starts = text.match_indices('<');
     let tags = starts.filter_map(|(at, _)| meta(text.get(at + 1..)?));
     tags.filter(|tag| names_readers(tag, readers)).count()
 }
 
-/// What follows the name of a `meta` element, up to its end or the start of another.
+/// The attributes of a `meta` tag, up to its end or to the start of another tag.
 fn meta(text: &str) -> Option<&str> {
     let (name, rest) = text.split_at_checked("meta".len())?;
     let is_meta = name.eq_ignore_ascii_case("meta")
@@ -38,7 +40,7 @@ fn names_readers(tag: &str, readers: &ReaderKeys) -> bool {
     })
 }
 
-/// The value that a text begins with, in quotes or up to a blank.
+/// The attribute value at the start of a text, in quotes or up to white space.
 fn value(text: &str) -> &str {
     let text = beginning(text, MAX_VALUE_BYTES);
     let value = match text.chars().next() {

@@ -1,4 +1,5 @@
-//! Any JSON text into readable lines, `name.of.the.value: value`, without building it in memory.
+//! JSON flattening: renders a JSON value as lines of the form `path.to.value: value`, as a stream and without
+//! building it in memory.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::clean::clean_line;
 use crate::error::IngestError;
 use crate::reader_field::ReaderKeys;
 
-/// The values of a text, one a line, at most so many characters.
+/// Flattens a JSON text to one line per value, at most `max_chars` characters in total.
 pub(super) fn flatten_to_lines(
     text: &str,
     max_chars: usize,
@@ -20,8 +21,8 @@ pub(super) fn flatten_to_lines(
     let mut lines = JsonFlattener {
         out: String::new(),
         name: String::new(),
-        left: max_chars,
-        full: false,
+        chars_left: max_chars,
+        is_full: false,
         readers,
     };
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -29,19 +30,21 @@ pub(super) fn flatten_to_lines(
         .deserialize(&mut reader)
         .and_then(|()| reader.end());
     match read {
-        Err(_) if lines.full => Err(IngestError::TextTooLong { limit: max_chars }),
+        Err(_) if lines.is_full => Err(IngestError::TextTooLong { limit: max_chars }),
         Err(error) => Err(bad_json(&error)),
         Ok(()) => Ok(lines.out),
     }
 }
 
+/// The output so far, and the dotted path of the next value. Access control fields are left out of it: their
+/// values must not become searchable text.
 struct JsonFlattener<'k> {
     out: String,
-    /// The name of the value that comes next, its parts separated by points.
+    /// The dotted path of the next value.
     name: String,
-    left: usize,
-    full: bool,
-    /// What must not be read by those whom it names.
+    chars_left: usize,
+    is_full: bool,
+    /// The names of the access control fields, which are left out.
     readers: &'k ReaderKeys,
 }
 
@@ -56,17 +59,17 @@ impl JsonFlattener<'_> {
             format!("{}: {value}\n", self.name)
         };
         let chars = line.chars().count();
-        if chars > self.left {
-            self.full = true;
+        if chars > self.chars_left {
+            self.is_full = true;
             return Err(E::custom("full"));
         }
-        self.left -= chars;
+        self.chars_left -= chars;
         self.out.push_str(&line);
         Ok(())
     }
 }
 
-/// One value at the current name. It calls itself once per level, and the parser bounds the levels.
+/// Visits one value at the current path. Recurses once per level; the parser bounds the levels.
 struct JsonValueSeed<'l, 'k>(&'l mut JsonFlattener<'k>);
 
 impl<'de> DeserializeSeed<'de> for JsonValueSeed<'_, '_> {
@@ -114,15 +117,15 @@ impl<'de> Visitor<'de> for JsonValueSeed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let before = self.0.name.len();
+        let parent_length = self.0.name.len();
         while let Some(key) = map.next_key::<String>()? {
-            if before > 0 {
+            if parent_length > 0 {
                 self.0.name.push('.');
             }
             self.0.name.push_str(&clean_line(&key));
-            // A name longer than all the text there may be is never written.
-            if self.0.name.len() / 4 > self.0.left {
-                self.0.full = true;
+            // A path longer than the remaining budget can never be written.
+            if self.0.name.len() / 4 > self.0.chars_left {
+                self.0.is_full = true;
                 return Err(A::Error::custom("full"));
             }
             if self.0.readers.hides_key(&self.0.name) {
@@ -130,7 +133,7 @@ impl<'de> Visitor<'de> for JsonValueSeed<'_, '_> {
             } else {
                 map.next_value_seed(JsonValueSeed(self.0))?;
             }
-            self.0.name.truncate(before);
+            self.0.name.truncate(parent_length);
         }
         Ok(())
     }

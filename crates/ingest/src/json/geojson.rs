@@ -1,5 +1,5 @@
-//! Features of GeoJSON into records: their properties, and of their shape only what it is and where a
-//! point lies. Outlines of many megabytes are skipped over.
+//! GeoJSON: each feature becomes a record of its properties, its geometry type, and the coordinates if it is
+//! a point. Other coordinates, often megabytes of outlines, are skipped.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,6 +10,7 @@ use crate::error::IngestError;
 use crate::jsonl;
 use crate::reader_field::{self, ReaderFault, ReaderKeys};
 
+/// A geometry whose coordinates stay unparsed, since only those of points are needed.
 #[derive(Deserialize)]
 struct GeoJsonGeometry<'a> {
     r#type: Option<String>,
@@ -17,20 +18,22 @@ struct GeoJsonGeometry<'a> {
     coordinates: Option<&'a RawValue>,
 }
 
-/// What is longer is no id, nor the place of a point.
-const MOST_ID_BYTES: usize = 4_096;
+/// The most bytes of an id and of the coordinates of a point; anything longer is neither.
+const MAX_ID_BYTES: usize = 4_096;
 
-/// Whether an object says that it is of this type, in whatever case.
+/// Whether the `type` of an object is this one, in any case.
 pub(super) fn is_of_type(entries: &[JsonMember<'_>], kind: &str) -> bool {
-    let is_it = |entry: &JsonMember<'_>| {
-        let said = Some(entry.raw.get()).filter(|raw| raw.len() <= MOST_ID_BYTES);
-        let said = said.and_then(|raw| serde_json::from_str::<String>(raw).ok());
-        said.is_some_and(|said| said.trim().eq_ignore_ascii_case(kind))
+    let has_kind = |entry: &JsonMember<'_>| {
+        let kind_text = Some(entry.raw.get()).filter(|raw| raw.len() <= MAX_ID_BYTES);
+        let kind_text = kind_text.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+        kind_text.is_some_and(|kind_text| kind_text.trim().eq_ignore_ascii_case(kind))
     };
-    entries.iter().any(|entry| entry.is("type") && is_it(entry))
+    entries
+        .iter()
+        .any(|entry| entry.is("type") && has_kind(entry))
 }
 
-/// The keys and values of one feature.
+/// Parses one feature into the keys of a record.
 pub(super) fn feature_record(
     raw: &str,
     limit: usize,
@@ -43,7 +46,7 @@ pub(super) fn feature_record(
     let named = |name: &'static str| entries.iter().filter(move |entry| entry.is(name));
     let first = |name: &'static str| named(name).next().map(|entry| entry.raw.get());
     if first("properties").is_none() && first("geometry").is_none() {
-        // Whatever it is, it may still be a record.
+        // An element without properties and geometry may still be a plain record.
         let mut keys = jsonl::parse_object(raw.as_bytes(), limit)?;
         readers.mark_unread(raw, &mut keys);
         return Ok(keys);
@@ -57,20 +60,20 @@ pub(super) fn feature_record(
     if readers.is_configured() {
         add_readers(&entries, readers, &mut keys);
     }
-    let short = |raw: &&str| raw.len() <= MOST_ID_BYTES;
-    let id = first("id").filter(short);
+    let is_short = |raw: &&str| raw.len() <= MAX_ID_BYTES;
+    let id = first("id").filter(is_short);
     if let Some(id) = id.and_then(|raw| serde_json::from_str(raw).ok()) {
         keys.entry("id").or_insert(id);
     }
     let geometry = first("geometry").map(serde_json::from_str::<Option<GeoJsonGeometry<'_>>>);
-    // A shape that is none costs the record its place, and nothing else.
+    // An invalid geometry costs the record its location and nothing else.
     if let Some(Ok(Some(geometry))) = geometry {
         if let Some(kind) = geometry.r#type {
             keys.entry("geometry").or_insert(Raw::String(kind));
         }
-        let place = geometry.coordinates.map(RawValue::get).filter(short);
-        let place = place.and_then(|raw| serde_json::from_str::<Vec<f64>>(raw).ok());
-        if let Some([longitude, latitude, ..]) = place.as_deref() {
+        let coordinates = geometry.coordinates.map(RawValue::get).filter(is_short);
+        let coordinates = coordinates.and_then(|raw| serde_json::from_str::<Vec<f64>>(raw).ok());
+        if let Some([longitude, latitude, ..]) = coordinates.as_deref() {
             keys.entry("longitude").or_insert((*longitude).into());
             keys.entry("latitude").or_insert((*latitude).into());
         }
@@ -78,8 +81,8 @@ pub(super) fn feature_record(
     Ok(keys)
 }
 
-/// Adds what a feature says about its readers to its properties: beside the properties it counts as well, and
-/// in both places it is written twice.
+/// Merges an access control field that stands beside the properties into them. In both places at once it
+/// counts as a duplicate.
 fn add_readers(entries: &[JsonMember<'_>], readers: &ReaderKeys, keys: &mut Map<String, Raw>) {
     let mut is_misplaced = entries.len() >= MAX_MEMBERS;
     let mut properties = 0;
@@ -106,7 +109,7 @@ fn add_readers(entries: &[JsonMember<'_>], readers: &ReaderKeys, keys: &mut Map<
     }
 }
 
-/// Puts what the properties of a collection say about the readers of its features into a map.
+/// Collects the access control fields among the properties of a feature collection.
 pub(super) fn put_readers(
     entry: &JsonMember<'_>,
     readers: &ReaderKeys,

@@ -1,4 +1,5 @@
-//! JSON text into its outermost parts, one after the other, each left as text until somebody needs it.
+//! Lazy JSON parsing: splits a JSON text into the members of an object or the elements of an array, which
+//! stay raw text until they are needed.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::error::IngestError;
 use crate::jsonl::{MAX_NESTING, is_too_nested};
 
-/// One key of an object and its value.
+/// One member of an object: its name and its unparsed value.
 #[derive(Debug)]
 pub(crate) struct JsonMember<'a> {
     pub name: String,
@@ -17,16 +18,16 @@ pub(crate) struct JsonMember<'a> {
 }
 
 impl JsonMember<'_> {
-    /// Whether it is called so, in whatever case.
+    /// Whether it has this name, in any case.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 }
 
-/// Keys of an object that are kept; an object with more is a table under another name.
+/// The most members of an object that are kept; an object with more is a table in disguise.
 pub(crate) const MAX_MEMBERS: usize = 10_000;
 
-/// The first entries of an object, and the text after it.
+/// Parses the members of an object; also returns the text after it.
 pub(crate) fn object_members(text: &str) -> Result<(Vec<JsonMember<'_>>, &str), IngestError> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -34,13 +35,13 @@ pub(crate) fn object_members(text: &str) -> Result<(Vec<JsonMember<'_>>, &str), 
         .deserialize(&mut reader)
         .map_err(|error| bad_json(&error))?;
     let mut rest = reader.into_iter::<IgnoredAny>();
-    // The stream stands where the object ended.
+    // The offset of the stream is the end of the object.
     let end = rest.byte_offset();
     drop(rest.next());
     Ok((found, text.get(end..).unwrap_or_default()))
 }
 
-/// Hands over the elements of a list until `each` has had enough. What follows the list must be blank.
+/// Calls `each` with every element of an array until it returns false. Only white space may follow the array.
 pub(crate) fn array_elements<'a>(
     text: &'a str,
     each: impl FnMut(&'a RawValue) -> bool,
@@ -53,13 +54,13 @@ pub(crate) fn array_elements<'a>(
     };
     let read = list.deserialize(&mut reader).and_then(|()| reader.end());
     match read {
-        // A list that was left in its middle always looks broken.
+        // A list that was abandoned midway always looks malformed.
         Err(error) if !stopped => Err(bad_json(&error)),
         _ => Ok(()),
     }
 }
 
-/// The same for a list that is read while it comes.
+/// Does the same for an array that is read from a stream.
 pub(crate) fn stream_array_elements(
     from: impl Read,
     each: impl FnMut(&RawValue) -> bool,
@@ -150,7 +151,7 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for JsonElementsVisitor<
     }
 }
 
-/// The same where nothing can be borrowed, because what was read is gone.
+/// The visitor for streams, where elements cannot be borrowed from the input.
 struct OwnedJsonElementsVisitor<'s, F> {
     each: F,
     stopped: &'s mut bool,

@@ -1,5 +1,5 @@
-//! JSON files into documents: a list of objects into one document an object, wherever in the file the list
-//! stands; any other object into one document. Lists are read element by element, never as a whole.
+//! JSON parser: a list of objects becomes one document per object, wherever in the file the list stands; any
+//! other object becomes a single document. Lists are streamed element by element.
 
 mod flatten;
 mod geojson;
@@ -47,18 +47,18 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     }
 }
 
-/// Bytes that tell a list of objects.
+/// The bytes at the start of a file that reveal a list of objects.
 const HEAD: u64 = 4 * 1024;
 
-/// The same for a file that is read while it comes. Only a list of objects can be read so; of anything else
-/// the end must be known before its beginning is understood.
+/// Parses JSON from a stream. Only a top-level list of objects can be streamed; anything else has to be read
+/// to its end before its structure is known.
 pub(crate) fn stream(
     input: &ParserInput<'_>,
     from: &mut dyn Read,
 ) -> Result<ParsedFile, IngestError> {
     let mut head = Vec::new();
-    let begun = (&mut *from).take(HEAD).read_to_end(&mut head);
-    begun.map_err(|error| from_io_error(&error))?;
+    let peeked = (&mut *from).take(HEAD).read_to_end(&mut head);
+    peeked.map_err(|error| from_io_error(&error))?;
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&head);
     let start = text.trim_ascii_start();
     let inside = start.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
@@ -67,7 +67,7 @@ pub(crate) fn stream(
         return stream_list(input, start.chain(from));
     }
     if input.ids == IdPass::Scan {
-        // What is read as a whole is read twice there.
+        // The scan pass has nothing to do here: a file that is read as a whole does both passes itself.
         return Ok(ParsedFile::default());
     }
     read_whole(input, head, from)
@@ -92,7 +92,7 @@ fn read_whole(
     })
 }
 
-/// Reads a list element by element.
+/// Streams a list element by element.
 fn stream_list(input: &ParserInput<'_>, from: impl Read) -> Result<ParsedFile, IngestError> {
     let mut records = RecordCollector::new(input);
     let mut number = 0;
@@ -107,7 +107,7 @@ fn stream_list(input: &ParserInput<'_>, from: impl Read) -> Result<ParsedFile, I
 fn object(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let (entries, rest) = object_members(text)?;
     if !rest.trim().is_empty() {
-        // Objects that follow each other are lines of records under another name.
+        // Concatenated objects are JSON Lines under another extension.
         return jsonl::parse(input);
     }
     let has = |name: &str| entries.iter().any(|entry| entry.is(name));
@@ -123,13 +123,13 @@ fn object(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError
     }
 }
 
-/// Whether a value is a list with an object among its elements. One that begins with something else is a list
-/// of records all the same: were it taken for one text, what its records say about their readers would be lost.
+/// Whether a value is a list that contains an object. It counts as a list of records even if other elements
+/// come first: as plain text, the access control fields of its records would be lost.
 fn holds_objects(raw: &str) -> bool {
     let mut found = false;
     let is_list = raw.starts_with('[');
-    // What is broken is found to be so by whoever reads it.
-    let _broken = is_list.then(|| {
+    // Malformed JSON is reported by the caller that parses it.
+    let _malformed = is_list.then(|| {
         array_elements(raw, |element| {
             found = element.get().starts_with('{');
             !found
@@ -138,13 +138,13 @@ fn holds_objects(raw: &str) -> bool {
     found
 }
 
-/// The keys and values of an element of at most so many bytes.
+/// Parses an element of at most so many bytes into the keys of a record.
 type ReadKeys = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, IngestError>;
 
-/// How the records of a list are read.
+/// How the records of a list are parsed.
 struct ReadRecord {
     keys: ReadKeys,
-    /// Who may read a record that does not say it itself.
+    /// The access control field for records that have none of their own.
     inherited: ReaderField,
 }
 
@@ -182,8 +182,8 @@ fn records(input: &ParserInput<'_>, list: &str) -> Result<ParsedFile, IngestErro
     })
 }
 
-/// The records of every list that an object carries. Those of the main one may have ids of their own; those
-/// beside it are called after their list, so that they cost the others no id.
+/// Parses the records of every list in a wrapper object. Records of the main list may have ids of their own;
+/// those of the other lists are named after their list, so that they cannot collide with them.
 fn wrapped_records(
     input: &ParserInput<'_>,
     wrapper: &Wrapper<'_>,
@@ -240,7 +240,7 @@ fn add_list(
     })
 }
 
-/// Adds one element; false when no more fit.
+/// Adds one element as a record; false once the record limit is reached.
 fn record(
     records: &mut RecordCollector<'_>,
     place: RecordLocation<'_>,
@@ -256,7 +256,7 @@ fn record(
             records.reader_keys().inherit(&read.inherited, &mut keys);
             records.add(place, keys, Some(sha256(raw.get().as_bytes())));
         }
-        // Nothing is there, so that nothing is lost.
+        // A `null` element holds no data, so none is lost.
         Err(IngestError::NotAnObject) if raw.get() == "null" => {
             records.skip(place, IngestError::Empty)
         }
@@ -279,15 +279,14 @@ fn finish(
     records.finish()
 }
 
-/// A feature of GeoJSON that is a file of its own.
+/// Parses a file that holds a single GeoJSON feature.
 fn one_feature(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
     let keys = geojson::feature_record(text, input.limits.max_line_bytes, &readers)?;
     document_of(input, keys, text_of_fields)
 }
 
-/// An object that is a document of its own: what it says about itself are the fields, and all of it the
-/// text.
+/// Parses an object as a single document: its members become fields, and all of it the text.
 fn one_document(
     input: &ParserInput<'_>,
     text: &str,
@@ -300,14 +299,14 @@ fn one_document(
     }
     let mut keys = members_within_limit(entries, input.limits.max_line_bytes, &readers);
     readers.mark_unread(text, &mut keys);
-    // Among keys that are passed over may be the one that names the readers.
+    // The members beyond the limit may include the access control field.
     if entries.len() >= members::MAX_MEMBERS {
         readers.mark(&mut keys, ReaderFault::Misplaced);
     }
     document_of(input, keys, |_| lines)
 }
 
-/// The document of a file by its keys, with a text for want of one among them.
+/// Builds the document of a file from its keys; `text` renders its text if no key holds one.
 fn document_of(
     input: &ParserInput<'_>,
     mut keys: Map<String, Raw>,
@@ -323,7 +322,7 @@ fn document_of(
     single_document::build_document_with_id(input, id, text, facts)
 }
 
-/// The entries of an object that together have no more bytes than a record may have.
+/// The members of an object that together fit into the limit of one record.
 fn members_within_limit(
     entries: &[JsonMember<'_>],
     limit: usize,
@@ -334,7 +333,7 @@ fn members_within_limit(
     for entry in entries {
         let raw = entry.raw.get();
         if readers.covers_key(&entry.name) {
-            // However long all of it is: what is too long to be read names nobody.
+            // The access control field is always kept. One too long to be parsed counts as malformed.
             let value = Some(raw).filter(|raw| raw.len() <= limit);
             let value = value.and_then(|raw| serde_json::from_str(raw).ok());
             reader_field::insert_keeping_duplicates(

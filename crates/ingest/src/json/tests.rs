@@ -1,10 +1,10 @@
-//! What JSON files become.
+//! Unit tests of the JSON parser: files and the documents that they become.
 
 use super::*;
 use crate::format::tests::with_input;
 use crate::limits::Limits;
 
-/// `id|title|text` for a document, `row:code` for what was left out.
+/// Renders each document as `id|title|text` and each skipped element as `row:code`.
 fn show(text: &str, limits: &Limits) -> Vec<String> {
     let parsed = match with_input("boat_data.json", text.as_bytes(), limits, parse) {
         Ok(parsed) => parsed,
@@ -224,7 +224,7 @@ fn every_bound_holds() {
         ["boat_data.json|Boat data|a: bc "]
     );
     assert_eq!(show(r#"{"a":"bc"}"#, &chars(5)), ["text-too-long"]);
-    // A long name before many values would be repeated in every line.
+    // A long key before many values would be repeated in every line.
     let name = "n".repeat(10_000);
     let wide = format!(r#"{{"{name}":[{}1]}}"#, "1,".repeat(10_000));
     assert_eq!(show(&wide, &chars(100_000)), ["text-too-long"]);

@@ -1,5 +1,5 @@
-//! The lists of records that an object carries, and what else the object says: who may read them, and texts that
-//! belong to none of them.
+//! Wrapper objects: finds the lists of records inside an object such as `{"data": [...]}`, the access control
+//! field that applies to all of them, and text that belongs to none.
 
 use serde_json::Map;
 use serde_json::value::RawValue;
@@ -10,55 +10,57 @@ use crate::clean::{clean_line, truncate_chars};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::KEYS;
 
-/// Names under which programs wrap their records.
+/// The usual member names under which programs wrap their records.
 #[rustfmt::skip]
 const WRAPPERS: &[&str] = &[
     "data", "items", "records", "results", "rows", "entries", "documents", "docs", "objects",
     "hits", "list", "values", "elements", "result", "response", "payload", "content",
 ];
 
-/// Wrappers inside wrappers.
-const MOST_LEVELS: usize = 4;
+/// The most levels of wrappers inside wrappers.
+const MAX_LEVELS: usize = 4;
 
-/// Names of texts beside the records that a warning repeats, and the characters of each.
-const MOST_NAMES: usize = 8;
-const MOST_NAME_CHARS: usize = 60;
+/// The most member names that a warning lists, and the characters of each.
+const MAX_BESIDE: usize = 8;
+const MAX_NAME_CHARS: usize = 60;
 
-/// What an object that is no document itself is there to carry.
+/// The contents of an object that only wraps records.
 #[derive(Debug)]
 pub(super) struct Wrapper<'a> {
-    /// Its lists of objects.
+    /// The lists of records in it.
     pub lists: Vec<RecordList<'a>>,
-    /// What it says about the readers of the records that do not say it themselves.
+    /// The access control field for records that have none of their own.
     pub readers: ReaderField,
-    /// Names of what is neither a record nor a number.
+    /// The names of members that are neither records nor mere numbers and flags.
     pub beside: Vec<String>,
 }
 
+/// One list of records in a wrapper.
 #[derive(Debug)]
 pub(super) struct RecordList<'a> {
     pub name: String,
     pub raw: &'a RawValue,
-    /// Whether it is the list that the object is there for, so that the ids in it are those of the file.
+    /// Whether it is the main list, whose record ids are ids of the file.
     pub is_main: bool,
     pub is_geo: bool,
 }
 
-/// The lists that an object carries: those beside the only one under a usual name, those under several such
-/// names, or the only one at all where nothing says that the object is itself a document.
+/// Finds the lists of records in an object. If exactly one list has a usual wrapper name, it is the main list
+/// and the others are kept beside it. If several have such a name, none is the main list. A single list under
+/// any other name counts if nothing suggests that the object is a document itself.
 pub(super) fn find<'a>(outer: &[JsonMember<'a>], readers: &ReaderKeys) -> Option<Wrapper<'a>> {
-    let mut passed = Passed::new(readers);
+    let mut scan = WrapperScan::new(readers);
     let mut inner: Vec<JsonMember<'a>>;
     let mut entries = outer;
-    for _ in 0..MOST_LEVELS {
+    for _ in 0..MAX_LEVELS {
         if let Some(lists) = lists_of(entries) {
             let is_list = |entry: &JsonMember<'_>| {
                 let is_it = |list: &RecordList<'_>| std::ptr::eq(list.raw, entry.raw);
                 lists.iter().any(is_it)
             };
             let is_geo = lists.iter().any(|list| list.is_geo);
-            passed.see(entries, is_geo, is_list);
-            return Some(passed.into_wrapper(lists));
+            scan.add_members(entries, is_geo, is_list);
+            return Some(scan.into_wrapper(lists));
         }
         if entries.iter().any(|entry| holds_objects(entry.raw.get())) {
             return None;
@@ -69,7 +71,7 @@ pub(super) fn find<'a>(outer: &[JsonMember<'a>], readers: &ReaderKeys) -> Option
         let (Some(wrapper), None) = (objects.next(), objects.next()) else {
             return None;
         };
-        passed.see(entries, false, |entry| std::ptr::eq(entry.raw, wrapper.raw));
+        scan.add_members(entries, false, |entry| std::ptr::eq(entry.raw, wrapper.raw));
         inner = members::object_members(wrapper.raw.get()).ok()?.0;
         entries = &inner;
     }
@@ -117,15 +119,15 @@ fn lists_of<'a>(entries: &[JsonMember<'a>]) -> Option<Vec<RecordList<'a>>> {
     Some(lists.iter().map(list).collect())
 }
 
-/// What was passed on the way to the lists.
-struct Passed<'k> {
+/// What was found in the wrappers on the way to the lists.
+struct WrapperScan<'k> {
     keys: &'k ReaderKeys,
-    /// All that names readers. Two wrappers that both do so are a field that is written twice.
+    /// All access control fields so far. Two wrappers that both have one count as a duplicate.
     named: Map<String, serde_json::Value>,
     beside: Vec<String>,
 }
 
-impl<'k> Passed<'k> {
+impl<'k> WrapperScan<'k> {
     fn new(keys: &'k ReaderKeys) -> Self {
         Self {
             keys,
@@ -134,7 +136,7 @@ impl<'k> Passed<'k> {
         }
     }
 
-    fn see(
+    fn add_members(
         &mut self,
         entries: &[JsonMember<'_>],
         is_geo: bool,
@@ -154,9 +156,9 @@ impl<'k> Passed<'k> {
                 is_misplaced |= self.keys.stand_in(entry.raw.get());
             }
             let is_known = is_geo && is_any(&["type", "bbox", "crs"], entry);
-            if !is_known && says_something(entry.raw.get()) && self.beside.len() < MOST_NAMES {
+            if !is_known && is_content(entry.raw.get()) && self.beside.len() < MAX_BESIDE {
                 let mut name = clean_line(&entry.name);
-                truncate_chars(&mut name, MOST_NAME_CHARS);
+                truncate_chars(&mut name, MAX_NAME_CHARS);
                 self.beside.push(name);
             }
         }
@@ -174,9 +176,9 @@ impl<'k> Passed<'k> {
     }
 }
 
-/// Whether a value is more than a number or a yes-or-no, which say how many records there are or whether more
-/// are to come.
-fn says_something(raw: &str) -> bool {
+/// Whether a value is content and not a number or a flag, with which APIs report the number of records or
+/// whether more are to come.
+fn is_content(raw: &str) -> bool {
     let is_empty = |open: char, close: char| {
         let inside = raw
             .strip_prefix(open)

@@ -1,4 +1,4 @@
-//! What is written against what comes out.
+//! Unit tests of the text layout: calls and the lines that they produce.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! A mailbox file into its messages. A message begins after a line `From <address> <time>` that stands at the
-//! start or below an empty line, as every mail program has written it for decades.
+//! Mbox parser: splits a mailbox file into its messages. A message begins after a `From <address> <time>`
+//! line at the start of the file or below an empty line, as mail programs have written mailboxes for
+//! decades.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,13 +15,13 @@ use crate::file_entry::truncate_id;
 use crate::format::{ParsedFile, ParserInput};
 use crate::record_ids::is_page_id;
 
-/// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
+/// The longest `Message-ID` that becomes a document's id. Real ones have fewer than a hundred bytes.
 const MAX_MESSAGE_ID_BYTES: usize = 250;
 
 pub(super) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if !input.bytes.starts_with(b"From ") {
         return Err(IngestError::Damaged {
-            what: "it is no mailbox".into(),
+            what: "it is not a mailbox".into(),
         });
     }
     let mut documents = Vec::new();
@@ -58,7 +59,7 @@ fn parse_message(
     raw: &[u8],
     taken: &mut HashSet<String>,
 ) -> Result<(crate::reader_field::ParsedDocument, Vec<IngestError>), IngestError> {
-    // The empty line above the next separator belongs to the separator.
+    // The empty line before the next separator belongs to that separator, not to the message.
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     let raw = unescape_from_lines(raw.strip_suffix(b"\r").unwrap_or(raw));
     let own =
@@ -70,7 +71,8 @@ fn parse_message(
     message::document(input, id, &raw)
 }
 
-/// An id that can be taken as it is. No file has one like it, because an `@` in a file's name is encoded.
+/// Whether a `Message-ID` can be the document's id as it is. It cannot collide with the id of a file,
+/// because an `@` in a file name is percent-encoded in ids.
 fn is_usable_message_id(id: &str) -> bool {
     id.len() <= MAX_MESSAGE_ID_BYTES
         && id.contains('@')
@@ -79,13 +81,13 @@ fn is_usable_message_id(id: &str) -> bool {
         && !is_page_id(id)
 }
 
-/// Each message without its separator, and the line of the file where that separator stands.
+/// Iterates over the messages without their separators, each with the line number of its separator.
 fn messages(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = 0;
     let mut number = 0;
     let mut blank = true;
-    // Where the current message begins, and the line above it.
-    let mut begun: Option<(u64, usize)> = None;
+    // The line number of the current message's separator and the offset behind it.
+    let mut current: Option<(u64, usize)> = None;
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     std::iter::from_fn(move || {
         for line in lines.by_ref() {
@@ -94,16 +96,17 @@ fn messages(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
             number += 1;
             let separates = blank && is_separator(line.trim_ascii_end());
             blank = line.trim_ascii_end().is_empty();
-            if separates && let Some((line, from)) = begun.replace((number, at)) {
+            if separates && let Some((line, from)) = current.replace((number, at)) {
                 return Some((line, bytes.get(from..start).unwrap_or_default()));
             }
         }
-        let (line, from) = begun.take()?;
+        let (line, from) = current.take()?;
         Some((line, bytes.get(from..).unwrap_or_default()))
     })
 }
 
-/// `From `, something, and a time of day with a year: sentences that begin with "From" rarely have both.
+/// Whether a line separates messages: `From `, a time of day and a year. Sentences that begin with "From"
+/// rarely contain both.
 pub(super) fn is_separator(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"From ") else {
         return false;
@@ -118,7 +121,8 @@ pub(super) fn is_separator(line: &[u8]) -> bool {
     words.clone().any(clock) && words.any(year)
 }
 
-/// Lines of the text that begin with `From ` are kept from being separators by a `>`, which goes again here.
+/// Mbox unescaping: writers put a `>` before a text line that begins with `From ` (or with `>From `), and
+/// one such `>` is removed here.
 fn unescape_from_lines(raw: &[u8]) -> Cow<'_, [u8]> {
     let is_quoted = |line: &[u8]| {
         let quotes = line.iter().take_while(|&&byte| byte == b'>').count();

@@ -1,4 +1,4 @@
-//! One e-mail message into one document.
+//! MIME message parser: one e-mail message into one document.
 
 use docent_search::{AllowedReaders, DocId, Document};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
@@ -18,10 +18,11 @@ const KEYS: KeyMapping = KeyMapping {
     url: &[],
 };
 
-/// Lines that can separate parts, for each part that may be there: they also stand in signatures and tables.
+/// Lines beginning with `--` that are allowed for each allowed part. They may be part boundaries, but they
+/// also occur in signatures and tables, so the bound is generous.
 const LINES_PER_PART: usize = 100;
 
-/// The most bytes of a header that describes a part. Real ones have some hundred.
+/// The most bytes of a header that describes a part. Real ones have a few hundred.
 const MAX_PART_HEADER_BYTES: usize = 64 * 1024;
 
 pub(super) fn document(
@@ -39,11 +40,11 @@ pub(super) fn document(
         return Err(IngestError::TextTooLong { limit });
     }
     let text = clean(&text);
-    let facts = extract_metadata(header_fields(&message), &KEYS, input);
-    if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
+    let metadata = extract_metadata(header_fields(&message), &KEYS, input);
+    if text.trim().is_empty() && metadata.title.is_none() && metadata.fields.is_empty() {
         return Err(IngestError::Empty);
     }
-    let title = facts.title.unwrap_or_else(|| {
+    let title = metadata.title.unwrap_or_else(|| {
         if text.trim().is_empty() {
             title_from_name(input)
         } else {
@@ -55,28 +56,28 @@ pub(super) fn document(
         title,
         text,
         url: None,
-        date: facts.date,
-        fields: facts.fields,
+        date: metadata.date,
+        fields: metadata.fields,
         source: input.path.to_owned(),
         hash: sha256(raw),
         readers: AllowedReaders::Everyone,
     };
-    let readers = facts.readers;
-    Ok((ParsedDocument { document, readers }, facts.warnings))
+    let readers = metadata.readers;
+    Ok((ParsedDocument { document, readers }, metadata.warnings))
 }
 
-/// What stands in the message's own `Message-ID`.
+/// The message's own `Message-ID` header, if it has one.
 pub(super) fn message_id(raw: &[u8]) -> Option<String> {
     let message = MessageParser::default().parse_headers(raw)?;
     message.message_id().map(str::to_owned)
 }
 
-/// Refuses a message of too many parts before they are taken apart. Nesting takes a line for each level, so
-/// that it is bounded too; and what is said about one part is short, because the parser's time for it grows
-/// with the square.
+/// Rejects a message with too many MIME parts before the parser runs. Counting `Content-Type` lines bounds
+/// nesting too, because each level needs one. The headers that describe a part are bounded in length as
+/// well, because the parser's time grows with the square of that length.
 fn count_parts(raw: &[u8], limit: usize) -> Result<(), IngestError> {
     let (mut types, mut lines) = (0_usize, 0_usize);
-    // Bytes of the header that describes a part, while the lines belong to one.
+    // Bytes so far of the part header that the current line belongs to; `None` outside such a header.
     let mut header: Option<usize> = None;
     for line in raw.split(|&byte| byte == b'\n') {
         let begins = |name: &[u8]| {
@@ -85,8 +86,8 @@ fn count_parts(raw: &[u8], limit: usize) -> Result<(), IngestError> {
         };
         types += usize::from(begins(b"content-type"));
         lines += usize::from(line.starts_with(b"--"));
-        let goes_on = line.starts_with(b" ") || line.starts_with(b"\t");
-        let before = header.filter(|_| goes_on);
+        let continues = line.starts_with(b" ") || line.starts_with(b"\t");
+        let before = header.filter(|_| continues);
         let new = begins(b"content-").then_some(0);
         header = before.or(new).map(|bytes| bytes + line.len());
         if header.is_some_and(|bytes| bytes > MAX_PART_HEADER_BYTES) {
@@ -105,7 +106,7 @@ fn too_many_parts(limit: usize) -> IngestError {
     }
 }
 
-/// The plain parts, or the HTML ones where no plain part says anything.
+/// The text of the plain-text parts, or of the HTML parts where every plain part is blank.
 fn text(message: &Message<'_>) -> String {
     let plain = joined(message.text_bodies());
     if plain.trim().is_empty() {
@@ -134,7 +135,7 @@ fn joined<'a>(parts: impl Iterator<Item = &'a MessagePart<'a>>) -> String {
     all
 }
 
-/// An HTML part as a web page is read; one that cannot be read says nothing.
+/// The text of an HTML part, read the way a web page is. An unreadable part counts as empty.
 fn text_of_html(html: &str) -> String {
     crate::html::read(html.as_bytes(), ReaderKeys::default())
         .map_or_else(|_| String::new(), |page| page.text)
@@ -157,7 +158,7 @@ fn header_fields(message: &Message<'_>) -> Map<String, Raw> {
     known
 }
 
-/// The day the message was sent, where it was sent.
+/// The day the message was sent, in the sender's time zone.
 fn day(message: &Message<'_>) -> Option<String> {
     let date = message.date()?;
     Some(format!(
@@ -175,7 +176,7 @@ fn people(addresses: Option<&Address<'_>>) -> Raw {
     )
 }
 
-/// `Name <address>`, or what there is of it.
+/// `Name <address>`, or the one of them that is there.
 fn format_address(person: &mail_parser::Addr<'_>) -> String {
     match (person.name(), person.address()) {
         (Some(name), Some(address)) => format!("{name} <{address}>"),
@@ -184,7 +185,7 @@ fn format_address(person: &mail_parser::Addr<'_>) -> String {
     }
 }
 
-/// What an attachment is called; a message inside the message is called by its subject.
+/// The file name of an attachment. An attached message is named by its subject.
 fn name(part: &MessagePart<'_>) -> Option<String> {
     let inner = || match &part.body {
         PartType::Message(message) => message.subject().map(str::to_owned),
@@ -313,7 +314,7 @@ mod tests {
         assert!(read(&header(MAX_PART_HEADER_BYTES), &limits).is_ok());
         let refused = read(&header(MAX_PART_HEADER_BYTES + 1), &limits).map(drop);
         assert_eq!(refused, Err(too_many_parts(MAX_PART_HEADER_BYTES)));
-        // Long lines elsewhere are nobody's business.
+        // Long lines in other headers do not count.
         let long = format!("Subject: S\nTo: a\n {}\n\ntext", "x".repeat(100_000));
         assert!(read(&long, &limits).is_ok());
     }

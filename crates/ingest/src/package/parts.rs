@@ -1,4 +1,5 @@
-//! A zip file into its parts by name, within bounds on their number, their names and what they unpack to.
+//! Zip reader for packages: unpacks parts by name, with limits on their number, their names and their
+//! unpacked size, so that a zip bomb is rejected.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
@@ -10,22 +11,23 @@ use crate::error::IngestError;
 use crate::html;
 use crate::limits::Limits;
 
-/// The most bytes of a part's name.
+/// The longest name of a part, in bytes.
 const MAX_NAME_BYTES: usize = 1_024;
 
-/// How many times larger than in the file a part may be once it is larger than [`FREE_BYTES`]. Written
-/// XML reaches thirty; what reaches hundreds was made to do harm.
+/// Zip bomb limit: how many times its packed size a part may unpack to once it exceeds [`FREE_BYTES`]. Real
+/// XML reaches thirty; ratios in the hundreds occur only in files made to do harm.
 const MAX_RATIO: u64 = 200;
 
-/// What a part may unpack to whatever its ratio is.
+/// Unpacked size that a part is allowed whatever its compression ratio.
 const FREE_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) struct PackageParts<'a> {
     reader: Cursor<&'a [u8]>,
     entries: BTreeMap<String, ZipFileEntry<'static>>,
-    /// The names in lower case: office programs tell parts apart without the case of letters.
+    /// Names in lower case mapped to the names in the package: office programs match part names without
+    /// regard to case.
     folded: BTreeMap<String, String>,
-    /// Bytes that may still be unpacked, and how many there were at first.
+    /// Bytes that may still be unpacked, and the limit for the whole package.
     left: u64,
     limit: u64,
 }
@@ -50,7 +52,8 @@ impl<'a> PackageParts<'a> {
             if entry.is_file() && !entry.is_symlink() {
                 let lower = name.to_ascii_lowercase();
                 folded.entry(lower).or_insert_with(|| name.clone());
-                // Two parts of one name are a trick: one program shows the first, another the second.
+                // With duplicate names the first part wins. Such packages are a trick to show different
+                // programs different content.
                 entries.entry(name).or_insert(entry);
             }
         }
@@ -64,11 +67,12 @@ impl<'a> PackageParts<'a> {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.entries.contains_key(self.known(name))
+        self.entries.contains_key(self.stored_name(name))
     }
 
-    /// The name as the package writes it; exactly this one comes first.
-    fn known<'n>(&'n self, name: &'n str) -> &'n str {
+    /// The part's name as the package spells it. An exact match takes precedence over one that ignores
+    /// case.
+    fn stored_name<'n>(&'n self, name: &'n str) -> &'n str {
         let other = || self.folded.get(&name.to_ascii_lowercase());
         match self.entries.contains_key(name) {
             true => name,
@@ -76,9 +80,9 @@ impl<'a> PackageParts<'a> {
         }
     }
 
-    /// Unpacks a part, once. There may be none of this name, or it may have been unpacked before.
+    /// Unpacks a part and removes it. `None` if there is no part of this name or it was unpacked before.
     pub(crate) fn bytes(&mut self, name: &str) -> Result<Option<Vec<u8>>, IngestError> {
-        let name = self.known(name).to_owned();
+        let name = self.stored_name(name).to_owned();
         let Some(entry) = self.entries.remove(&name) else {
             return Ok(None);
         };
@@ -91,8 +95,9 @@ impl<'a> PackageParts<'a> {
         if claimed > most {
             return Err(IngestError::TooMuchInside { limit: self.limit });
         }
-        // Room for what it claims and the one byte more that shows a lie: a vector that grows by itself takes
-        // twice the memory, and whether that is there depends on what the child has read before.
+        // Reserve the claimed size plus one byte, which exposes a size that is too small. A vector that
+        // grows on demand would take up to twice the memory, and whether the child process has that much
+        // left depends on what it read before.
         let mut bytes = Vec::new();
         let room = usize::try_from(claimed.saturating_add(1)).unwrap_or(usize::MAX);
         bytes
@@ -111,7 +116,7 @@ impl<'a> PackageParts<'a> {
         Ok(Some(bytes))
     }
 
-    /// Unpacks a part that is text, in any encoding that XML allows.
+    /// Unpacks a part as text, in any encoding that XML allows.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, IngestError> {
         let Some(bytes) = self.bytes(name)? else {
             return Ok(None);
@@ -125,7 +130,7 @@ impl<'a> PackageParts<'a> {
         }
     }
 
-    /// Unpacks a part that must be there.
+    /// Unpacks a text part that must exist; it is an error if it does not.
     pub(crate) fn required_text(&mut self, name: &str) -> Result<String, IngestError> {
         self.text(name)?.ok_or(IngestError::Damaged {
             what: "a part of it is missing".into(),
@@ -140,15 +145,15 @@ impl<'a> PackageParts<'a> {
 fn damaged(error: zip::result::ZipError) -> IngestError {
     match error {
         zip::result::ZipError::UnsupportedArchive(_) => IngestError::Damaged {
-            what: "a part of it is packed in an unknown way".into(),
+            what: "a part of it has an unsupported compression method".into(),
         },
         _ => IngestError::Damaged {
-            what: "it is not a whole zip file".into(),
+            what: "it is not a complete zip file".into(),
         },
     }
 }
 
-/// Whether a name stays inside the package.
+/// Path traversal check: whether a part's name stays inside the package.
 fn is_safe_part_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
@@ -157,7 +162,7 @@ fn is_safe_part_name(name: &str) -> bool {
         && name.split('/').all(|part| part != "..")
 }
 
-/// The part that `target` means when it is written in the part called `from`, as in a web page.
+/// Resolves a reference in the part `from` to a part's name, as a browser resolves a relative link.
 pub(crate) fn resolve(from: &str, target: &str) -> String {
     let target = target.split(['#', '?']).next().unwrap_or_default();
     let mut path: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! Parquet files into one document a row. Nested columns become nested values, and so dotted names; days
-//! and moments become days; decimals become numbers.
+//! Parquet parser: one document per row. Nested columns become nested values and so dotted field names,
+//! timestamps a day and a time of day, and decimals numbers.
 
 mod thrift;
 mod validation;
@@ -40,8 +40,8 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
 
 fn parse_rows(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let mut records = RecordCollector::new(input);
-    // The reader trusts what pages say about themselves. Where that makes it panic, what was read before
-    // is whole.
+    // The parquet crate trusts the claims in page headers and may panic on false ones. Catch the panic and
+    // keep the rows read before it, which are complete.
     let read = catch_unwind(AssertUnwindSafe(|| read(input, &mut records)));
     let outcome = read.unwrap_or_else(|_| Err(damaged("column")));
     match outcome {
@@ -69,21 +69,22 @@ fn read(input: &ParserInput<'_>, records: &mut RecordCollector<'_>) -> Result<()
     let nanos = nanosecond_columns(reader.metadata().file_metadata().schema());
     let rows = RowIter::from_file(None, &reader).map_err(|_| damaged("schema"))?;
     for (number, row) in (1..).zip(rows) {
-        let place = RecordLocation::Row(number);
-        if !records.begin(place) {
+        let location = RecordLocation::Row(number);
+        if !records.begin(location) {
             break;
         }
-        // Columns are read side by side, so behind a bad value no row is whole.
+        // The row iterator advances all columns in step, so after one bad value no later row can be
+        // assembled.
         let row = row.map_err(|_| damaged("column"))?;
         match keys(row, &nanos, input, records.reader_keys()) {
-            Ok(keys) => records.add(place, keys, None),
-            Err(reason) => records.skip(place, reason),
+            Ok(keys) => records.add(location, keys, None),
+            Err(reason) => records.skip(location, reason),
         }
     }
     Ok(())
 }
 
-/// Columns of moments in a unit that older files did not have, which come as bare numbers.
+/// Names of the top-level nanosecond timestamp columns, which the row API delivers as bare integers.
 fn nanosecond_columns(schema: &Type) -> Vec<String> {
     let is_nanos = |column: &&parquet::schema::types::TypePtr| {
         let kind = column.get_basic_info().logical_type_ref();
@@ -131,7 +132,7 @@ fn keys(
     Ok(keys)
 }
 
-/// Bytes that a row may still have.
+/// How many bytes the current row may still take, against rows that expand without bound.
 struct RowByteBudget {
     bytes: usize,
 }
@@ -154,8 +155,8 @@ fn moment(field: &Field) -> Option<DateAndTime> {
     }
 }
 
-/// A value as JSON; nothing when the row grows too long. It calls itself once per level of the schema,
-/// whose levels are bounded.
+/// Converts a value to JSON; `None` when the row exceeds its byte budget. It recurses once per schema
+/// level, and `check_schema` has bounded those.
 fn value(field: Field, left: &mut RowByteBudget) -> Option<Raw> {
     left.take(size_of::<u64>())?;
     if let Some(moment) = moment(&field) {
@@ -180,7 +181,7 @@ fn value(field: Field, left: &mut RowByteBudget) -> Option<Raw> {
         Field::UInt(number) => number.into(),
         Field::ULong(number) => number.into(),
         Field::Float16(number) => as_number(f64::from(number.to_f32())),
-        // Through its shortest text, so that 0.1 does not become 0.10000000149.
+        // Go through the shortest decimal text, so that 0.1 does not become 0.10000000149.
         Field::Float(number) => number.to_string().parse().map_or(Raw::Null, as_number),
         Field::Double(number) => as_number(number),
         Field::Decimal(decimal) => {
@@ -195,7 +196,7 @@ fn value(field: Field, left: &mut RowByteBudget) -> Option<Raw> {
             left.take(text.len())?;
             text.into()
         }
-        // Old writers do not say that bytes are text.
+        // Old writers do not annotate byte columns as UTF-8, so try it.
         Field::Bytes(bytes) => match std::str::from_utf8(bytes.data()) {
             Ok(text) if !text.contains('\0') => {
                 left.take(text.len())?;
@@ -236,7 +237,7 @@ fn value(field: Field, left: &mut RowByteBudget) -> Option<Raw> {
     })
 }
 
-/// A decimal as a number, where a number holds all its digits.
+/// A decimal as a number where an `f64` holds all its digits, and as text otherwise.
 fn decimal_value(text: &str) -> Raw {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     match text.parse() {

@@ -1,4 +1,4 @@
-//! What Parquet files become, written here with the writer of the same library.
+//! Tests of the Parquet parser on files written here with the same library.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 
-/// Three rows of every kind of column.
+/// A file of three rows with a column of every type.
 fn berths(codec: Compression) -> Vec<u8> {
     let schema = "message berths {
         REQUIRED BYTE_ARRAY id (UTF8);
@@ -89,7 +89,7 @@ fn berths(codec: Compression) -> Vec<u8> {
     out
 }
 
-/// `id|title|text` for a document, `path:code` for what was left out.
+/// Formats results as `id|title|text` for a document and `path:code` for a skipped item.
 fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
     let parsed = match with_input("b.parquet", bytes, limits, parse) {
         Ok(parsed) => parsed,
@@ -98,7 +98,7 @@ fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
     shown(&parsed)
 }
 
-/// Writes the golden file where there is none; see the README beside it.
+/// Writes the golden file if it is missing; see the README next to it.
 #[test]
 fn the_golden_file_is_there() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet");
@@ -158,7 +158,7 @@ fn records_and_rows_are_bounded() {
         max_columns,
         ..Limits::default()
     };
-    // Sixteen elements with the root and the groups.
+    // Sixteen schema elements, the root and the groups included.
     assert_eq!(show(&bytes, &columns(4)).len(), 3);
     assert_eq!(show(&bytes, &columns(3)), ["too-many-columns"]);
 }
@@ -194,7 +194,7 @@ fn a_page_that_lies_about_its_size_is_counted() {
         &mut gzip,
     )
     .unwrap();
-    // Fields 1 to 3 of a page header: a data page that claims to hold one byte.
+    // Fields 1 to 3 of a page header, for a data page that claims to unpack to one byte.
     let size = gzip.len() as u64;
     let mut chunk = vec![0x15, 0, 0x15, 2, 0x15];
     let mut left = size << 1;
@@ -216,7 +216,8 @@ fn a_page_that_lies_about_its_size_is_counted() {
 
 #[test]
 fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
-    // An empty page of data whose own header claims a thousand values, and a dictionary alike.
+    // An empty data page whose own header claims a thousand values, and then a dictionary page that does
+    // the same.
     let pages = [0x15, 0, 0x15, 0, 0x15, 0, 0x2C, 0x15, 0xD0, 0x0F, 0, 0];
     let chunk = |repeats| validation::ParquetColumnChunk {
         pages: &pages,
@@ -234,7 +235,7 @@ fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
     assert_eq!(chunk.unpacked(1 << 20), None);
 }
 
-/// A footer whose schema is so many groups inside each other.
+/// A footer whose schema nests this many groups.
 fn nested(levels: usize) -> Vec<u8> {
     let mut footer = vec![0x15, 2, 0x19, 0xFC];
     let mut count = levels + 1;
@@ -244,10 +245,10 @@ fn nested(levels: usize) -> Vec<u8> {
     }
     footer.push(count as u8);
     for _ in 0..levels {
-        // A name, and one child.
+        // A group: its name and one child.
         footer.extend([0x48, 1, b'g', 0x15, 2, 0]);
     }
-    // A leaf: a type, and a name.
+    // A leaf: its type and its name.
     footer.extend([0x15, 2, 0x38, 1, b'x', 0]);
     footer.push(0);
     let mut bytes = b"PAR1".to_vec();

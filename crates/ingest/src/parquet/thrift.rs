@@ -1,12 +1,12 @@
-//! As much of Thrift's compact form as it takes to see what a Parquet file says about itself before its
-//! reader believes it. Nothing is kept but numbers.
+//! Minimal reader of the Thrift compact protocol, enough to check the claims in a Parquet file before the
+//! parquet crate trusts them. It keeps numbers only and skips everything else.
 
-/// A place in compact Thrift.
+/// A cursor over bytes in the Thrift compact protocol.
 pub(super) struct ThriftCompactReader<'a> {
     rest: &'a [u8],
 }
 
-/// Structs and lists inside each other that are skipped.
+/// The deepest nesting of structs and lists that is skipped; deeper data is an error.
 const MOST_LEVELS: u8 = 32;
 
 const TRUE: u8 = 1;
@@ -24,7 +24,7 @@ impl<'a> ThriftCompactReader<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes that have not been read.
+    /// How many bytes have not been read yet.
     pub(super) fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -47,14 +47,14 @@ impl<'a> ThriftCompactReader<'a> {
         None
     }
 
-    /// A signed number.
+    /// A signed integer: a zigzag-encoded varint.
     pub(super) fn number(&mut self) -> Option<i64> {
         let value = self.varint()?;
         Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// The next field of a struct as its number and type, given the number of the one before; `None`
-    /// inside at the struct's end.
+    /// The header of a struct's next field: its id and type, given the id of the field before, because ids
+    /// are delta-encoded. The inner `None` marks the end of the struct.
     pub(super) fn field(&mut self, before: i64) -> Option<Option<(i64, u8)>> {
         let byte = self.byte()?;
         if byte == 0 {
@@ -69,7 +69,7 @@ impl<'a> ThriftCompactReader<'a> {
         Some(Some((number, kind)))
     }
 
-    /// The length of a list and the type of its elements.
+    /// A list header: the length and the type of its elements.
     pub(super) fn list(&mut self) -> Option<(u64, u8)> {
         let byte = self.byte()?;
         let size = match byte >> 4 {
@@ -83,7 +83,7 @@ impl<'a> ThriftCompactReader<'a> {
         self.skip_within(kind, MOST_LEVELS)
     }
 
-    /// Calls itself once per level, and the levels are bounded.
+    /// Recurses once per level, bounded by `levels`.
     fn skip_within(&mut self, kind: u8, levels: u8) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {
@@ -120,7 +120,8 @@ impl<'a> ThriftCompactReader<'a> {
         Some(())
     }
 
-    /// In a list a yes or no takes a byte, so that a long list is never short.
+    /// A boolean takes a byte of its own inside a list, so a list's claimed length is always backed by
+    /// bytes.
     fn skip_element(&mut self, kind: u8, levels: u8) -> Option<()> {
         match kind {
             TRUE | FALSE => self.byte().map(drop),

@@ -1,5 +1,6 @@
-//! What a Parquet file says about itself, checked before its reader believes it: how deep the schema is,
-//! how much the pages hold when they are unpacked, how many values a dictionary claims.
+//! Validation of a Parquet file before the parquet crate reads it: the depth of the schema, the unpacked
+//! size of the pages and the claimed size of dictionaries. All three are claims in the file, and the crate
+//! trusts them.
 
 use std::io::Read;
 
@@ -12,14 +13,14 @@ use super::thrift::{STRUCT, ThriftCompactReader};
 use crate::error::IngestError;
 use crate::limits::Limits;
 
-/// Groups inside groups of a schema.
+/// The deepest nesting of groups in a schema.
 const MOST_LEVELS: usize = 32;
 
-/// What a page costs besides its content, so that pages of nothing are bounded too.
+/// Flat cost of a page besides its content, so that the number of empty pages is bounded too.
 const PAGE_BYTES: u64 = 64;
 
-/// Reads the footer as far as the schema goes: a reader that follows it level by level must not be led
-/// deeper than its stack.
+/// Bounds the schema's depth and size by reading only the footer. The parquet crate recurses once per
+/// schema level and would overflow its stack.
 pub(super) fn check_schema(bytes: &[u8], limits: &Limits) -> Result<(), IngestError> {
     let footer = footer(bytes).ok_or_else(|| damaged("footer"))?;
     let depth_and_count = schema(footer).ok_or_else(|| damaged("footer"))?;
@@ -27,7 +28,7 @@ pub(super) fn check_schema(bytes: &[u8], limits: &Limits) -> Result<(), IngestEr
     if depth > MOST_LEVELS {
         return Err(IngestError::TooNested { limit: MOST_LEVELS });
     }
-    // Every group is an element of the schema too, and no honest column lies in many of its own.
+    // Groups are schema elements too; four elements per allowed column leave enough room for real schemas.
     let limit = limits.max_columns;
     if count > (limit as u64).saturating_mul(4).saturating_add(1) {
         return Err(IngestError::TooManyColumns { limit });
@@ -43,7 +44,7 @@ fn footer(bytes: &[u8]) -> Option<&[u8]> {
     (mark == b"PAR1").then(|| rest.get(start..))?
 }
 
-/// The depth of the schema and how many elements it has.
+/// Depth of the schema and number of its elements.
 fn schema(footer: &[u8]) -> Option<(usize, u64)> {
     const SCHEMA: i64 = 2;
     let mut compact = ThriftCompactReader::new(footer);
@@ -58,7 +59,7 @@ fn schema(footer: &[u8]) -> Option<(usize, u64)> {
         if kind != STRUCT {
             return None;
         }
-        // How many children each open group still has.
+        // The number of children that each open group still lacks.
         let mut open: Vec<i64> = Vec::new();
         let mut deepest = 0;
         for _ in 0..count {
@@ -82,7 +83,7 @@ fn schema(footer: &[u8]) -> Option<(usize, u64)> {
     None
 }
 
-/// The number of children of one element of the schema.
+/// The number of children of one schema element.
 fn children(compact: &mut ThriftCompactReader<'_>) -> Option<i64> {
     const CHILDREN: i64 = 5;
     let (mut before, mut children) = (0, 0);
@@ -97,8 +98,8 @@ fn children(compact: &mut ThriftCompactReader<'_>) -> Option<i64> {
     Some(children.max(0))
 }
 
-/// Walks over all pages and adds up what they hold. Where the reader would unpack without looking at the
-/// size that was announced, the page is unpacked here first and counted.
+/// Decompression bomb check: adds up what all pages unpack to. For codecs where the crate ignores the
+/// announced size, the page is unpacked here first and its bytes counted.
 pub(super) fn check_pages(
     bytes: &[u8],
     metadata: &ParquetMetaData,
@@ -108,7 +109,7 @@ pub(super) fn check_pages(
     let mut left = limit;
     let mut rows = 0_u64;
     for group in metadata.row_groups() {
-        // What comes after the last record that may be read is never unpacked.
+        // Row groups after the last record within the limit are never unpacked.
         if rows > limits.max_records as u64 {
             break;
         }
@@ -134,20 +135,21 @@ pub(super) fn check_pages(
     Ok(())
 }
 
-/// The pages of one column in one group of rows.
+/// The pages of one column in one row group.
 pub(super) struct ParquetColumnChunk<'a> {
     pub pages: &'a [u8],
     pub codec: Compression,
-    /// Whether a row may have many values, which a page can claim by the thousand million in a few bytes.
+    /// Whether a row can hold many values of this column. Only then does the number of values count, which
+    /// a page can claim by the thousand million in a few bytes.
     pub repeats: bool,
 }
 
-/// What a value of a list takes in memory while its row is put together.
+/// What one list value takes in memory while its row is assembled.
 const VALUE_BYTES: u64 = 32;
 
 impl ParquetColumnChunk<'_> {
-    /// What of `left` the pages leave over: nothing inside when it is not enough, nothing at all when they
-    /// cannot be read.
+    /// What remains of the budget `left` after these pages. The inner `None` means that the budget is
+    /// exceeded, the outer one that the pages cannot be read.
     pub(super) fn unpacked(&self, mut left: u64) -> Option<Option<u64>> {
         let mut rest = self.pages;
         while !rest.is_empty() {
@@ -155,7 +157,7 @@ impl ParquetColumnChunk<'_> {
             let page = ParquetPageHeader::read(&mut compact)?;
             let from = rest.len() - compact.remaining();
             let content = rest.get(from..from.checked_add(page.compressed)?)?;
-            // A dictionary has no more values than bits.
+            // A dictionary cannot hold more values than it has bits.
             if page.dictionary_values > page.unpacked.saturating_mul(8) {
                 return None;
             }
@@ -174,12 +176,12 @@ impl ParquetColumnChunk<'_> {
     }
 }
 
-/// How many bytes come out of a page, counted up to a little more than `left`; 0 where the reader itself
-/// keeps to the size that was announced.
+/// Counts the bytes that a page unpacks to, up to one more than `left`. Returns 0 for codecs where the
+/// crate itself enforces the announced size.
 fn unpacked(content: &[u8], codec: Compression, left: u64) -> u64 {
     let count = |reader: &mut dyn Read| {
         let mut counted = reader.take(left.saturating_add(1));
-        // A page that breaks off is as long as what came out of it.
+        // A truncated page counts with the bytes that came out of it.
         let _ = std::io::copy(&mut counted, &mut std::io::sink());
         left.saturating_add(1) - counted.limit()
     };
@@ -195,7 +197,7 @@ fn unpacked(content: &[u8], codec: Compression, left: u64) -> u64 {
 struct ParquetPageHeader {
     unpacked: u64,
     compressed: usize,
-    /// Values of a page of data.
+    /// The number of values that a data page claims, and that a dictionary page claims.
     values: u64,
     dictionary_values: u64,
 }
@@ -228,7 +230,7 @@ impl ParquetPageHeader {
     }
 }
 
-/// The first field of a struct, which is a number.
+/// Field 1 of a struct, an integer; the other fields are skipped.
 fn first_number(compact: &mut ThriftCompactReader<'_>) -> Option<u64> {
     let (mut before, mut found) = (0, 0);
     while let Some((number, kind)) = compact.field(before)? {

@@ -1,14 +1,14 @@
-//! The character codes of fonts that do not say what their characters are into letters. Fonts for Chinese,
-//! Japanese and Korean name the encoding of their codes instead.
+//! Decodes character codes of fonts without a `ToUnicode` table. Fonts for Chinese, Japanese and Korean
+//! name the legacy encoding of their codes instead, and bitmap fonts from TeX follow known tables.
 
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
 use hayro_interpret::hayro_syntax::object::{Dict, Name};
 use hayro_interpret::hayro_syntax::page::Resources;
 
-/// The most fonts of a page that are asked.
+/// The most fonts of a page that are examined.
 const MAX_FONTS: usize = 256;
 
-/// The encoding that a font without a table of its letters names on this page. Two such fonts with
+/// The encoding named by the first font on this page that has no `ToUnicode` table. Two such fonts with
 /// different encodings on one page are not told apart.
 pub(super) fn encoding(resources: &Resources<'_>) -> Option<&'static Encoding> {
     let mut names = resources.fonts.keys().take(MAX_FONTS);
@@ -40,7 +40,7 @@ fn by_name(name: &str) -> Option<&'static Encoding> {
     }
 }
 
-/// The letter with this code.
+/// The first character of what the code decodes to.
 pub(super) fn decode_char_code(code: u32, encoding: &'static Encoding) -> Option<char> {
     let bytes = code.to_be_bytes();
     let least = if encoding == UTF_16BE { 2 } else { 1 };
@@ -50,7 +50,7 @@ pub(super) fn decode_char_code(code: u32, encoding: &'static Encoding) -> Option
     text.chars().next()
 }
 
-/// The letters with this code in a font whose letters are drawings without names. Those fonts come from
+/// The letters of a code in a Type 3 font, whose glyphs are drawings without names. Such fonts come from
 /// TeX, whose two encodings differ from ASCII and Latin-1 mainly in their ligatures.
 pub(super) fn tex_letters(code: u32) -> Option<String> {
     let letters = match code {

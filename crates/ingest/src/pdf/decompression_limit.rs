@@ -1,6 +1,7 @@
-//! The packed streams of a PDF file against a bound on what they unpack to, before anybody unpacks them.
+//! Decompression bomb check: bounds what the packed streams of a PDF file unpack to, before the PDF library
+//! unpacks them.
 //!
-//! Pictures are passed over: they are large, and their bytes are never looked at.
+//! Images do not count: they are large, and no parser decodes them.
 
 use std::io::Read as _;
 
@@ -9,20 +10,20 @@ use memchr::memmem;
 
 use crate::error::IngestError;
 
-/// How far before a stream its description is looked for.
+/// How far before a stream its dictionary is looked for.
 const DESCRIPTION_BYTES: usize = 4 * 1024;
 
-/// How many times larger run lengths become at most, and LZW in files that somebody meant to be read.
+/// Worst-case growth charged for run-length encoding, and for LZW the growth in real files.
 const MAX_RUN_GROWTH: u64 = 64;
 const USUAL_LZW_GROWTH: u64 = 40;
 
-/// The most bytes of a stream that is packed again inside another.
+/// The most bytes of a packed stream inside another one.
 const MAX_INNER_BYTES: usize = 16 * 1024 * 1024;
 
-/// How often a stream may be packed in itself.
+/// How many layers of compression in one stream are followed.
 const MAX_LAYERS: usize = 3;
 
-/// Refuses a file whose streams unpack to more than `limit` bytes together.
+/// Rejects a file whose streams unpack to more than `limit` bytes altogether.
 pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), IngestError> {
     let mut left = limit;
     let mut at = 0;
@@ -44,11 +45,12 @@ pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), IngestError> {
     Ok(())
 }
 
-/// Takes what a stream unpacks to from what is left, and says how many bytes of `data` it has.
+/// Charges what a stream unpacks to against the budget `left`, and returns how many bytes of `data` it
+/// takes. `None` when the budget is exceeded.
 fn charge_stream(data: &[u8], before: &[u8], left: &mut u64) -> Option<usize> {
-    let before_it = *left;
+    let left_before = *left;
     let used = unpacked(data, left, MAX_LAYERS)?;
-    // Two old ways of packing are not unpacked here; what they can grow to is taken instead.
+    // Two old filters are not unpacked here; charge what they could grow to instead.
     let has = |word: &[u8]| memmem::find(description(before), word).is_some();
     let growth = if has(b"/RunLengthDecode") || has(b"/RL") {
         MAX_RUN_GROWTH
@@ -57,7 +59,7 @@ fn charge_stream(data: &[u8], before: &[u8], left: &mut u64) -> Option<usize> {
     } else {
         return Some(used);
     };
-    let inner = match before_it - *left {
+    let inner = match left_before - *left {
         0 => memmem::find(data, b"endstream").unwrap_or(data.len()) as u64,
         unpacked => unpacked,
     };
@@ -65,7 +67,7 @@ fn charge_stream(data: &[u8], before: &[u8], left: &mut u64) -> Option<usize> {
     Some(used)
 }
 
-/// The description of the stream that follows `before`.
+/// The dictionary of the stream that follows `before`.
 fn description(before: &[u8]) -> &[u8] {
     let from = memmem::rfind(before, b" obj").unwrap_or(0);
     before.get(from..).unwrap_or_default()
@@ -76,8 +78,8 @@ fn is_picture(before: &[u8]) -> bool {
     (has(b"/Subtype /Image") || has(b"/Subtype/Image")) && !has(b"/ObjStm") && !has(b"/XRef")
 }
 
-/// How many bytes of `data` a packed stream takes, or nothing when it unpacks to more than is left. What
-/// is unpacked may be a packed stream again.
+/// How many bytes of `data` a packed stream takes, or `None` when it unpacks to more than `left`. The
+/// result may be a packed stream again, so it recurses for each layer.
 fn unpacked(data: &[u8], left: &mut u64, layers: usize) -> Option<usize> {
     if !begins_like_zlib(data) {
         return Some(0);
@@ -85,7 +87,7 @@ fn unpacked(data: &[u8], left: &mut u64, layers: usize) -> Option<usize> {
     let mut decoder = ZlibDecoder::new(data);
     let mut buffer = vec![0; 64 * 1024];
     let mut inner: Option<Vec<u8>> = None;
-    // A stream that breaks off is read up to there by every reader of PDF.
+    // Every PDF reader reads a truncated stream as far as it goes.
     while let Ok(count @ 1..) = decoder.read(&mut buffer) {
         *left = left.checked_sub(count as u64)?;
         let piece = buffer.get(..count).unwrap_or_default();
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_stream_inside_another_ends_at_its_bound() {
-        // What looks like a packed stream, and is none.
+        // Looks like a zlib stream by its header but is none.
         let inner = |length: usize| {
             let mut bytes = vec![0xFF; length];
             bytes[..2].copy_from_slice(&[0x78, 0x9C]);

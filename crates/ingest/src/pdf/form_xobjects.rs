@@ -1,5 +1,5 @@
-//! The drawings that a page repeats against a bound on how often they are drawn. A drawing may repeat
-//! others, so that a few lines can ask for more work than there is time in the world.
+//! Bounds how often a page draws form XObjects. A form may draw other forms, so a few nested lines can ask
+//! for exponentially much work.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,27 @@ use memchr::memmem;
 
 use crate::error::IngestError;
 
-/// The most drawings of one page, counted as often as they are drawn.
+/// The most form draws of one page, each repetition counted.
 pub(super) const MAX_DRAWN: u64 = 1_000_000;
 
-/// How many drawings inside each other are followed; the interpreter stops there too.
+/// How deep nested forms are followed; the interpreter stops at the same depth.
 const MAX_DEPTH: usize = 50;
 
-/// The most different drawings that one drawing names.
+/// The most distinct forms counted in one content stream.
 const MAX_NAMES: usize = 10_000;
 
-/// The most bytes of a name that is looked for.
+/// The most bytes of a form's name.
 const MAX_NAME_BYTES: usize = 128;
 
-/// How often each drawing draws others, with those that they draw.
+/// Counts draws transitively. The memo table holds the count of each form already seen, so that shared
+/// forms are counted once.
 #[derive(Default)]
 pub(super) struct FormDrawCounter {
-    known: HashMap<ObjectIdentifier, u64>,
+    memo: HashMap<ObjectIdentifier, u64>,
 }
 
 impl FormDrawCounter {
-    /// Refuses a page that draws too much.
+    /// Rejects a page that draws more than [`MAX_DRAWN`] forms.
     pub(super) fn check(&mut self, page: &Page<'_>) -> Result<(), IngestError> {
         let names = &page.resources().x_objects;
         if names.is_empty() {
@@ -41,7 +42,8 @@ impl FormDrawCounter {
         Ok(())
     }
 
-    /// How many drawings `content` draws. Calls itself once per level, and the levels are bounded.
+    /// How many forms `content` draws, nested ones included. It recurses once per level, bounded by
+    /// `depth`.
     fn count_draws(&mut self, content: &[u8], names: &Dict<'_>, depth: usize) -> u64 {
         let mut calls: HashMap<&[u8], u64> = HashMap::new();
         for at in memmem::find_iter(content, b"Do") {
@@ -66,11 +68,12 @@ impl FormDrawCounter {
             return 0;
         }
         let id = form.obj_id();
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.memo.get(&id) {
             return *known;
         }
-        // One that draws itself, at once or through others, would never end.
-        self.known.insert(id, u64::MAX);
+        // Assume the worst until the count is known, because a form that draws itself, directly or through
+        // others, never ends.
+        self.memo.insert(id, u64::MAX);
         let Some(depth) = depth.checked_sub(1) else {
             return 0;
         };
@@ -78,12 +81,12 @@ impl FormDrawCounter {
         let names = resources.and_then(|resources| resources.get::<Dict<'_>>(b"XObject"));
         let content = form.decoded_data().unwrap_or_default();
         let cost = self.count_draws(&content, names.as_ref().unwrap_or(outer), depth);
-        self.known.insert(id, cost);
+        self.memo.insert(id, cost);
         cost
     }
 }
 
-/// The name before a call at `at`, without its slash.
+/// The name operand before the `Do` operator at `at`, without its slash.
 fn name_before(content: &[u8], at: usize) -> Option<&[u8]> {
     let before = content.get(..at)?.trim_ascii_end();
     let near = before.get(before.len().saturating_sub(MAX_NAME_BYTES)..)?;

@@ -1,9 +1,10 @@
-//! The drawing instructions of each page into the letters it shows, where they stand and how large they are.
+//! Interprets the drawing instructions of each page and collects the glyphs it shows with their positions
+//! and sizes.
 
 use encoding_rs::Encoding;
-use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
+use hayro_interpret::font::{Glyph as DrawnGlyph, GlyphRun};
 use hayro_interpret::hayro_cmap::{BfString, WritingMode};
-use hayro_interpret::hayro_syntax::{Pdf, page::Page as Sheet};
+use hayro_interpret::hayro_syntax::{Pdf, page::Page as PdfPage};
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect};
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
@@ -17,18 +18,18 @@ use super::form_xobjects::FormDrawCounter;
 use super::reading_order::in_reading_order;
 use super::segment::{PositionedGlyph, TextSegment, TextSegmentBuilder};
 
-/// The most letters of one page; a page of a telephone directory has ten thousand.
+/// The most glyphs of one page; a page of a telephone directory has ten thousand.
 const MAX_GLYPHS: usize = 500_000;
 
-/// Reads every page into segments of lines, in reading order.
+/// Reads every page into line segments in reading order.
 pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<TextSegment>>, IngestError> {
     let cache = InterpreterCache::new();
     let mut forms = FormDrawCounter::default();
     let mut left = max_chars;
     let mut pages = Vec::new();
-    for sheet in pdf.pages().iter() {
-        forms.check(sheet)?;
-        let segments = in_reading_order(page(sheet, pdf, &cache));
+    for pdf_page in pdf.pages().iter() {
+        forms.check(pdf_page)?;
+        let segments = in_reading_order(page(pdf_page, pdf, &cache));
         for segment in &segments {
             let used = segment.text.chars().count();
             left = left
@@ -40,27 +41,32 @@ pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<TextSegment>>,
     Ok(pages)
 }
 
-fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Vec<TextSegment> {
-    let transform = Affine::new(sheet.initial_transform(true).as_coeffs());
-    let (width, height) = sheet.render_dimensions();
+fn page<'a>(
+    pdf_page: &PdfPage<'a>,
+    pdf: &'a Pdf,
+    cache: &InterpreterCache<'a>,
+) -> Vec<TextSegment> {
+    let transform = Affine::new(pdf_page.initial_transform(true).as_coeffs());
+    let (width, height) = pdf_page.render_dimensions();
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let settings = InterpreterSettings::default();
     let mut context = Context::new(transform, bounds, cache, pdf.xref(), settings);
-    let mut seen = GlyphCollector {
-        encoding: char_codes::encoding(sheet.resources()),
+    let mut collector = GlyphCollector {
+        encoding: char_codes::encoding(pdf_page.resources()),
         ..GlyphCollector::default()
     };
-    interpret_page(sheet, &mut context, &mut seen);
-    // A scanned page has its recognised text under the picture, where nobody sees it. Without a
-    // picture, text that nobody sees is there to be found by machines only.
-    if seen.has_picture && seen.visible.is_empty() {
-        seen.invisible.finish()
+    interpret_page(pdf_page, &mut context, &mut collector);
+    // OCR text of a scanned page is drawn invisibly under the image. On a page without an image, invisible
+    // text is hidden from people and meant for machines, so it is ignored.
+    if collector.has_picture && collector.visible.is_empty() {
+        collector.invisible.finish()
     } else {
-        seen.visible.finish()
+        collector.visible.finish()
     }
 }
 
-/// What a page shows.
+/// Drawing device that collects text instead of pixels. `last` is the text and position of the previous
+/// glyph run.
 #[derive(Default)]
 struct GlyphCollector {
     visible: TextSegmentBuilder,
@@ -68,12 +74,12 @@ struct GlyphCollector {
     has_picture: bool,
     encoding: Option<&'static Encoding>,
     count: usize,
-    /// The last run of letters: its text and place.
     last: Option<(String, f64, f64)>,
 }
 
 impl GlyphCollector {
-    /// The same words on the same place again are how some programs write in bold type.
+    /// Whether a run repeats the previous one at almost the same place, which is how some programs imitate
+    /// bold type.
     fn is_repeated(&mut self, glyphs: &[PositionedGlyph]) -> bool {
         let text: String = glyphs.iter().map(|glyph| glyph.text.as_str()).collect();
         let Some(first) = glyphs.first() else {
@@ -104,14 +110,14 @@ impl Device<'_> for GlyphCollector {
                 let letters = match (glyph.as_unicode(), &**glyph) {
                     (Some(BfString::Char(c)), _) => c.to_string(),
                     (Some(BfString::String(text)), _) => text,
-                    (None, Drawn::Type3(glyph)) => char_codes::tex_letters(glyph.char_code())?,
+                    (None, DrawnGlyph::Type3(glyph)) => char_codes::tex_letters(glyph.char_code())?,
                     (None, _) => {
                         char_codes::decode_char_code(glyph.char_code(), self.encoding?)?.to_string()
                     }
                 };
                 let advance = match &**glyph {
-                    Drawn::Outline(glyph) => glyph.advance_width(),
-                    Drawn::Type3(glyph) => glyph.advance_width(),
+                    DrawnGlyph::Outline(glyph) => glyph.advance_width(),
+                    DrawnGlyph::Type3(glyph) => glyph.advance_width(),
                 };
                 let advance = f64::from(advance.unwrap_or(500.0));
                 place_glyph(
@@ -145,8 +151,8 @@ impl Device<'_> for GlyphCollector {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// A letter on a page that is turned so that its line runs to the right. A glyph is drawn in a square of
-/// a thousand units.
+/// Computes position and size of a glyph in a frame turned so that its line runs to the right. The em
+/// square of a glyph has a thousand units a side.
 fn place_glyph(
     letters: String,
     advance: f64,
@@ -179,7 +185,7 @@ fn place_glyph(
     })
 }
 
-/// How often a quarter turn must be undone for a direction to point to the right.
+/// How many quarter turns make a direction point to the right.
 fn quarter_turns(x: f64, y: f64) -> u8 {
     if x.abs() >= y.abs() {
         if x >= 0.0 { 0 } else { 2 }

@@ -1,19 +1,18 @@
-//! Segments in the order in which a program drew them into the order in which people read them. Most
-//! programs draw in reading order, columns and tables included; where one did not, the page is cut along
-//! its gaps.
+//! Reading order of a page's segments. Most programs draw in reading order already, columns and tables
+//! included; where one did not, a recursive XY cut splits the page along its gaps.
 
 use super::segment::TextSegment;
 
-/// How often cuts may follow each other.
+/// The deepest recursion of the XY cut.
 const MAX_XY_CUTS: usize = 24;
 
-/// How many steps back up the page, beside those to the next column, a page in order may have: one
-/// in ten, and a few for its head and foot.
+/// How many steps back up the page, those to the next column not counted, a page drawn in order may have:
+/// one segment in ten, and a few more for header and footer.
 const FREE_STEPS: usize = 4;
 const STEPS: usize = 10;
 
 pub(super) fn in_reading_order(segments: Vec<TextSegment>) -> Vec<TextSegment> {
-    // Lines that are turned against most of the page come after it.
+    // Lines in another direction than most of the page come last.
     let mut by_turn: [Vec<TextSegment>; 4] = Default::default();
     for segment in segments {
         if let Some(same) = by_turn.get_mut(usize::from(segment.turn)) {
@@ -37,15 +36,16 @@ fn order_segments(segments: Vec<TextSegment>) -> Vec<TextSegment> {
     out
 }
 
-/// Whether the next segment stands above, and not at the top of a column to the right.
+/// Whether the next segment goes back: it stands higher without being in a column to the right, or further
+/// left on the same line.
 fn is_step_back(one: &TextSegment, next: &TextSegment) -> bool {
     let above = next.base < one.base - one.size * 0.5;
     let before = (next.base - one.base).abs() <= one.size * 0.5 && next.end < one.start;
     (above && next.start < one.end) || before
 }
 
-/// Cuts a page into columns, else into what stands above and below the widest gap. Calls itself once per
-/// cut, and the cuts are bounded.
+/// XY cut: splits a page at the widest vertical gap into columns, or else at the widest horizontal gap. It
+/// recurses once per cut, bounded by `left`.
 fn xy_cut(mut segments: Vec<TextSegment>, out: &mut Vec<TextSegment>, left: usize) {
     let size = segments.iter().map(|one| one.size).sum::<f64>() / segments.len().max(1) as f64;
     if left > 0 && segments.len() > 2 {
@@ -63,7 +63,7 @@ fn xy_cut(mut segments: Vec<TextSegment>, out: &mut Vec<TextSegment>, left: usiz
         }
     }
     segments.sort_by(|one, other| one.base.total_cmp(&other.base));
-    // Letters of one line do not always stand at exactly the same height.
+    // Letters of one line may differ slightly in height, so group by a tolerance.
     let mut lines: Vec<Vec<TextSegment>> = Vec::new();
     for segment in segments {
         match lines.last_mut() {
@@ -83,7 +83,7 @@ fn xy_cut(mut segments: Vec<TextSegment>, out: &mut Vec<TextSegment>, left: usiz
     }
 }
 
-/// The middle of the widest gap that is at least `least` wide and that no segment stands in.
+/// The middle of the widest empty gap along one axis that is at least `least` wide.
 fn widest_gap(
     segments: &[TextSegment],
     span: impl Fn(&TextSegment) -> (f64, f64),

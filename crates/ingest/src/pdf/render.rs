@@ -1,27 +1,27 @@
-//! Segments in reading order into text: lines of a paragraph are joined and words put together again, large
-//! lines become headings.
+//! Renders segments in reading order as text: joins the lines of paragraphs, mends hyphenated words, and
+//! marks lines in large type as headings.
 
 use std::collections::BTreeMap;
 
 use super::segment::TextSegment;
 
-/// How much larger than the text a heading is, and the most characters it has.
-const LARGER: f64 = 1.15;
+/// How much larger than body text a heading is, and the most characters it has.
+const HEADING_SCALE: f64 = 1.15;
 const MAX_HEADING_CHARS: usize = 200;
 
-/// How many sizes of headings are told apart.
+/// How many heading sizes are distinguished.
 const MAX_LEVELS: usize = 3;
 
-/// The part of the letter size from which a gap in a line is no space.
-const FAR: f64 = 1.5;
+/// The gap, in letter sizes, from which two segments of a line are cells of a row.
+const CELL_GAP: f64 = 1.5;
 
-/// The most parts of a line whose places are compared.
+/// The most segment positions of one line that are compared for alignment.
 const MAX_STARTS: usize = 32;
 
-/// The part of its column that a line takes at least when the next one may go on with its sentence.
-const LONG: f64 = 0.6;
+/// The share of its column that a line fills at least if the next line may continue its sentence.
+const LONG_LINE_SHARE: f64 = 0.6;
 
-/// What stands between two pages.
+/// The form feed line between two pages.
 const PAGE_BREAK: &str = "\n\u{C}\n";
 
 pub(super) struct PdfText {
@@ -29,7 +29,8 @@ pub(super) struct PdfText {
     pub first_heading: String,
 }
 
-/// One line of a page.
+/// A line assembled from segments. `starts` holds where its segments after the first begin; `is_row` says
+/// that they stand as far apart as table cells do.
 #[derive(Debug)]
 struct PdfLine {
     text: String,
@@ -39,14 +40,12 @@ struct PdfLine {
     size: f64,
     turn: u8,
     first_word: f64,
-    /// Where its parts begin, after the first, and whether they stand far from each other, as the
-    /// cells of a table do.
     starts: Vec<f64>,
     is_row: bool,
 }
 
 impl PdfLine {
-    /// Whether a part of it begins exactly below a part of another line.
+    /// Whether a segment of it begins exactly below a segment of the other line.
     fn is_aligned(&self, other: &PdfLine) -> bool {
         let near = |one: &f64| other.starts.iter().any(|start| (start - one).abs() < 1.0);
         self.starts.iter().any(near)
@@ -68,7 +67,7 @@ pub(super) fn render(pages: &[Vec<TextSegment>]) -> PdfText {
     rendered
 }
 
-/// Which sizes of letters are headings.
+/// Letter sizes of the document: body text, and the larger ones that mark headings.
 struct FontSizes {
     text: f64,
     headings: Vec<f64>,
@@ -83,31 +82,31 @@ impl FontSizes {
         let most = counts.iter().max_by_key(|(_, count)| **count);
         let text = most.map_or(0.0, |(size, _)| *size as f64 / 2.0);
         let larger = counts.keys().rev().map(|size| *size as f64 / 2.0);
-        let headings = larger.take_while(|size| *size >= text * LARGER);
+        let headings = larger.take_while(|size| *size >= text * HEADING_SCALE);
         Self {
             text,
             headings: headings.take(MAX_LEVELS).collect(),
         }
     }
 
-    /// The level of a line as a heading, counted from 1.
+    /// The heading level of a line, counted from 1; `None` for body text.
     fn level(&self, line: &PdfLine) -> Option<usize> {
         let size = rounded(line.size) as f64 / 2.0;
         let has_letters = line.text.chars().filter(|c| c.is_alphabetic()).count() > 1;
-        if size < self.text * LARGER || !has_letters || line.is_row {
+        if size < self.text * HEADING_SCALE || !has_letters || line.is_row {
             return None;
         }
-        let place = self.headings.iter().position(|known| size >= *known);
-        Some(place.unwrap_or(MAX_LEVELS - 1) + 1)
+        let position = self.headings.iter().position(|known| size >= *known);
+        Some(position.unwrap_or(MAX_LEVELS - 1) + 1)
     }
 }
 
-/// Half points: programs scale the same letters a little differently.
+/// Rounds to half points, because programs scale the same letters slightly differently.
 fn rounded(size: f64) -> i64 {
     (size * 2.0).round().clamp(0.0, 1e6) as i64
 }
 
-/// Puts segments that follow each other on one line together.
+/// Joins consecutive segments of the same line.
 fn lines(page: &[TextSegment]) -> Vec<PdfLine> {
     let mut lines: Vec<PdfLine> = Vec::new();
     for segment in page {
@@ -117,7 +116,7 @@ fn lines(page: &[TextSegment]) -> Vec<PdfLine> {
                     && (line.base - segment.base).abs() < line.size.max(segment.size) * 0.3
                     && segment.start >= line.end - line.size =>
             {
-                let is_near = segment.start - line.end < line.size * FAR;
+                let is_near = segment.start - line.end < line.size * CELL_GAP;
                 line.text.push_str(if is_near { " " } else { "  " });
                 line.text.push_str(&segment.text);
                 line.end = segment.end;
@@ -151,19 +150,19 @@ fn write_page(lines: &[PdfLine], sizes: &FontSizes, rendered: &mut PdfText) {
         let level = sizes
             .level(line)
             .filter(|_| line.text.chars().count() <= MAX_HEADING_CHARS);
-        let joint = match before {
+        let join = match before {
             None => LineJoin::None,
             Some((_, last_level, _)) if last_level != level => LineJoin::Paragraph,
             Some((last, _, last_right)) => LineJoin::between(last, line, last_right, pitch),
         };
-        write_line(line, level, joint, rendered);
+        write_line(line, level, join, rendered);
         before = Some((line, level, right));
     }
 }
 
-fn write_line(line: &PdfLine, level: Option<usize>, joint: LineJoin, rendered: &mut PdfText) {
+fn write_line(line: &PdfLine, level: Option<usize>, join: LineJoin, rendered: &mut PdfText) {
     let out = &mut rendered.text;
-    match joint {
+    match join {
         LineJoin::None => {}
         LineJoin::Word => {
             out.pop();
@@ -173,13 +172,13 @@ fn write_line(line: &PdfLine, level: Option<usize>, joint: LineJoin, rendered: &
         LineJoin::Line => out.push('\n'),
         LineJoin::Paragraph => out.push_str("\n\n"),
     }
-    let begins = matches!(joint, LineJoin::None | LineJoin::Paragraph);
+    let begins = matches!(join, LineJoin::None | LineJoin::Paragraph);
     match level {
         Some(level) if begins => {
             (0..level).for_each(|_| out.push('#'));
             out.push(' ');
         }
-        None if begins || matches!(joint, LineJoin::Line) => {
+        None if begins || matches!(join, LineJoin::Line) => {
             let after = line.text.trim_start_matches('#');
             if after.len() < line.text.len() && after.starts_with(' ') {
                 out.push('\\');
@@ -195,11 +194,11 @@ fn write_line(line: &PdfLine, level: Option<usize>, joint: LineJoin, rendered: &
     }
 }
 
-/// How two lines that follow each other are connected.
+/// How a line is connected to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineJoin {
     None,
-    /// The hyphen goes.
+    /// Joins the halves of a hyphenated word and drops the hyphen.
     Word,
     Space,
     Line,
@@ -217,30 +216,30 @@ impl LineJoin {
         if last.is_row || line.is_row || line.is_aligned(last) {
             return Self::Line;
         }
-        // A line is full when the first word of the next one had no place on it.
+        // A line is full if the first word of the next one would not have fitted on it.
         let word = line.first_word - line.start;
         let is_full = last.end + word + last.size * 0.2 > right;
-        let set_in = !goes_up && line.start > last.start + last.size * 0.8;
-        if set_in && begins_like_a_sentence(&line.text) {
+        let is_indented = !goes_up && line.start > last.start + last.size * 0.8;
+        if is_indented && begins_like_a_sentence(&line.text) {
             return Self::Paragraph;
         }
         let (ends, starts) = (last.text.chars().next_back(), line.text.chars().next());
-        let goes_on = starts.is_some_and(char::is_lowercase);
+        let continues = starts.is_some_and(char::is_lowercase);
         let mut letters = last.text.chars().rev();
         let hyphenated =
             letters.next() == Some('-') && letters.next().is_some_and(char::is_alphabetic);
-        if hyphenated && goes_on {
+        if hyphenated && continues {
             return Self::Word;
         }
-        // A sentence that goes on after a line that is long enough, though not full.
-        let is_long = last.end - last.start > (right - last.start) * LONG;
+        // A sentence may continue after a line that is long enough without being full.
+        let is_long = last.end - last.start > (right - last.start) * LONG_LINE_SHARE;
         let is_open = ends.is_some_and(|c| c.is_alphanumeric() || c == ',');
-        let is_joined = is_full || (goes_on && is_open && is_long);
+        let is_joined = is_full || (continues && is_open && is_long);
         if !is_joined {
             return Self::Line;
         }
         if ends.is_some_and(is_dense) && starts.is_some_and(is_dense) {
-            // Chinese and Japanese have no spaces, so a line break hides none.
+            // Chinese and Japanese use no spaces, so a line break does not stand for one.
             Self::Line
         } else {
             Self::Space
@@ -256,7 +255,7 @@ fn is_dense(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{FF00}'..='\u{FFEF}')
 }
 
-/// The usual step from one line to the next.
+/// The usual distance between the baselines of consecutive lines.
 fn line_pitch(lines: &[PdfLine]) -> f64 {
     let mut steps: Vec<f64> = lines
         .windows(2)
@@ -269,8 +268,8 @@ fn line_pitch(lines: &[PdfLine]) -> f64 {
     steps.get(steps.len() / 3).copied().unwrap_or(f64::MAX)
 }
 
-/// For each line the right edge of the column it stands in: the farthest that one of its neighbours with
-/// the same left edge reaches.
+/// The right edge of each line's column: the farthest that a neighbouring line with the same left edge
+/// reaches.
 fn right_edges(lines: &[PdfLine]) -> Vec<f64> {
     const NEIGHBOURS: usize = 12;
     let mut edges = Vec::with_capacity(lines.len());
@@ -293,7 +292,7 @@ fn right_edges(lines: &[PdfLine]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Lines of size 10: text, left edge, right edge, height.
+    /// Lines of size 10, each given as text, left edge, right edge and baseline.
     fn page(lines: &[(&str, f64, f64, f64)]) -> Vec<TextSegment> {
         let segment = |(text, start, end, base): &(&str, f64, f64, f64)| TextSegment {
             text: (*text).to_owned(),

@@ -1,9 +1,9 @@
-//! Letters, as they are drawn one after the other, into segments of lines. A segment ends where the next
-//! letter stands on another line or far away on the same one.
+//! Groups glyphs into line segments in drawing order. A segment ends where the next glyph stands on another
+//! line or far away on the same one.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A letter, or several that are drawn as one. Places are measured along its line and across it.
+/// A character, or several drawn as one glyph. `start` and `end` run along its line, `base` across it.
 #[derive(Debug)]
 pub(super) struct PositionedGlyph {
     pub text: String,
@@ -11,11 +11,11 @@ pub(super) struct PositionedGlyph {
     pub end: f64,
     pub base: f64,
     pub size: f64,
-    /// How often the page is turned by a quarter for this line.
+    /// How many quarter turns make its line run to the right.
     pub turn: u8,
 }
 
-/// Words next to each other on one line.
+/// A run of words close together on one line.
 #[derive(Debug, Clone)]
 pub(super) struct TextSegment {
     pub text: String,
@@ -24,29 +24,30 @@ pub(super) struct TextSegment {
     pub base: f64,
     pub size: f64,
     pub turn: u8,
-    /// Where its first word ends.
+    /// Where its first word ends, needed to tell whether that word would have fitted on the line before.
     pub first_word: f64,
 }
 
-/// Parts of the letter size: a gap that makes a space; one that ends a segment; how far a letter may
-/// stand back over the one before; how far from the line when it is smaller, or not smaller.
-const SPACE: f64 = 0.17;
-const FAR: f64 = 0.75;
-const BACK: f64 = 0.6;
-const RAISED: f64 = 0.6;
-const LEVEL: f64 = 0.2;
+/// Distances in letter sizes: the gap that makes a space, the gap that ends a segment, how far a glyph may
+/// overlap the one before it, and how far off the baseline it may stand when it is smaller or of the same
+/// size.
+const SPACE_GAP: f64 = 0.17;
+const SEGMENT_GAP: f64 = 0.75;
+const MAX_OVERLAP: f64 = 0.6;
+const RAISED_OFFSET: f64 = 0.6;
+const BASELINE_TOLERANCE: f64 = 0.2;
 
-/// A letter below this part of the size of the others is a raised or lowered mark.
-const SMALL: f64 = 0.8;
+/// A glyph below this share of the other glyphs' size is a superscript or subscript.
+const SMALL_SCALE: f64 = 0.8;
 
 #[derive(Debug, Default)]
 pub(super) struct TextSegmentBuilder {
     done: Vec<TextSegment>,
     open: Option<TextSegment>,
-    /// Whether a space was drawn after the last letter, and where the next one is expected.
+    /// Whether a space was drawn after the last glyph, and where the next glyph is expected.
     space: bool,
     pen: f64,
-    /// Whether the letters run to the left, as those of Hebrew and Arabic do.
+    /// Whether glyphs are drawn from right to left, as Hebrew and Arabic are read.
     leftward: bool,
 }
 
@@ -58,10 +59,10 @@ impl TextSegmentBuilder {
     pub(super) fn add(&mut self, glyph: &PositionedGlyph) {
         let text = normalize_ligatures(&glyph.text);
         if text.trim().is_empty() {
-            // A space that is drawn is believed only where it stands on the line.
+            // Accept a drawn space only where it stands on the line.
             if let Some(open) = &self.open
                 && open.turn == glyph.turn
-                && (glyph.base - open.base).abs() < open.size * LEVEL
+                && (glyph.base - open.base).abs() < open.size * BASELINE_TOLERANCE
             {
                 self.space = true;
                 if !self.leftward {
@@ -76,19 +77,19 @@ impl TextSegmentBuilder {
             .and_then(|open| self.gap(open, glyph, &text));
         match (continued, self.open.as_mut()) {
             (Some(gap), Some(open)) => {
-                let is_mark = glyph.size < open.size * SMALL
+                let is_mark = glyph.size < open.size * SMALL_SCALE
                     && glyph.base < open.base - open.size * 0.15
                     && text.starts_with(|c: char| c.is_ascii_digit())
                     && open.text.ends_with(char::is_alphabetic);
-                let spaced = (self.space && gap > -open.size * SPACE)
-                    || gap > open.size.min(glyph.size) * SPACE;
+                let spaced = (self.space && gap > -open.size * SPACE_GAP)
+                    || gap > open.size.min(glyph.size) * SPACE_GAP;
                 if spaced {
                     if !open.text.contains(' ') {
                         open.first_word = open.end;
                     }
                     open.text.push(' ');
                 } else if is_mark {
-                    // The mark of a note is no part of the word before it.
+                    // Keep a footnote mark apart from the word before it.
                     open.text.push('^');
                 }
                 open.text.push_str(&text);
@@ -124,25 +125,25 @@ impl TextSegmentBuilder {
         self.done
     }
 
-    /// The gap before a letter, if the letter continues the open segment.
+    /// The gap before a glyph if it continues the open segment.
     fn gap(&self, open: &TextSegment, glyph: &PositionedGlyph, text: &str) -> Option<f64> {
         let larger = open.size.max(glyph.size);
         let smaller = open.size.min(glyph.size);
-        let level = if smaller < larger * SMALL {
-            RAISED
+        let level = if smaller < larger * SMALL_SCALE {
+            RAISED_OFFSET
         } else {
-            LEVEL
+            BASELINE_TOLERANCE
         };
         if open.turn != glyph.turn || (glyph.base - open.base).abs() > larger * level {
             return None;
         }
         let rightward = glyph.start - self.pen;
-        if !self.leftward && (-larger * BACK..larger * FAR).contains(&rightward) {
+        if !self.leftward && (-larger * MAX_OVERLAP..larger * SEGMENT_GAP).contains(&rightward) {
             return Some(rightward);
         }
-        // Letters of these scripts that are drawn in the order of reading.
+        // Right-to-left scripts that are drawn in reading order.
         let leftward = open.start - glyph.end;
-        let fits = (-larger * BACK..larger * FAR).contains(&leftward);
+        let fits = (-larger * MAX_OVERLAP..larger * SEGMENT_GAP).contains(&leftward);
         let single = open.text.chars().count() == 1 || self.leftward;
         (fits && single && text.chars().any(is_right_to_left)).then_some(leftward)
     }
@@ -167,8 +168,8 @@ fn is_right_to_left(c: char) -> bool {
         && !matches!(c, '\u{660}'..='\u{669}' | '\u{6F0}'..='\u{6F9}')
 }
 
-/// Letters as they are typed: without ligatures and shapes for one place in a word, and without the marks
-/// that fonts keep where Unicode has none.
+/// Letters as they are typed: ligatures and presentation forms decomposed (NFKC), and private use
+/// characters of fonts removed.
 fn normalize_ligatures(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -185,7 +186,7 @@ fn normalize_ligatures(text: &str) -> String {
     out
 }
 
-/// A line of Hebrew or Arabic that was drawn from left to right, in the order in which it is read.
+/// Reorders a line of Hebrew or Arabic that was drawn from left to right into logical order.
 fn visual_to_logical(text: String) -> String {
     let leftward = text.chars().filter(|c| is_right_to_left(*c)).count();
     let rightward = text
@@ -198,7 +199,7 @@ fn visual_to_logical(text: String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut run = String::new();
     for c in text.chars().rev() {
-        // Numbers and words of other scripts keep their own direction inside the line.
+        // Numbers and words of other scripts keep their own direction.
         if c.is_alphanumeric() && !is_right_to_left(c) {
             run.insert(0, c);
         } else {
@@ -214,7 +215,7 @@ fn visual_to_logical(text: String) -> String {
 mod tests {
     use super::*;
 
-    /// Letters of size 10 and width 5: each is a text, a place and a line.
+    /// Glyphs of size 10 and width 5, each given as text, position and baseline.
     fn segments(letters: &[(&str, f64, f64)]) -> Vec<String> {
         sized(
             &letters

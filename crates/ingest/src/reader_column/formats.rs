@@ -1,5 +1,5 @@
-//! Tables and packages in which the readers' field is easily overlooked: it is found, or nobody may read the
-//! rows.
+//! Tests for tables and packages in which the reader field is easily overlooked: the parser finds it, or
+//! nobody may read the rows.
 
 use crate::exports::FolderContext;
 use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
@@ -9,7 +9,7 @@ use crate::reader_field::formats::zipped;
 use crate::reader_field::{ReaderField, ReaderFieldName};
 use crate::record_ids::IdPass;
 
-/// A file with the field `allowed` for readers.
+/// Parses a file with `allowed` as the reader field.
 fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> ParsedFile {
     let options = IngestOptions {
         readers: vec![ReaderFieldName {
@@ -35,7 +35,8 @@ fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> ParsedFile {
     parsed.unwrap_or_else(|reason| panic!("{path}: {reason}"))
 }
 
-/// Who may read each document: `open` where it says nothing, `nobody`, or the names; then what was lost.
+/// The readers of each document (`open` if the field is absent, `nobody` if it is malformed, or the names),
+/// and then the skipped rows.
 fn readers(path: &str, bytes: &[u8]) -> Vec<String> {
     let parsed = parsed(path, bytes, &Limits::default());
     let documents = parsed.documents.iter().map(|document| {
@@ -48,16 +49,18 @@ fn readers(path: &str, bytes: &[u8]) -> Vec<String> {
             ReaderField::Present(value) => value.to_string(),
         }
     });
-    let lost = parsed.skipped.iter();
-    let lost = lost.map(|lost| format!("{}:{}", lost.line.unwrap_or(0), lost.reason.code()));
-    documents.chain(lost).collect()
+    let skipped = parsed.skipped.iter();
+    let skipped =
+        skipped.map(|skipped| format!("{}:{}", skipped.line.unwrap_or(0), skipped.reason.code()));
+    documents.chain(skipped).collect()
 }
 
 fn check(text: &str, expect: &[&str]) {
     assert_eq!(readers("t.csv", text.as_bytes()), expect, "{text}");
 }
 
-/// Whether there are documents and all are for nobody. A line that was lost is closed too.
+/// Asserts that there are documents and that all of them are closed to everyone. A skipped row is closed as
+/// well.
 fn check_closed(path: &str, bytes: &[u8]) {
     let found = readers(path, bytes);
     let mut rows = found.iter().filter(|readers| !readers.contains(':'));
@@ -92,10 +95,10 @@ fn a_header_that_cannot_be_used_closes_the_table() {
     check_closed("t.csv", wide.as_bytes());
     let late = format!("n,m\n{}{HEAD}", "1,2\n".repeat(30));
     check_closed("t.csv", late.as_bytes());
-    // The word as a value, which nobody can tell from a header.
+    // The word as a value, which cannot be told from a header.
     check_closed("t.csv", b"name,state\nAnna,allowed\nAda,secretword\n");
     check_closed("t.csv", b"key,value\nallowed,hr\ntext,secretword\n");
-    // A title of one word, and the header below it.
+    // A title of one word above the real header.
     check_closed("t.csv", format!("allowed\n{HEAD}").as_bytes());
 }
 
@@ -105,12 +108,12 @@ fn a_row_far_down_closes_what_is_below() {
     let found = readers("t.csv", format!("n,text\n{before}{HEAD}").as_bytes());
     assert!(found.iter().take(1_500).all(|readers| readers == "open"));
     assert_eq!(found.get(1_500..).unwrap(), ["nobody"; 3]);
-    // A second table with its readers in another column.
+    // A second table with its reader column in another place.
     check(
         "id,text,allowed\n1,a,hr\nallowed,id,text\nhr,2,everyone\n",
         &["hr", "nobody", "nobody"],
     );
-    // The header once more names a group that nobody is in.
+    // A repeated header names a group that has no members.
     check(
         "id,text,allowed\n1,a,hr\nid,text,allowed\n2,b,finance\n",
         &["hr", "allowed", "finance"],
@@ -123,14 +126,14 @@ fn a_damaged_header_closes_the_table() {
         "id,\"text,allowed\n1,secretword,hr\n2,secretword,hr\n",
         &["nobody", "nobody", "1:damaged"],
     );
-    // The quote is closed by one further down.
+    // A quote further down closes the quoted cell.
     check_closed("t.csv", b"id,\"text,allowed\n1,\"secretword\",hr\n2,x,hr\n");
     check_closed("t.csv", b"id,\"text,allowed\n1,secretword\",hr\n2,x,hr\n");
     check_closed("t.csv", format!("\"Title\n{HEAD}").as_bytes());
     let long = "x".repeat(9 * 1024 * 1024);
     let text = format!("id,text,{long},allowed\n1,secretword,x,hr\n2,secretword,x,hr\n");
     check_closed("t.csv", text.as_bytes());
-    // Below a header that is whole, a damaged row costs itself.
+    // Below an intact header a damaged row affects only itself.
     check(
         "id,text,allowed\n1,\"open,hr\n2,words,hr\n",
         &["hr", "2:damaged"],
@@ -149,9 +152,9 @@ fn the_delimiter_that_gives_the_field_wins() {
     let text = format!("id;text;price;allowed\n{rows}{ragged}");
     let found = readers("t.csv", text.as_bytes());
     assert_eq!(found.get(..95).unwrap(), vec!["hr"; 95]);
-    // With a cell too many, the readers are another cell than was meant.
+    // With one cell too many, the reader column is another cell than was meant.
     assert_eq!(found.get(95..).unwrap(), ["nobody"; 5]);
-    // Few rows are regular, and the commas are.
+    // Only a few rows are regular, and only at the commas.
     let text = "id;text;allowed\n1;a,b;hr\n2;a;b,c;hr\n3;a,b;c;d;hr\n";
     check(text, &["hr", "nobody", "nobody"]);
 }
@@ -163,12 +166,12 @@ fn unknown_delimiters_close_the_table() {
         check_closed("t.csv", text.as_bytes());
         check_closed("t.csv", format!("Exported by Anna\n{text}").as_bytes());
     }
-    // The same with commas in the texts.
+    // The same with commas inside the texts.
     check_closed("t.csv", b"id:text:allowed\n1:a,secretword:hr\n2:b,c:hr\n");
     for header in ["id,most allowed", "id,allowed_by", "id,disallowed"] {
         check(&format!("{header}\n1,words\n2,words\n"), &["open", "open"]);
     }
-    // Sentences in which the word occurs, below a header that is another.
+    // Sentences that contain the word, below another header.
     check(
         "remark\nOne is allowed to row here.\nNobody rows.\n",
         &["open", "open"],
@@ -189,7 +192,7 @@ fn stray_quotes_do_not_merge_rows() {
 
 #[test]
 fn rows_with_quotes_that_are_not_read_are_closed() {
-    // Every line goes on in the next until the last, and each is read again to there.
+    // Every line continues in the next one until the last, and each is parsed again up to there.
     let torn = "y\",\"z\n".repeat(20_000);
     let rows = "1,\"x,everyone,y\"\n2,words,hr,note\n";
     let text = format!("id,text,allowed,note\n{torn}y\"x,hr\n{rows}");
@@ -207,7 +210,7 @@ fn rows_with_quotes_that_are_not_read_are_closed() {
 
 const OFFICE: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
-/// The relations of a package to its document, and to custom properties where there are some.
+/// The package relationships: the main document, and the custom properties if there are some.
 fn package_relations(document: &str, custom: Option<(&str, &str)>) -> String {
     let relation = |id: &str, kind: &str, target: &str| {
         format!("<Relationship Id=\"{id}\" Type=\"{OFFICE}/{kind}\" Target=\"{target}\"/>")
@@ -225,7 +228,7 @@ fn types(part: &str, kind: &str) -> String {
     format!("<Types><Override PartName=\"/{part}\" ContentType=\"{kind}\"/></Types>")
 }
 
-/// A workbook of one sheet, its rows given as in CSV, with more parts.
+/// A workbook with one sheet, whose rows are given as CSV, and additional parts.
 fn xlsx(rows: &str, custom: Option<(&str, &str)>, parts: &[(&str, &str)]) -> Vec<u8> {
     let cells = |line: &str| -> String {
         let cells = line
@@ -293,16 +296,16 @@ fn a_header_that_cannot_be_used_closes_the_sheet() {
     closed(&format!("Basic,Basic,Access\n{HEAD}"));
     closed(&format!("n,m\n{}{HEAD}", "x,y\n".repeat(30)));
     closed(&format!("n,m\nx,y\nx,y\nx,y\n{HEAD}"));
-    // Lines of text: the sheet is one document.
+    // Rows of one cell: the sheet becomes one document.
     closed(&format!("Title\n{}{HEAD}", "words\n".repeat(30)));
     closed("id;text;allowed\n1;secretword;hr\n2;secretword;hr\n");
     closed("words\nallowed\nhr\n");
-    // A second table whose readers are in another column.
+    // A second table with its reader column in another place.
     check_sheet(
         "id,text,allowed\n1,a,hr\n2,b,hr\nallowed,id,text\nhr,3,everyone\n",
         &["hr", "hr", "nobody", "nobody"],
     );
-    // The header's cell is damaged.
+    // The header's cell refers to a missing shared string.
     closed("id,text,?\n1,secretword,hr\n2,secretword,hr\n");
     check_sheet("id,text\n1,words\n2,words\n", &["open", "open"]);
 }
@@ -398,7 +401,7 @@ fn a_property_of_an_opendocument_sheet_counts() {
     check_closed("t.ods", &ods("<office:meta><meta:user"));
 }
 
-/// The parts of a document besides its properties: name, kind, and what is in it.
+/// Per document format: file name, main part, content type, and content of the main part.
 const DOCUMENTS: &[(&str, &str, &str, &str)] = &[
     (
         "t.docx",
@@ -451,13 +454,13 @@ fn custom_properties_are_found_by_their_relation() {
             );
         }
     }
-    // Without a relation, in another case.
+    // Without a relationship and in another case.
     let found = readers(
         "t.xlsx",
         &xlsx(TABLE, None, &[("DocProps/Custom.XML", &hr)]),
     );
     assert_eq!(found, ["hr", "hr"]);
-    // A relation to a part that is not there, and one property in each of two parts.
+    // A relationship to a missing part, and one property in each of two parts.
     let top = Some(("custom-properties", "docProps/gone.xml"));
     check_closed("t.xlsx", &xlsx(TABLE, top, &[]));
     let everyone = custom("allowed", "everyone");

@@ -1,5 +1,5 @@
-//! Any value of the field, in every format that carries fields: a list of readers or nobody. Only a document
-//! without the field says nothing about its readers.
+//! Property tests: any value of the reader field, in every format that has fields, is either a list of
+//! readers or closes the document. Only a document without the field says nothing about its readers.
 
 use std::io::{Cursor, Write as _};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::format::{HEAD_BYTES, ParsedFile, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 
-/// What a file gives, with the field `allowed` for readers.
+/// Parses a file with `allowed` as the reader field.
 pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<ParsedFile, IngestError> {
     let options = IngestOptions {
         readers: vec![ReaderFieldName {
@@ -43,7 +43,7 @@ pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<ParsedFile, IngestError>
     })
 }
 
-/// The documents of a file of which nothing is left out.
+/// The documents of a file of which nothing was skipped.
 pub(super) fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
     let parsed = parse(path, bytes);
     let parsed = parsed.unwrap_or_else(|reason| panic!("{path}: {reason}"));
@@ -51,14 +51,14 @@ pub(super) fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
     parsed.documents
 }
 
-/// A file of a format with one document that has this value, or no such field.
+/// Writes a file with one document that has this value in the field, or no such field.
 type SampleWriter = fn(Option<&Raw>) -> Vec<u8>;
 
 fn with(before: &str, field: Option<String>, after: &str) -> Vec<u8> {
     format!("{before}{}{after}", field.unwrap_or_default()).into_bytes()
 }
 
-/// Formats that can hold any value.
+/// Formats whose fields can hold any JSON value.
 const RICH: &[(&str, SampleWriter)] = &[
     ("a.md", |raw| {
         let field = raw.map(|raw| format!("allowed: {raw}\n"));
@@ -92,7 +92,7 @@ fn text(raw: Option<&Raw>) -> Option<String> {
     raw.map(|raw| raw.as_str().unwrap_or_default().to_owned())
 }
 
-/// Text as it stands between marks of XML and in quotes.
+/// Text escaped for XML content and attributes.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " ,;@:-".contains(c) => c.to_string(),
@@ -101,7 +101,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// A zip of these members.
+/// A zip package of these parts.
 pub(crate) fn zipped<T: AsRef<str>>(parts: &[(&str, T)]) -> Vec<u8> {
     let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
@@ -213,7 +213,7 @@ fn sqlite(raw: Option<&Raw>) -> Vec<u8> {
     connection.serialize("main").unwrap().to_vec()
 }
 
-/// One row with a text and, behind it, a value; nothing stands for one that is not there.
+/// A file of one row with a text and another value; `None` writes a null.
 fn parquet_row(column: &str, value: Option<&str>) -> Vec<u8> {
     let schema = format!("message t {{ REQUIRED BYTE_ARRAY text (UTF8); {column} }}");
     let schema = Arc::new(parse_message_type(&schema).unwrap());
@@ -238,7 +238,7 @@ fn parquet_row(column: &str, value: Option<&str>) -> Vec<u8> {
 
 const READERS_COLUMN: &str = "OPTIONAL BYTE_ARRAY allowed (UTF8);";
 
-/// Formats that can hold texts.
+/// Formats whose fields hold text only.
 const PLAIN: &[(&str, SampleWriter)] = &[
     ("a.csv", |raw| {
         let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));

@@ -1,5 +1,5 @@
-//! A JSON text searched for the readers' field where no map shows it: written twice, or in an object other than
-//! the one whose field it should be. No tree is built, so that a text of any length costs no memory.
+//! Streaming scan of JSON text for the reader field where a parsed map does not show it: written twice, or
+//! in another object than the record. It builds no tree, so text of any length takes constant memory.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,27 +8,27 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::names::{comparable_name, is_nested, rest_of};
 
-/// What a JSON text says about readers that a map of its outermost keys does not show.
+/// Occurrences of the reader field that a map of the outermost keys does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sightings {
-    /// Some object has two keys that are the field, or a part of its name.
+pub(super) struct FieldOccurrences {
+    /// Some object has the field, or a part of its name, twice.
     pub repeated: bool,
-    /// The field stands in an object inside the outermost one, or the outermost value is a list.
+    /// The field occurs in a nested object, or the outermost value is a list.
     pub elsewhere: bool,
 }
 
-/// Which values of a text have a field of their own.
+/// Which object of the text has its fields read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
-    /// The outermost object: what stands in it is read.
+    /// The outermost object, whose keys are read as fields.
     Record,
-    /// None: the text is a value inside of what is read.
+    /// None: the text is a value nested in what is read.
     Inner,
 }
 
-/// Looks through a text for these names, all of them comparable.
-pub(super) fn scan(json: &str, keys: &[String], root: Root) -> Sightings {
-    let mut found = Sightings::default();
+/// Scans a text for these names, which must be in comparable form.
+pub(super) fn scan(json: &str, keys: &[String], root: Root) -> FieldOccurrences {
+    let mut found = FieldOccurrences::default();
     if keys.is_empty() {
         return found;
     }
@@ -39,49 +39,49 @@ pub(super) fn scan(json: &str, keys: &[String], root: Root) -> Sightings {
         keys,
         names: &names,
         is_record: root == Root::Record,
-        begun: Vec::new(),
+        pending: Vec::new(),
         found: &mut found,
     };
-    // What is no JSON has been refused before; a text that ends early is looked at as far as it goes.
+    // Invalid JSON was rejected before; a truncated text is scanned as far as it goes.
     drop(scan.deserialize(&mut reader));
     found
 }
 
-/// One value. It calls itself once for each level, which the parser bounds.
+/// The scan of one value. It recurses once per level, which the parser bounds. `names` holds the keys and
+/// all their parts, `is_record` says whether this object's fields are read, and `pending` holds the rest of
+/// dotted names that began in an enclosing object.
 struct FieldScan<'s, 'k> {
     keys: &'k [String],
-    /// The keys and all their parts.
     names: &'s HashSet<&'k str>,
-    /// Whether the fields of this object are read.
     is_record: bool,
-    /// What is still to come of names that began in an object above whose fields are not read.
-    begun: Vec<&'k str>,
-    found: &'s mut Sightings,
+    pending: Vec<&'k str>,
+    found: &'s mut FieldOccurrences,
 }
 
 impl<'k> FieldScan<'_, 'k> {
-    /// A value inside of this one.
-    fn inner(&mut self, begun: Vec<&'k str>) -> FieldScan<'_, 'k> {
+    /// A scan of a value nested in this one.
+    fn inner(&mut self, pending: Vec<&'k str>) -> FieldScan<'_, 'k> {
         FieldScan {
             keys: self.keys,
             names: self.names,
             is_record: false,
-            begun,
+            pending,
             found: &mut *self.found,
         }
     }
 
-    /// Looks at a key of an object whose fields are not read; gives what is to come of names that it begins.
-    fn see(&mut self, name: &str) -> Vec<&'k str> {
+    /// Checks a key of an object whose fields are not read. Returns the rest of the dotted names that begin
+    /// with it.
+    fn check_key(&mut self, name: &str) -> Vec<&'k str> {
         let wanted = self.keys.iter().map(String::as_str);
-        let mut begun = Vec::new();
-        for wanted in wanted.chain(self.begun.iter().copied()) {
+        let mut pending = Vec::new();
+        for wanted in wanted.chain(self.pending.iter().copied()) {
             if wanted == name || is_nested(name, wanted) {
                 self.found.elsewhere = true;
             }
-            begun.extend(rest_of(wanted, name));
+            pending.extend(rest_of(wanted, name));
         }
-        begun
+        pending
     }
 }
 
@@ -125,8 +125,11 @@ impl<'de> Visitor<'de> for FieldScan<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
-        let begun = std::mem::take(&mut self.begun);
-        while list.next_element_seed(self.inner(begun.clone()))?.is_some() {}
+        let pending = std::mem::take(&mut self.pending);
+        while list
+            .next_element_seed(self.inner(pending.clone()))?
+            .is_some()
+        {}
         Ok(())
     }
 
@@ -134,15 +137,15 @@ impl<'de> Visitor<'de> for FieldScan<'_, '_> {
         let mut seen: HashSet<String> = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
             let key = comparable_name(&key);
-            // A nested name in a record is followed by whoever takes it out of the record's map.
-            let begun = match self.is_record {
+            // Nested names inside a record are resolved when the field is taken out of its map.
+            let pending = match self.is_record {
                 true => Vec::new(),
-                false => self.see(&key),
+                false => self.check_key(&key),
             };
             if self.names.contains(key.as_str()) && !seen.insert(key) {
                 self.found.repeated = true;
             }
-            map.next_value_seed(self.inner(begun))?;
+            map.next_value_seed(self.inner(pending))?;
         }
         Ok(())
     }
@@ -154,7 +157,7 @@ mod tests {
 
     fn check(keys: &[&str], json: &str, root: Root, repeated: bool, elsewhere: bool) {
         let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let expect = Sightings {
+        let expect = FieldOccurrences {
             repeated,
             elsewhere,
         };

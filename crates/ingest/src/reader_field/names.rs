@@ -1,21 +1,22 @@
-//! When two names of fields are the same name.
+//! Normalization of field names: when two names are the same.
 //!
-//! One function decides for ingest, for the rules of `[fields]` and for what is hidden from readers: a name that
-//! one of them knows and another does not is a document that is open by mistake. It errs on the side of "the
-//! same", since a name that is taken for the readers' field can only close a document to those it does not name.
+//! One function decides for ingestion, for the rules of `[fields]` and for hiding fields from readers,
+//! because a name that one of them recognizes and another does not would leave a document open by mistake.
+//! When in doubt it treats names as equal: taking a name for the reader field can only close a document to
+//! readers that it does not name.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::clean_line;
 
-/// Quotation marks that exports and people leave around a name.
+/// Quotation marks that exporters and people leave around a name.
 const QUOTES: &[char] = &[
     '"', '\'', '`', '´', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」',
 ];
 
-/// A field's name as it is compared: without hidden characters, blanks and quotation marks around each of its
-/// parts, in the compatibility form of Unicode (NFKC) and in lower case. `Für` is the same name with one
-/// character for its second letter, with two, or in full width.
+/// The form in which field names are compared: lower case, Unicode compatibility form (NFKC), without
+/// hidden characters, and each part without blanks and quotation marks around it. `Für` is the same name
+/// whether its second letter is one character, two, or full width.
 ///
 /// ```
 /// use docent_ingest::comparable_name;
@@ -29,7 +30,7 @@ pub fn comparable_name(name: &str) -> String {
         return name.to_owned();
     }
     let line = clean_line(name).replace('´', "'");
-    // Lower case comes between two passes, because letters may fall apart in either.
+    // Lower-casing comes between two NFKC passes, because either may change the other's result.
     let folded: String = line.nfkc().flat_map(char::to_lowercase).nfkc().collect();
     let folded = clean_line(&folded);
     let is_around = |c: char| c.is_whitespace() || QUOTES.contains(&c);
@@ -40,7 +41,7 @@ pub fn comparable_name(name: &str) -> String {
     parts.join(".")
 }
 
-/// A part of a name without what stands around it; what consists of nothing else stays.
+/// A part of a name without the blanks and quotes around it. A part of nothing but quotes is kept.
 fn unquoted(part: &str, is_around: impl Fn(char) -> bool) -> &str {
     match part.trim_matches(is_around) {
         "" => part.trim(),
@@ -48,25 +49,25 @@ fn unquoted(part: &str, is_around: impl Fn(char) -> bool) -> &str {
     }
 }
 
-/// Most keys of most files: nothing in them changes.
+/// Fast path for most keys of most files, which are in comparable form already.
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.bytes().all(plain)
 }
 
-/// Whether a name is that of a field, or of something nested in it: `allowed` and `Allowed.groups` for `allowed`.
+/// Whether a name is that of a field, or nested in it: `allowed` and `Allowed.groups` for `allowed`.
 #[must_use]
 pub fn is_or_is_nested_in(name: &str, field: &str) -> bool {
     let (name, field) = (comparable_name(name), comparable_name(field));
     name == field || is_nested(&name, &field)
 }
 
-/// Whether `inner` is `outer` with a point and more behind it. Both are comparable.
+/// Whether `inner` is `outer` followed by a point and more. Both must be in comparable form.
 pub(super) fn is_nested(inner: &str, outer: &str) -> bool {
     rest_of(inner, outer).is_some()
 }
 
-/// What follows `outer` and a point in `inner`.
+/// The part of `inner` after `outer` and a point.
 pub(super) fn rest_of<'i>(inner: &'i str, outer: &str) -> Option<&'i str> {
     inner.strip_prefix(outer)?.strip_prefix('.')
 }

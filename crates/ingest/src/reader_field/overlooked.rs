@@ -1,19 +1,19 @@
-//! Files whose reader field stands where a parser may overlook it. None of their documents may end up without one:
-//! the field is read, or it is malformed.
+//! Tests for files whose reader field is where a parser may overlook it. None of their documents may end up
+//! without one: the field is either read or malformed.
 
 use super::formats::{parse, read};
 use super::*;
 use crate::clean::clean;
 
-/// What the documents of a file say about their readers: `hr`, `!code` or `-`, with the id of each.
-fn said(path: &str, text: &str) -> Vec<String> {
+/// The id of each document with its readers: the names, `!code` for a fault, or `-` if the field is absent.
+fn readers(path: &str, text: &str) -> Vec<String> {
     let show = |document: &ParsedDocument| {
-        let said = match &document.readers {
+        let readers = match &document.readers {
             ReaderField::Absent => "-".to_owned(),
             ReaderField::Malformed(fault) => format!("!{}", fault.code()),
             ReaderField::Present(value) => value.to_string(),
         };
-        format!("{} {said}", document.id)
+        format!("{} {readers}", document.id)
     };
     let parsed = parse(path, text.as_bytes());
     let parsed = parsed.unwrap_or_else(|reason| panic!("{path}: {reason}: {text}"));
@@ -21,21 +21,21 @@ fn said(path: &str, text: &str) -> Vec<String> {
 }
 
 fn check(path: &str, text: &str, expect: &[&str]) {
-    assert_eq!(said(path, text), expect, "{path}: {}", clean(text));
+    assert_eq!(readers(path, text), expect, "{path}: {}", clean(text));
 }
 
-/// No document of the file is without the field.
+/// Asserts that every document of the file has the field.
 fn check_closed(path: &str, text: &str) {
-    let said = said(path, text);
-    assert!(!said.is_empty(), "{path}: {text}");
-    let is_open = |said: &String| said.ends_with(" -");
-    assert!(!said.iter().any(is_open), "{path}: {said:?}: {text}");
+    let readers = readers(path, text);
+    assert!(!readers.is_empty(), "{path}: {text}");
+    let is_open = |readers: &String| readers.ends_with(" -");
+    assert!(!readers.iter().any(is_open), "{path}: {readers:?}: {text}");
 }
 
 fn check_absent(path: &str, text: &str) {
     let documents = read(path, text.as_bytes());
-    let said: Vec<_> = documents.iter().map(|one| &one.readers).collect();
-    assert_eq!(said, [&ReaderField::Absent], "{path}: {text}");
+    let readers: Vec<_> = documents.iter().map(|one| &one.readers).collect();
+    assert_eq!(readers, [&ReaderField::Absent], "{path}: {text}");
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn features_never_lose_their_field() {
         r#"{"type":"Feature","properties":{"id":"f"},"x":{"allowed":"hr"}}"#.to_owned(),
         r#"{"type":"Feature","properties":{"id":"f","allowed":"hr"},"allowed":"everyone"}"#.to_owned(),
     ] {
-        let said = said("a.geojson", &collection(&feature, ""));
-        assert!(matches!(said.as_slice(), [one] if one.starts_with("f !")), "{said:?}: {feature}");
+        let readers = readers("a.geojson", &collection(&feature, ""));
+        assert!(matches!(readers.as_slice(), [one] if one.starts_with("f !")), "{readers:?}: {feature}");
     }
     check(
         "a.geojson",
@@ -199,10 +199,10 @@ fn notebooks_never_lose_their_field() {
         r#""metadata":{"docent":{"allowed":"hr"}}"#,
         r#""metadata":{"allowed":"hr"},"Metadata":{"allowed":"hr"}"#,
     ] {
-        let said = said("a.ipynb", &with(metadata, "x"));
+        let readers = readers("a.ipynb", &with(metadata, "x"));
         assert!(
-            said.iter().all(|one| one.contains(" !")),
-            "{said:?}: {metadata}"
+            readers.iter().all(|one| one.contains(" !")),
+            "{readers:?}: {metadata}"
         );
     }
     check(
@@ -344,10 +344,10 @@ fn pages_of_notion_never_lose_their_property() {
         ("Plan", "# Plan\nAllowed: hr\nsecretword\n"),
     ] {
         let path = path(name);
-        let said = said(&path, text);
+        let readers = readers(&path, text);
         assert!(
-            matches!(said.as_slice(), [one] if one.ends_with(" hr")),
-            "{said:?}: {text}"
+            matches!(readers.as_slice(), [one] if one.ends_with(" hr")),
+            "{readers:?}: {text}"
         );
     }
     for text in [
@@ -355,10 +355,10 @@ fn pages_of_notion_never_lose_their_property() {
         "# Plan\n\n- Allowed: hr\n\nsecretword\n",
         "# Plan\n\n**Allowed:** hr\n\nsecretword\n",
     ] {
-        let said = said(&path("Plan"), text);
+        let readers = readers(&path("Plan"), text);
         assert!(
-            said.iter().all(|one| one.contains(" !")),
-            "{said:?}: {text}"
+            readers.iter().all(|one| one.contains(" !")),
+            "{readers:?}: {text}"
         );
     }
     check_absent(

@@ -1,4 +1,4 @@
-//! What the field of readers may say: a list of names, or nobody.
+//! Tests for the values of the reader field: a list of names, or nobody.
 
 use super::*;
 use serde_json::json;

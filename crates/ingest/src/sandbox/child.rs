@@ -1,4 +1,5 @@
-//! The child's side: shut in, say hello, then read one file after the other until nobody asks any more.
+//! The child process of the sandbox: confine itself, send the handshake, and parse one file after the other
+//! until the parent closes the pipe.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
@@ -19,13 +20,13 @@ use crate::options::IngestOptions;
 use crate::record_ids::IdPass;
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
-    let fresh = confinement::bound();
+    let fresh = confinement::limit_resources();
     let Ok((input, output)) = pipes() else {
         return ExitCode::FAILURE;
     };
-    // What a panic says is for us alone, and a file may cause any number of them.
+    // Panic messages are of no use to the parent, and a file may cause any number of them.
     set_hook(Box::new(|_| ()));
-    let confinement = confinement::shut_in((&input, &output), fresh);
+    let confinement = confinement::confine((&input, &output), fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     let [limits, landlock, seccomp] = confinement.to_numbers();
     let hello = FrameWriter::new(frames::HELLO)
@@ -39,13 +40,13 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     {
         return ExitCode::FAILURE;
     }
-    // The end of the input is the end of the parent.
+    // End of input means that the parent is gone.
     while serve_one_file(&mut input, &mut output, before).is_ok() {}
     ExitCode::SUCCESS
 }
 
-/// The two pipes to the parent, taken away from stdin and stdout: a parser that prints must not be able to
-/// talk into the answer.
+/// The two pipes to the parent, moved away from stdin and stdout so that a parser that prints cannot
+/// corrupt the response.
 #[cfg(target_os = "linux")]
 fn pipes() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::AsFd as _;
@@ -66,19 +67,21 @@ fn serve_one_file(
     before: &dyn Fn(&[u8]),
 ) -> io::Result<()> {
     let request = ParseRequest::from(input)?;
-    // It worked at the start, or the parent knows that it did not; the parent's own clock runs all the same.
-    let _ = confinement::bound_time(time_limit_seconds(&request.limits, request.size));
+    // It worked at the start, or the parent knows that it did not; the parent's deadline applies in any
+    // case.
+    let _ = confinement::limit_cpu_time(time_limit_seconds(&request.limits, request.size));
     let mut chunks = ChunkReader::new(input);
     let mut sent = Ok(());
     let parsed = {
-        let mut take = |document: ParsedDocument| {
+        let mut emit = |document: ParsedDocument| {
             sent = send_document(&document, output);
             sent.is_ok()
         };
-        let parse = AssertUnwindSafe(|| request.parse(&mut chunks, before, &mut take));
+        let parse = AssertUnwindSafe(|| request.parse(&mut chunks, before, &mut emit));
         catch_unwind(parse).unwrap_or(Err(IngestError::Crashed))
     };
-    // A document that could not be sent is the end of the file, or of the parent.
+    // Failing to send a document ends the file if it is too large, and otherwise means that the parent is
+    // gone.
     let parsed = match sent {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(answer_too_large()),
         Err(error) => return Err(error),
@@ -91,12 +94,12 @@ fn serve_one_file(
         }
     }
     output.flush()?;
-    // The answer first: who has it sends no more of a file that nobody reads.
+    // Send the response first: the parent then stops sending a file that nobody reads.
     chunks.drain()
 }
 
-/// The seconds that reading a file may take: the same for every file that is read as a whole, and more for
-/// one that is longer than those may be.
+/// Seconds allowed for parsing a file. Streamed files may be longer than `max_file_bytes`, and their time
+/// grows with their length.
 pub(super) fn time_limit_seconds(limits: &Limits, size: u64) -> u64 {
     let times = size / limits.max_file_bytes.max(1);
     limits.max_parse_seconds.saturating_mul(times + 1)
@@ -109,7 +112,7 @@ struct ParseRequest {
     stem: String,
     limits: Limits,
     options: IngestOptions,
-    /// What the file had when it was opened.
+    /// The file's size when it was opened.
     size: u64,
     ids: IdPass,
 }
@@ -126,7 +129,7 @@ impl ParseRequest {
             options: serde_json::from_str(&frame.text()?)?,
             size: frame.number()?,
             ids: IdPass::from_number(frame.number()?)
-                .ok_or_else(|| frames::invalid_data("no such pass"))?,
+                .ok_or_else(|| frames::invalid_data("unknown id pass"))?,
         })
     }
 
@@ -134,14 +137,14 @@ impl ParseRequest {
         &self,
         content: &mut impl Read,
         before: &dyn Fn(&[u8]),
-        take: &mut dyn FnMut(ParsedDocument) -> bool,
+        emit: &mut dyn FnMut(ParsedDocument) -> bool,
     ) -> Result<ParsedFile, IngestError> {
         let unknown = || IngestError::Unsupported {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
         let stream = format.stream_parser();
-        let out = CallbackSink::new(take, stream.is_some());
+        let out = CallbackSink::new(emit, stream.is_some());
         let mut input = ParserInput {
             id: &self.id,
             path: &self.path,
@@ -165,7 +168,8 @@ impl ParseRequest {
     }
 
     fn whole(&self, content: &mut impl Read) -> Result<Vec<u8>, IngestError> {
-        // As much as is needed and no more: doubling would take half of the child's memory for a large file.
+        // Reserve the exact size: doubling the buffer would take half of the child's memory for a large
+        // file.
         let mut bytes = Vec::new();
         let size = self.size.min(self.limits.max_file_bytes);
         bytes.reserve_exact(usize::try_from(size).unwrap_or_default().saturating_add(1));
@@ -183,12 +187,12 @@ fn answer_too_large() -> IngestError {
 fn send_document(document: &ParsedDocument, output: &mut impl Write) -> io::Result<()> {
     document
         .check()
-        .map_err(|_| frames::invalid_data("no engine takes this document"))?;
+        .map_err(|_| frames::invalid_data("the document is not valid"))?;
     response_validator::encode_document(FrameWriter::new(frames::DOCUMENT), document).send(output)
 }
 
-/// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
-/// take, the file has failed.
+/// Sends the remaining documents and the report items one by one. If that is more than the parent accepts,
+/// the file fails instead.
 fn send(parsed: &ParsedFile, output: &mut impl Write) -> io::Result<()> {
     let weight = |document: &ParsedDocument| response_validator::document_weight(document.bytes());
     let weight: usize = parsed.documents.iter().map(weight).sum();

@@ -1,10 +1,10 @@
-//! The walls around a child process. It builds them itself before it reads the first byte, and nothing in it
-//! can take them down again.
+//! Confinement of a parser process. The child sets it up itself before it reads the first byte, and nothing
+//! in it can undo it.
 //!
-//! On Linux: limits on memory, processor time, files and stack (and a fresh start within them), Landlock, which
-//! takes away every file and the network, and two seccomp filters, which leave little more than memory and two
-//! pipes. Old kernels and some containers lack one or the other: then the others hold, and [`Confinement`] says
-//! which. Elsewhere only the parent's deadline holds.
+//! On Linux there are three layers: resource limits on memory, CPU time, files and stack (with a re-exec
+//! within them), Landlock, which takes away all files and the network, and two seccomp filters, which leave
+//! little more than memory and two pipes. Old kernels and some containers lack a layer; then the other ones
+//! apply, and [`Confinement`] says which. On other systems only the parent's deadline applies.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -12,19 +12,20 @@ mod linux;
 mod syscalls;
 
 #[cfg(target_os = "linux")]
-pub(super) use self::linux::{bound, bound_time, redirect_stdio_to_null, shut_in};
+pub(super) use self::linux::{confine, limit_cpu_time, limit_resources, redirect_stdio_to_null};
 
-/// The most memory of a child, in bytes of address space.
+/// The most memory of a parser process, in bytes of address space.
 pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How one wall around a child stands, as the child found it after it had built it.
+/// The status of one sandbox layer, as the child found it after setting it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxLayerStatus {
-    /// All of it.
+    /// The layer is enforced completely.
     Enforced,
-    /// Some of it: so many of the limits or filters, or the version of Landlock that the kernel has.
+    /// Part of the layer is enforced: the number of limits or filters, or the Landlock version of the
+    /// kernel.
     Partial(u16),
-    /// None of it, with the number of the system's error; 0 where there is none.
+    /// The layer is missing, with the `errno` of the failure, or 0 without one.
     Missing(u16),
 }
 
@@ -50,33 +51,33 @@ impl SandboxLayerStatus {
 }
 
 impl Default for SandboxLayerStatus {
-    /// Nothing stands until somebody built it.
+    /// A layer counts as missing until a child has reported it.
     fn default() -> Self {
         Self::Missing(0)
     }
 }
 
-/// Which walls a child stands behind.
+/// The status of all sandbox layers of a child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Memory, processor time, stack, open and written files are limited.
+    /// Resource limits (rlimits) on memory, CPU time, stack, and open and written files.
     pub limits: SandboxLayerStatus,
-    /// No file can be opened and no address reached, by Landlock.
+    /// Landlock: no file can be opened and no address reached.
     pub landlock: SandboxLayerStatus,
-    /// Few system calls are left, by seccomp.
+    /// Seccomp: only an allowlist of system calls is left.
     pub seccomp: SandboxLayerStatus,
 }
 
-/// The version of Landlock that has everything a child gives up; Linux 6.12 brought it.
+/// The Landlock version with every restriction that a child asks for; it came with Linux 6.12.
 pub const LANDLOCK_VERSION: u16 = 6;
 
 impl Confinement {
-    /// True when nothing stands open: every wall is enforced, or what it lacks is closed by another one.
+    /// Whether nothing is left open: every layer is enforced, or another layer covers what it lacks.
     pub fn is_complete(self) -> bool {
         self.open_layers().is_empty()
     }
 
-    /// The walls with their names.
+    /// All layers with their names.
     pub fn layers(self) -> [(&'static str, SandboxLayerStatus); 3] {
         [
             ("resource limits", self.limits),
@@ -85,23 +86,24 @@ impl Confinement {
         ]
     }
 
-    /// The walls that leave something open, with their names.
+    /// The layers that leave something open, with their names.
     fn open_layers(self) -> Vec<(&'static str, SandboxLayerStatus)> {
         let closed = [
             self.limits == SandboxLayerStatus::Enforced,
             self.is_landlock_enough(),
             self.seccomp == SandboxLayerStatus::Enforced,
         ];
-        let walls = self.layers().into_iter().zip(closed);
-        walls
-            .filter_map(|(wall, closed)| (!closed).then_some(wall))
+        let layers = self.layers().into_iter().zip(closed);
+        layers
+            .filter_map(|(layer, closed)| (!closed).then_some(layer))
             .collect()
     }
 
-    /// Every version of Landlock keeps a process from opening, making and removing files. What later versions
-    /// added (truncating, TCP, devices, abstract sockets, signals) begins with system calls that our seccomp
-    /// filters leave to nobody, so that an older Landlock behind whole filters leaves nothing open. Demanding
-    /// the newest would shut out most servers of today and keep no parser from anything.
+    /// Whether Landlock suffices. Every version keeps a process from opening, creating and removing files.
+    /// What later versions added (truncation, TCP, devices, abstract sockets, signals) begins with system
+    /// calls that our seccomp filters deny anyway, so an older Landlock behind complete filters leaves
+    /// nothing open. Requiring the newest version would exclude most of today's servers without restricting
+    /// a parser any further.
     fn is_landlock_enough(self) -> bool {
         match self.landlock {
             SandboxLayerStatus::Enforced => true,
@@ -112,9 +114,9 @@ impl Confinement {
         }
     }
 
-    /// What stands open, for people: `Landlock missing, seccomp incomplete`.
+    /// The gaps as text for people: `Landlock missing, seccomp incomplete`.
     pub(crate) fn gaps(self) -> String {
-        let gap = |(name, wall)| match wall {
+        let gap = |(name, layer)| match layer {
             SandboxLayerStatus::Missing(_) => format!("{name} missing"),
             SandboxLayerStatus::Partial(_) | SandboxLayerStatus::Enforced => {
                 format!("{name} incomplete")
@@ -125,10 +127,10 @@ impl Confinement {
     }
 
     pub(super) fn to_numbers(self) -> [u64; 3] {
-        self.layers().map(|(_, wall)| wall.number())
+        self.layers().map(|(_, layer)| layer.number())
     }
 
-    /// Nothing where a number says what no child says.
+    /// Decodes what a child sent; `None` for numbers that no child sends.
     pub(super) fn from_numbers([limits, landlock, seccomp]: [u64; 3]) -> Option<Self> {
         Some(Self {
             limits: SandboxLayerStatus::from_number(limits)?,
@@ -140,19 +142,19 @@ impl Confinement {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    pub(in super::super) fn bound() -> bool {
+    pub(in super::super) fn limit_resources() -> bool {
         false
     }
 
-    pub(in super::super) fn bound_time(_seconds: u64) {}
+    pub(in super::super) fn limit_cpu_time(_seconds: u64) {}
 
-    pub(in super::super) fn shut_in<I, O>(_pipes: (&I, &O), _fresh: bool) -> super::Confinement {
+    pub(in super::super) fn confine<I, O>(_pipes: (&I, &O), _fresh: bool) -> super::Confinement {
         super::Confinement::default()
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use self::elsewhere::{bound, bound_time, shut_in};
+pub(super) use self::elsewhere::{confine, limit_cpu_time, limit_resources};
 
 #[cfg(test)]
 mod tests {
@@ -160,18 +162,18 @@ mod tests {
 
     #[test]
     fn numbers_come_back_and_others_are_refused() {
-        let walls = [
+        let layers = [
             SandboxLayerStatus::Enforced,
             SandboxLayerStatus::Partial(0),
             SandboxLayerStatus::Partial(5),
             SandboxLayerStatus::Missing(0),
             SandboxLayerStatus::Missing(u16::MAX),
         ];
-        for wall in walls {
-            assert_eq!(SandboxLayerStatus::from_number(wall.number()), Some(wall));
+        for layer in layers {
+            assert_eq!(SandboxLayerStatus::from_number(layer.number()), Some(layer));
             let confinement = Confinement {
                 limits: SandboxLayerStatus::Enforced,
-                landlock: wall,
+                landlock: layer,
                 seccomp: SandboxLayerStatus::Enforced,
             };
             let numbers = confinement.to_numbers();

@@ -1,4 +1,4 @@
-//! A [`Reason`] into a text of a frame, and back.
+//! Encodes an [`IngestError`] as text in a frame, and decodes it.
 
 use std::io;
 
@@ -6,22 +6,23 @@ use super::frames::{FrameReader, FrameWriter, invalid_data};
 use crate::clean::{clean_line, truncate_chars};
 use crate::error::IngestError;
 
-/// The most characters of a text inside a reason: the longest id or field name with room.
+/// The longest text inside an error that is accepted: the longest id or field name, with room to spare.
 const MAX_CHARS: usize = 1_024;
 
 pub(super) fn encode(frame: FrameWriter, reason: &IngestError) -> FrameWriter {
-    // A reason is plain data, which always becomes JSON; were it not so, the child has broken.
+    // Errors are plain data and always serialize; if one does not, the child is broken.
     let text = serde_json::to_string(reason).unwrap_or_else(|_| r#""Crashed""#.to_owned());
     frame.text(&text)
 }
 
 pub(super) fn decode(frame: &mut FrameReader) -> io::Result<IngestError> {
     let reason =
-        serde_json::from_str(&frame.text()?).map_err(|_| invalid_data("no such reason"))?;
+        serde_json::from_str(&frame.text()?).map_err(|_| invalid_data("unknown error variant"))?;
     Ok(sanitize(reason))
 }
 
-/// Words of a child go into reports, so that they are cleaned and cut here once more.
+/// Sanitizes texts from a child, which end up in reports: control characters are removed and the length is
+/// capped.
 fn sanitize(mut reason: IngestError) -> IngestError {
     let clean = |text: &str| {
         let mut words = clean_line(text);
@@ -72,7 +73,7 @@ mod tests {
         for reason in all() {
             let found = there_and_back(&reason).unwrap();
             assert_eq!(found.code(), reason.code());
-            // What the system said stays behind: no parser opens anything.
+            // Operating system errors are not transmitted, since no parser opens anything.
             if !matches!(
                 reason,
                 IngestError::Root { .. } | IngestError::Unreadable { .. }

@@ -1,34 +1,34 @@
-//! What parent and child say to each other: frames of a tag, a length and as many bytes, over two pipes.
+//! Wire protocol between parent and child: frames of a tag, a length and a payload, over two pipes.
 //!
-//! A request is one frame and then the file in chunks; an answer is a frame for each document, skipped thing
-//! and warning, and one that ends it. The encoding is written by hand because the domain's types are not
-//! serializable, and because here every length that comes from a child is looked at before it is believed.
+//! A request is one frame followed by the file in chunks. The response is one frame for each document,
+//! skipped item and warning, and one that ends it. The encoding is written by hand because the domain types
+//! are not serializable, and because every length that a child sends is checked before it is used.
 
 use std::io::{self, Read, Write};
 
 use docent_search::MAX_DOCUMENT_BYTES;
 
-/// Child to parent: ready, and behind these walls.
+/// Child to parent: the handshake, with the status of the sandbox layers.
 pub(super) const HELLO: u8 = b'H';
-/// Parent to child: read this file.
+/// Parent to child: parse the file that follows.
 pub(super) const REQUEST: u8 = b'Q';
-/// Child to parent: one document.
+/// Child to parent: one parsed document.
 pub(super) const DOCUMENT: u8 = b'D';
-/// Child to parent: something that was left out.
+/// Child to parent: an item that was skipped.
 pub(super) const SKIPPED: u8 = b'S';
-/// Child to parent: something that was changed.
+/// Child to parent: a warning about something that was changed.
 pub(super) const WARNING: u8 = b'W';
-/// Child to parent: that was all.
+/// Child to parent: the end of the response.
 pub(super) const DONE: u8 = b'.';
-/// Child to parent: the whole file gave nothing, for this reason.
+/// Child to parent: the whole file failed, for this reason.
 pub(super) const FAILED: u8 = b'F';
 
-/// The most bytes of a frame: the largest document with room for lengths.
+/// The largest frame: the largest document, with room for its lengths.
 pub(super) const MAX_FRAME_BYTES: usize = MAX_DOCUMENT_BYTES + 1024 * 1024;
 
 const HEAD: usize = 5;
 
-/// A frame that is being written.
+/// Builds a frame to be sent.
 pub(super) struct FrameWriter(Vec<u8>);
 
 impl FrameWriter {
@@ -47,7 +47,7 @@ impl FrameWriter {
         frame
     }
 
-    /// A text that may be missing.
+    /// Adds a text that may be missing.
     pub(super) fn optional_text(self, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.number(1).text(text),
@@ -61,14 +61,14 @@ impl FrameWriter {
             .ok()
             .filter(|_| length <= MAX_FRAME_BYTES);
         let length = fits.ok_or_else(|| invalid_data("the frame is too long"))?;
-        for (place, byte) in self.0.iter_mut().skip(1).zip(length.to_le_bytes()) {
-            *place = byte;
+        for (slot, byte) in self.0.iter_mut().skip(1).zip(length.to_le_bytes()) {
+            *slot = byte;
         }
         out.write_all(&self.0)
     }
 }
 
-/// A frame that came.
+/// A received frame, decoded field by field.
 #[derive(Debug)]
 pub(super) struct FrameReader {
     pub(super) tag: u8,
@@ -77,7 +77,7 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Waits for a frame. Its memory grows with what has really come, not with what was announced.
+    /// Reads a frame. Memory grows with the bytes that arrive, not with the announced length.
     pub(super) fn from(input: &mut impl Read) -> io::Result<Self> {
         let mut head = [0; HEAD];
         input.read_exact(&mut head)?;
@@ -91,7 +91,7 @@ impl FrameReader {
         Ok(Self { tag, bytes, at: 0 })
     }
 
-    /// The bytes of the frame.
+    /// The size of the frame in bytes.
     pub(super) fn len(&self) -> usize {
         HEAD + self.bytes.len()
     }
@@ -116,16 +116,16 @@ impl FrameReader {
         match self.number()? {
             0 => Ok(None),
             1 => self.text().map(Some),
-            _ => Err(invalid_data("neither there nor missing")),
+            _ => Err(invalid_data("unknown option tag")),
         }
     }
 
-    /// Nothing may be left.
+    /// Fails if the frame has bytes left.
     pub(super) fn end(&self) -> io::Result<()> {
         if self.at == self.bytes.len() {
             Ok(())
         } else {
-            Err(invalid_data("the frame goes on"))
+            Err(invalid_data("the frame has trailing bytes"))
         }
     }
 
@@ -139,7 +139,7 @@ impl FrameReader {
     }
 }
 
-/// Appends exactly so many bytes, or fails.
+/// Appends exactly `count` bytes, or fails.
 pub(super) fn read_exactly(
     input: &mut impl Read,
     count: u64,
@@ -157,30 +157,30 @@ pub(super) fn invalid_data(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// The most bytes of a chunk.
+/// The most bytes that one chunk of a file has.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// In place of a length: the rest does not come.
+/// Sent in place of a chunk's length when the rest of the file will not follow.
 const ABORT_MARK: u32 = u32::MAX;
 
-/// Sends a piece of a file; an empty one ends it.
+/// Sends a chunk of a file; an empty one marks the end.
 pub(super) fn write_chunk(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(|_| invalid_data("the chunk is too long"))?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(bytes)
 }
 
-/// Says that the rest of a file does not come.
+/// Tells the child that the rest of the file will not follow.
 pub(super) fn write_abort(out: &mut impl Write) -> io::Result<()> {
     out.write_all(&ABORT_MARK.to_le_bytes())
 }
 
-/// The file that follows a request, out of its chunks.
+/// Reads the file that follows a request, reassembled from its chunks.
 pub(super) struct ChunkReader<'r, R> {
     from: &'r mut R,
     left: usize,
     ended: bool,
-    broken: bool,
+    aborted: bool,
 }
 
 impl<'r, R: Read> ChunkReader<'r, R> {
@@ -189,14 +189,14 @@ impl<'r, R: Read> ChunkReader<'r, R> {
             from,
             left: 0,
             ended: false,
-            broken: false,
+            aborted: false,
         }
     }
 
-    /// Reads to the end of the file, so that the next request comes next.
+    /// Skips to the end of the file, so that the next request can be read.
     pub(super) fn drain(mut self) -> io::Result<()> {
         match io::copy(&mut self, &mut io::sink()) {
-            Err(error) if !self.broken => Err(error),
+            Err(error) if !self.aborted => Err(error),
             _ => Ok(()),
         }
     }
@@ -208,13 +208,13 @@ impl<R: Read> Read for ChunkReader<'_, R> {
             let mut length = [0; 4];
             self.from.read_exact(&mut length)?;
             match u32::from_le_bytes(length) {
-                ABORT_MARK => (self.ended, self.broken) = (true, true),
+                ABORT_MARK => (self.ended, self.aborted) = (true, true),
                 0 => self.ended = true,
                 length => self.left = length as usize,
             }
         }
-        if self.broken {
-            return Err(io::Error::other("the rest of the file does not come"));
+        if self.aborted {
+            return Err(io::Error::other("the rest of the file was aborted"));
         }
         let most = self.left.min(buffer.len());
         let count = match buffer.get_mut(..most) {

@@ -1,5 +1,5 @@
-//! Frames of a child into documents and problems, each checked: a child that read a hostile file may say
-//! anything, so nothing in its answer may reach beyond the file that it was given.
+//! Validates the responses of a child process. A child that parsed a hostile file may send anything, so
+//! nothing in its response may reach beyond the file it was given.
 
 use std::io;
 
@@ -12,21 +12,22 @@ use crate::error::IngestError;
 use crate::format::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
 
-/// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
+/// What a document costs the parent besides the bytes of its frame: structs and spare buffer capacity.
 const OWN_WEIGHT: usize = 512;
 
-/// What all frames of one file may count for: lengths and the like stand between the texts of a document.
+/// The total weight allowed for one file. It is twice the payload limit, because lengths and tags come with
+/// the texts.
 const MAX_WEIGHT: usize = 2 * MAX_ANSWER_BYTES;
 
-/// What a document counts for.
+/// The weight of a document of this many bytes.
 pub(super) fn document_weight(bytes: usize) -> usize {
     bytes.saturating_add(OWN_WEIGHT)
 }
 
-/// An answer on its way, and how much of it has come.
+/// A partial response, and how much of it has arrived. The weight of a streamed file is not bounded, but
+/// the number of its records is.
 pub(super) struct ResponseValidator<'a> {
     input: &'a ParserInput<'a>,
-    /// A file that is read while it comes may become any number of bytes, but not of records.
     is_stream: bool,
     parsed: ParsedFile,
     documents: usize,
@@ -47,26 +48,26 @@ impl<'a> ResponseValidator<'a> {
     pub(super) fn document(&mut self, frame: &mut FrameReader) -> io::Result<ParsedDocument> {
         self.weight = self.weight.saturating_add(document_weight(frame.len()));
         self.documents += 1;
-        let is_endless = if self.is_stream {
+        let is_too_large = if self.is_stream {
             self.documents > self.input.limits.max_records
         } else {
             self.weight > MAX_WEIGHT
         };
-        if is_endless {
-            return Err(invalid_data("the answer does not end"));
+        if is_too_large {
+            return Err(invalid_data("the response is too large"));
         }
         let document = decode_document(frame)?;
         let limits = self.input.limits;
         let longer = |text: &str, most: usize| text.chars().nth(most).is_some();
-        let strange = longer(&document.title, limits.max_title_chars)
+        let is_invalid = longer(&document.title, limits.max_title_chars)
             || longer(&document.text, limits.max_text_chars)
             || document.fields.len() > limits.max_fields
             || document.hash.len() != 64
             || !document.hash.bytes().all(|byte| byte.is_ascii_hexdigit())
             || !self.is_within_file(&document.source)
             || document.check().is_err();
-        if strange {
-            return Err(invalid_data("no such document comes from this file"));
+        if is_invalid {
+            return Err(invalid_data("the document does not belong to this file"));
         }
         Ok(document)
     }
@@ -95,28 +96,29 @@ impl<'a> ResponseValidator<'a> {
         let reason = error_codec::decode(frame)?;
         frame.end()?;
         if !self.is_within_file(&path) {
-            return Err(invalid_data("the problem of another file"));
+            return Err(invalid_data("the report item belongs to another file"));
         }
         Ok(T::new(&path, line, reason))
     }
 
-    /// True for the file itself and for what lies inside it: members of an archive, tables of a database.
+    /// Whether a path is the file itself or something inside it, such as a member of an archive or a table
+    /// of a database.
     fn is_within_file(&self, path: &str) -> bool {
         let inside = path.strip_prefix(self.input.path);
         inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
             && !path.contains(char::is_control)
     }
 
-    /// A list of problems is cut, with one line more that says so, and one about the ids of the file.
+    /// Reports are truncated to a maximum, with one more line that says so and one about the file's ids.
     fn check_report_length(&self, count: usize) -> io::Result<()> {
         if count > self.input.limits.max_reported.saturating_add(2) {
-            return Err(invalid_data("too many problems"));
+            return Err(invalid_data("too many report items"));
         }
         Ok(())
     }
 }
 
-/// A document as a frame.
+/// Encodes a document into a frame.
 pub(super) fn encode_document(frame: FrameWriter, document: &ParsedDocument) -> FrameWriter {
     let frame = encode_readers(frame, &document.readers)
         .text(document.id.as_str())
@@ -140,16 +142,17 @@ fn encode_readers(frame: FrameWriter, readers: &ReaderField) -> FrameWriter {
     }
 }
 
-/// What names readers. A word that is not known is no reason to let everyone in.
+/// Decodes the reader field. Unknown tags are an error, because treating them as absent would let everyone
+/// read.
 fn decode_readers(frame: &mut FrameReader) -> io::Result<ReaderField> {
     Ok(match frame.number()? {
         0 => ReaderField::Absent,
         1 => {
             let fault = ReaderFault::from_code(&frame.text()?);
-            ReaderField::Malformed(fault.ok_or_else(|| invalid_data("no such fault"))?)
+            ReaderField::Malformed(fault.ok_or_else(|| invalid_data("unknown reader fault"))?)
         }
         2 => ReaderField::Present(decode_value(frame)?),
-        _ => return Err(invalid_data("no such readers")),
+        _ => return Err(invalid_data("unknown reader field tag")),
     })
 }
 
@@ -169,7 +172,8 @@ fn encode_value(frame: FrameWriter, value: &DocumentValue) -> FrameWriter {
 
 fn decode_document(frame: &mut FrameReader) -> io::Result<ParsedDocument> {
     let readers = decode_readers(frame)?;
-    let id = DocId::parse(&frame.text()?).map_err(|_| invalid_data("no id"))?;
+    let id =
+        DocId::parse(&frame.text()?).map_err(|_| invalid_data("the document id is not valid"))?;
     let mut document = Document {
         id,
         title: frame.text()?,
@@ -181,7 +185,8 @@ fn decode_document(frame: &mut FrameReader) -> io::Result<ParsedDocument> {
         fields: Vec::new(),
         readers: AllowedReaders::Everyone,
     };
-    // A count is only how often to go on reading; the frame ends long before a large one is reached.
+    // The count needs no check: it only bounds the loop, and the frame ends long before a large count is
+    // reached.
     for _ in 0..frame.number()? {
         document.fields.push((frame.text()?, decode_value(frame)?));
     }
@@ -202,7 +207,7 @@ fn decode_value(frame: &mut FrameReader) -> io::Result<DocumentValue> {
             }
             DocumentValue::List(items)
         }
-        _ => return Err(invalid_data("no such value")),
+        _ => return Err(invalid_data("unknown value tag")),
     })
 }
 
@@ -210,11 +215,11 @@ fn finite(number: f64) -> io::Result<f64> {
     if number.is_finite() {
         Ok(number)
     } else {
-        Err(invalid_data("no number"))
+        Err(invalid_data("the number is not finite"))
     }
 }
 
-/// A skipped thing or a warning as a frame.
+/// Encodes a skipped item or a warning into a frame.
 pub(super) fn encode_report_item(
     frame: FrameWriter,
     path: &str,
@@ -262,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Tries one frame as the answer to `a.zip`.
+    /// Validates one frame as the response for `a.zip`.
     fn answer(
         frame: FrameWriter,
         take: impl Fn(&mut ResponseValidator<'_>, &mut FrameReader) -> io::Result<()>,

@@ -1,5 +1,6 @@
-//! The one thread that starts children and kills those that are late. Children are told to die with the
-//! thread that started them, so that it must be one that lives as long as the pool.
+//! Supervisor thread that starts child processes and kills overdue ones. The death signal of a child is
+//! tied to the thread that started it, so one thread that lives as long as the pool has to start all of
+//! them.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,33 +11,35 @@ use std::time::{Duration, Instant};
 
 use super::SandboxConfig;
 
-/// A child process, for whoever may have to end it.
+/// Handle to a child process for everyone who may have to kill it.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Mutex<Child>,
-    late: AtomicBool,
+    overdue: AtomicBool,
 }
 
 impl WorkerProcess {
     pub(super) fn new(child: Child) -> Self {
         Self {
             child: Mutex::new(child),
-            late: AtomicBool::new(false),
+            overdue: AtomicBool::new(false),
         }
     }
 
-    /// Ends it by force. One that has ended already is left alone, even when its number is used again.
+    /// Kills the process. One that has exited already is left alone, even if its process id is in use
+    /// again.
     pub(super) fn kill(&self) {
-        // It fails only for a process that is gone.
+        // It fails only if the process is gone.
         let _ = self.child().kill();
     }
 
-    /// How it ended, if it did.
+    /// The exit status, if the process has exited.
     pub(super) fn exit_status(&self) -> io::Result<Option<ExitStatus>> {
         self.child().try_wait()
     }
 
-    /// Waits until it has ended. The lock is free in between, so that the keeper can kill it.
+    /// Waits until the process has exited. It polls, so that the lock is free for the supervisor to kill
+    /// the process.
     pub(super) fn wait(&self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.exit_status()? {
@@ -46,9 +49,9 @@ impl WorkerProcess {
         }
     }
 
-    /// True when it was killed because its time was over.
+    /// Whether it was killed because it missed its deadline.
     pub(super) fn was_overdue(&self) -> bool {
-        self.late.load(Ordering::SeqCst)
+        self.overdue.load(Ordering::SeqCst)
     }
 
     fn child(&self) -> MutexGuard<'_, Child> {
@@ -62,22 +65,22 @@ enum SupervisorCommand {
     Release(Arc<WorkerProcess>),
 }
 
-/// Gives orders to the thread, which ends when the last handle is gone.
+/// Sends commands to the supervisor thread, which ends when the last handle is dropped.
 #[derive(Debug)]
 pub(super) struct ProcessSupervisor(Sender<SupervisorCommand>);
 
 impl ProcessSupervisor {
     pub(super) fn start() -> io::Result<Self> {
-        let (orders, received) = channel();
+        let (commands, receiver) = channel();
         std::thread::Builder::new()
             .name("docent-parsers".to_owned())
-            .spawn(move || run_supervisor(&received))?;
-        Ok(Self(orders))
+            .spawn(move || run_supervisor(&receiver))?;
+        Ok(Self(commands))
     }
 
-    /// Starts a child with pipes at all its ends.
+    /// Starts a child process with pipes for stdin, stdout and stderr.
     pub(super) fn spawn(&self, sandbox: &SandboxConfig) -> io::Result<Child> {
-        let gone = || io::Error::other("the keeper is gone");
+        let gone = || io::Error::other("the supervisor thread is gone");
         let (reply, child) = sync_channel(1);
         let sent = self
             .0
@@ -86,13 +89,13 @@ impl ProcessSupervisor {
         child.recv().map_err(|_| gone())?
     }
 
-    /// Kills a process that is not released within a time.
+    /// Sets a deadline: the process is killed unless it is released in time.
     pub(super) fn watch(&self, process: &Arc<WorkerProcess>, time: Duration) {
-        let until = Instant::now() + time;
-        // Without a keeper nothing could be started, so that somebody is there.
+        let deadline = Instant::now() + time;
+        // The process was started by the supervisor, so the thread is running.
         let _ = self
             .0
-            .send(SupervisorCommand::Watch(process.clone(), until));
+            .send(SupervisorCommand::Watch(process.clone(), deadline));
     }
 
     pub(super) fn release(&self, process: &Arc<WorkerProcess>) {
@@ -100,20 +103,22 @@ impl ProcessSupervisor {
     }
 }
 
-fn run_supervisor(orders: &Receiver<SupervisorCommand>) {
+fn run_supervisor(commands: &Receiver<SupervisorCommand>) {
     let mut watched: Vec<(Arc<WorkerProcess>, Instant)> = Vec::new();
     loop {
-        let next = watched.iter().map(|(_, until)| *until).min();
-        let order = match next {
-            Some(until) => orders.recv_timeout(until.saturating_duration_since(Instant::now())),
-            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let next = watched.iter().map(|(_, deadline)| *deadline).min();
+        let received = match next {
+            Some(deadline) => {
+                commands.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            }
+            None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match order {
+        match received {
             Ok(SupervisorCommand::Start(sandbox, reply)) => {
-                // Nobody waits any more when this fails, and the child sees the end of its stdin.
+                // If sending fails nobody waits any more, and the child sees the end of its stdin.
                 let _ = reply.send(spawn(&sandbox));
             }
-            Ok(SupervisorCommand::Watch(process, until)) => watched.push((process, until)),
+            Ok(SupervisorCommand::Watch(process, deadline)) => watched.push((process, deadline)),
             Ok(SupervisorCommand::Release(process)) => {
                 watched.retain(|(other, _)| !Arc::ptr_eq(other, &process));
             }
@@ -125,13 +130,13 @@ fn run_supervisor(orders: &Receiver<SupervisorCommand>) {
 
 fn kill_overdue(watched: &mut Vec<(Arc<WorkerProcess>, Instant)>) {
     let now = Instant::now();
-    watched.retain(|(process, until)| {
-        let late = *until <= now;
-        if late {
-            process.late.store(true, Ordering::SeqCst);
+    watched.retain(|(process, deadline)| {
+        let overdue = *deadline <= now;
+        if overdue {
+            process.overdue.store(true, Ordering::SeqCst);
             process.kill();
         }
-        !late
+        !overdue
     });
 }
 
@@ -145,8 +150,9 @@ fn spawn(sandbox: &SandboxConfig) -> io::Result<Child> {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
-        // What the environment holds, keys and tokens among it, is none of a parser's business. A group of its
-        // own keeps the keys of a terminal away: they are for the parent, which ends its children itself.
+        // The environment may hold keys and tokens, which parsers must not see. A process group of its own
+        // keeps terminal signals such as Ctrl-C away from the child: the parent handles them and ends its
+        // children itself.
         command.env_clear().current_dir("/").process_group(0);
     }
     command.spawn()

@@ -1,5 +1,5 @@
-//! One child process as its parent sees it: a file goes in, documents or a reason come out. However a child
-//! ends is turned into the reason that the file gets.
+//! The parent's side of one child process: a file goes in, documents or an error come out. However the
+//! child exits is translated into the error that the file gets.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
@@ -20,18 +20,18 @@ use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 
-/// How Rust ends a process whose memory is used up begins with these words, on stderr.
+/// The beginning of Rust's message on stderr when an allocation fails.
 const OUT_OF_MEMORY: &str = "memory allocation of";
 
-/// The last bytes of what a child complained about that are kept.
-const MAX_COMPLAINT_BYTES: usize = 1_024;
+/// How much of the end of a child's stderr is kept.
+const MAX_STDERR_BYTES: usize = 1_024;
 
-/// A file that is to be read.
+/// A file to be parsed by a child.
 pub(super) struct ParseTask<'a> {
     pub format: &'a FileFormat,
-    /// The file without its bytes.
+    /// The parser input, without the bytes of the file.
     pub input: &'a ParserInput<'a>,
-    /// What the file had when it was opened.
+    /// The file's size when it was opened.
     pub size: u64,
 }
 
@@ -54,12 +54,13 @@ impl ParseTask<'_> {
     }
 }
 
-/// Takes documents as they come from a child.
+/// Receives documents while a child sends them.
 pub(super) trait DocumentReceiver {
-    /// Takes a document; true when [`Take::hand_on`] should be called.
+    /// Receives a document. Returns whether [`Self::flush`] should be called.
     fn take(&mut self, document: ParsedDocument) -> bool;
 
-    /// Hands on what was taken, however long that takes; false when no more is wanted.
+    /// Passes on what was received, however long that takes. Returns `false` if no more documents are
+    /// wanted.
     fn flush(&mut self) -> bool;
 }
 
@@ -68,39 +69,39 @@ pub(super) struct ParserWorker {
     process: Arc<WorkerProcess>,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
-    complaint: Receiver<String>,
+    stderr_tail: Receiver<String>,
     confinement: Confinement,
     files: usize,
 }
 
 impl ParserWorker {
-    /// Starts a child and waits until it has shut itself in.
+    /// Starts a child and waits for its handshake, which it sends once it is confined.
     pub(super) fn start(
         sandbox: &SandboxConfig,
-        keeper: &ProcessSupervisor,
+        supervisor: &ProcessSupervisor,
         limits: &Limits,
     ) -> io::Result<Self> {
-        let mut child = keeper.spawn(sandbox)?;
-        let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut child = supervisor.spawn(sandbox)?;
+        let (to, from, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Arc::new(WorkerProcess::new(child));
-        let (Some(to), Some(from), Some(complaints)) = (to, from, complaints) else {
+        let (Some(to), Some(from), Some(stderr)) = (to, from, stderr) else {
             process.kill();
-            return Err(invalid_data("the child has no pipes"));
+            return Err(invalid_data("the child process has no pipes"));
         };
         let mut worker = Self {
             process,
             to,
             from: BufReader::new(from),
-            complaint: capture_stderr(complaints)?,
+            stderr_tail: capture_stderr(stderr)?,
             confinement: Confinement::default(),
             files: 0,
         };
-        keeper.watch(
+        supervisor.watch(
             &worker.process,
             Duration::from_secs(limits.max_parse_seconds),
         );
         let hello = worker.hello();
-        keeper.release(&worker.process);
+        supervisor.release(&worker.process);
         worker.confinement = hello?;
         Ok(worker)
     }
@@ -108,18 +109,19 @@ impl ParserWorker {
     fn hello(&mut self) -> io::Result<Confinement> {
         let mut frame = FrameReader::from(&mut self.from)?;
         if frame.tag != frames::HELLO {
-            return Err(invalid_data("the child says no hello"));
+            return Err(invalid_data("no handshake from the child process"));
         }
         let numbers = [frame.number()?, frame.number()?, frame.number()?];
         frame.end()?;
-        Confinement::from_numbers(numbers).ok_or_else(|| invalid_data("no such walls"))
+        Confinement::from_numbers(numbers)
+            .ok_or_else(|| invalid_data("unknown sandbox layer status"))
     }
 
     pub(super) fn confinement(&self) -> Confinement {
         self.confinement
     }
 
-    /// How many files it has read.
+    /// How many files this child has been given.
     pub(super) fn files(&self) -> usize {
         self.files
     }
@@ -128,17 +130,18 @@ impl ParserWorker {
         matches!(self.process.exit_status(), Ok(None))
     }
 
-    /// Gives a file to the child. An answer leaves the child ready for the next file; a failure has ended it.
+    /// Has the child parse a file. After a response the child is ready for the next file; after a failure
+    /// it has exited.
     pub(super) fn read(
         &mut self,
         task: &ParseTask<'_>,
         content: &mut HashingReader,
-        keeper: &ProcessSupervisor,
+        supervisor: &ProcessSupervisor,
         take: &mut dyn DocumentReceiver,
     ) -> Result<Result<ParsedFile, IngestError>, IngestError> {
         self.files += 1;
         let process = self.process.clone();
-        let mut clock = WorkerDeadline::start(keeper, &process, task.time_limit());
+        let mut deadline = WorkerDeadline::start(supervisor, &process, task.time_limit());
         let answered = AtomicBool::new(false);
         let (to, from) = (&mut self.to, &mut self.from);
         let request = task.request();
@@ -146,14 +149,15 @@ impl ParserWorker {
             let request = request?;
             let send = || send(request, content, to, &answered);
             let sending = std::thread::Builder::new().spawn_scoped(scope, send)?;
-            let answer = receive_response(task, from, &mut clock, take);
+            let answer = receive_response(task, from, &mut deadline, take);
             answered.store(true, Ordering::Release);
             if let Err(error) = &answer
                 && error.kind() != io::ErrorKind::UnexpectedEof
             {
                 process.kill();
             }
-            // Whatever kept it from sending everything is known by the answer or the content.
+            // Whatever kept the thread from sending everything shows in the response or in the content's
+            // own error.
             drop(sending.join());
             answer
         });
@@ -161,7 +165,7 @@ impl ParserWorker {
             io::ErrorKind::Interrupted => IngestError::Gone,
             _ => self.failure_reason(&error, task),
         });
-        keeper.release(&self.process);
+        supervisor.release(&self.process);
         match content.failure() {
             Some(reason) => answer.map(|_| Err(reason.clone())),
             None => answer,
@@ -172,9 +176,10 @@ impl ParserWorker {
         &self.process
     }
 
-    /// Waits until the child is gone and says why it failed.
+    /// Waits for the child to exit and derives the reason for its failure.
     fn failure_reason(&mut self, error: &io::Error, task: &ParseTask<'_>) -> IngestError {
-        // A child that talks nonsense is ended; one that fell silent is dying or will be killed for it.
+        // A child that breaks the protocol is killed. A silent one is dying, or will be killed at its
+        // deadline.
         if error.kind() == io::ErrorKind::InvalidData {
             self.process.kill();
             let _ = self.process.wait();
@@ -182,14 +187,14 @@ impl ParserWorker {
         }
         let status = self.process.wait();
         let signal = status.ok().and_then(signal);
-        let said = self.complaint.recv_timeout(Duration::from_secs(1));
-        let said = said.unwrap_or_default();
-        // The system itself kills with signal 9 when all memory is used up; by us it is lateness.
+        let stderr = self.stderr_tail.recv_timeout(Duration::from_secs(1));
+        let stderr = stderr.unwrap_or_default();
+        // Signal 9 without a missed deadline comes from the kernel's out-of-memory killer.
         if self.process.was_overdue() || signal == Some(FatalSignal::CpuTime) {
             IngestError::TooSlow {
                 seconds: task.time_limit().as_secs(),
             }
-        } else if said.contains(OUT_OF_MEMORY) || signal == Some(FatalSignal::Kill) {
+        } else if stderr.contains(OUT_OF_MEMORY) || signal == Some(FatalSignal::Kill) {
             IngestError::out_of_memory()
         } else {
             IngestError::Crashed
@@ -204,7 +209,7 @@ impl Drop for ParserWorker {
     }
 }
 
-/// Sends a request and its file, as far as anybody wants it.
+/// Sends a request and its file, until the response makes the rest unnecessary.
 fn send(
     request: FrameWriter,
     content: &mut HashingReader,
@@ -228,11 +233,11 @@ fn send(
     to.flush()
 }
 
-/// Takes what a child answers. An interruption means that nobody wants more.
+/// Receives a child's response. `Interrupted` means that no more documents are wanted.
 fn receive_response(
     task: &ParseTask<'_>,
     from: &mut BufReader<ChildStdout>,
-    clock: &mut WorkerDeadline<'_>,
+    deadline: &mut WorkerDeadline<'_>,
     take: &mut dyn DocumentReceiver,
 ) -> io::Result<Result<ParsedFile, IngestError>> {
     let mut answer =
@@ -242,9 +247,9 @@ fn receive_response(
         match frame.tag {
             frames::DOCUMENT => {
                 if take.take(answer.document(&mut frame)?) {
-                    clock.pause();
+                    deadline.pause();
                     let is_wanted = take.flush();
-                    clock.resume();
+                    deadline.resume();
                     if !is_wanted {
                         return Err(io::ErrorKind::Interrupted.into());
                     }
@@ -262,14 +267,14 @@ fn receive_response(
                 frame.end()?;
                 return Ok(Err(reason));
             }
-            _ => return Err(invalid_data("no such frame")),
+            _ => return Err(invalid_data("unknown frame tag")),
         }
     }
 }
 
-/// The time that a child has left. It stands still while the child waits for us.
+/// The remaining time of a child. It is paused while the child waits for the parent.
 struct WorkerDeadline<'a> {
-    keeper: &'a ProcessSupervisor,
+    supervisor: &'a ProcessSupervisor,
     process: &'a Arc<WorkerProcess>,
     left: Duration,
     since: Option<Instant>,
@@ -277,51 +282,51 @@ struct WorkerDeadline<'a> {
 
 impl<'a> WorkerDeadline<'a> {
     fn start(
-        keeper: &'a ProcessSupervisor,
+        supervisor: &'a ProcessSupervisor,
         process: &'a Arc<WorkerProcess>,
         left: Duration,
     ) -> Self {
-        let mut clock = Self {
-            keeper,
+        let mut deadline = Self {
+            supervisor,
             process,
             left,
             since: None,
         };
-        clock.resume();
-        clock
+        deadline.resume();
+        deadline
     }
 
     fn resume(&mut self) {
-        self.keeper.watch(self.process, self.left);
+        self.supervisor.watch(self.process, self.left);
         self.since = Some(Instant::now());
     }
 
     fn pause(&mut self) {
         if let Some(since) = self.since.take() {
-            self.keeper.release(self.process);
+            self.supervisor.release(self.process);
             self.left = self.left.saturating_sub(since.elapsed());
         }
     }
 }
 
-/// Reads what a child complains about, so that it never waits for a reader, and keeps the end of it.
+/// Drains a child's stderr, so that the child never blocks on it, and keeps the end.
 fn capture_stderr(mut from: ChildStderr) -> io::Result<Receiver<String>> {
-    let (said, heard) = sync_channel(1);
-    let listen = move || {
+    let (sender, receiver) = sync_channel(1);
+    let drain = move || {
         let mut kept: Vec<u8> = Vec::new();
-        let mut buffer = [0; MAX_COMPLAINT_BYTES];
+        let mut buffer = [0; MAX_STDERR_BYTES];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             kept.extend(buffer.iter().take(count));
-            let over = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
+            let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
             kept.drain(..over);
         }
-        // Nobody listens when the child ended in good order.
-        let _ = said.send(String::from_utf8_lossy(&kept).into_owned());
+        // If the child exited normally, nobody receives this.
+        let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
     };
     std::thread::Builder::new()
         .name("docent-parser-stderr".to_owned())
-        .spawn(listen)?;
-    Ok(heard)
+        .spawn(drain)?;
+    Ok(receiver)
 }
 
 #[derive(PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! Compound files, the little file systems of old Office programs, into one of their streams. Every chain
-//! of sectors is followed at most as often as there are sectors.
+//! Reader for compound files (CFB, also called OLE), the small file systems of old Office programs. Each
+//! sector chain is followed for at most as many steps as there are sectors, so a cycle cannot loop forever.
 
 use crate::error::IngestError;
 
 use super::damaged;
 
-/// A compound file whose tables have been read.
+/// A compound file whose allocation table (FAT) and directory have been read.
 pub(super) struct CompoundFile<'a> {
     bytes: &'a [u8],
     sector: usize,
@@ -21,8 +21,8 @@ struct CfbDirectoryEntry {
     size: u64,
 }
 
-/// The first number that is no sector but a mark.
-const FIRST_MARK: u32 = 0xFFFF_FFFA;
+/// The first sector number that is a special value, such as the end of a chain.
+const FIRST_SPECIAL_SECTOR: u32 = 0xFFFF_FFFA;
 
 impl<'a> CompoundFile<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, IngestError> {
@@ -44,8 +44,8 @@ impl<'a> CompoundFile<'a> {
             mini_cutoff: u64::from(u32_at(bytes, 56)?),
         };
         compound.fat = compound.fat()?;
-        let folder = compound.chain(u32_at(bytes, 48)?, u64::MAX)?;
-        compound.entries = folder.chunks_exact(128).filter_map(entry).collect();
+        let directory = compound.chain(u32_at(bytes, 48)?, u64::MAX)?;
+        compound.entries = directory.chunks_exact(128).filter_map(entry).collect();
         Some(compound)
     }
 
@@ -53,20 +53,20 @@ impl<'a> CompoundFile<'a> {
         self.bytes.len() / self.sector
     }
 
-    /// The bytes of a sector; the last one of a file may be cut.
+    /// The bytes of a sector; the last sector of a file may be truncated.
     fn sector(&self, number: u32) -> Option<&'a [u8]> {
         let start = (usize::try_from(number).ok()? + 1).checked_mul(self.sector)?;
         let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
         Some(rest.get(..self.sector).unwrap_or(rest))
     }
 
-    /// The table of which sector follows which, out of the sectors that the header and its continuation
-    /// name.
+    /// The file allocation table: the next sector of each sector. It is assembled from the FAT sectors that
+    /// the header and its continuations (DIFAT) list.
     fn fat(&self) -> Option<Vec<u32>> {
         let mut parts: Vec<u32> = words(self.bytes.get(76..512)?).collect();
         let mut next = u32_at(self.bytes, 68)?;
         for _ in 0..self.sectors() {
-            if next >= FIRST_MARK {
+            if next >= FIRST_SPECIAL_SECTOR {
                 break;
             }
             let mut more: Vec<u32> = words(self.sector(next)?).collect();
@@ -74,7 +74,10 @@ impl<'a> CompoundFile<'a> {
             parts.extend(more);
         }
         let mut fat = Vec::new();
-        for part in parts.into_iter().filter(|part| *part < FIRST_MARK) {
+        for part in parts
+            .into_iter()
+            .filter(|part| *part < FIRST_SPECIAL_SECTOR)
+        {
             if fat.len() > self.bytes.len() {
                 return None;
             }
@@ -83,19 +86,19 @@ impl<'a> CompoundFile<'a> {
         Some(fat)
     }
 
-    /// The bytes of a chain of sectors, at most `size` of them.
+    /// The contents of a sector chain, truncated to `size` bytes.
     fn chain(&self, start: u32, size: u64) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let mut next = start;
         for _ in 0..=self.sectors() {
-            if next >= FIRST_MARK || out.len() as u64 >= size {
+            if next >= FIRST_SPECIAL_SECTOR || out.len() as u64 >= size {
                 out.truncate(usize::try_from(size).unwrap_or(usize::MAX));
                 return Some(out);
             }
             out.extend_from_slice(self.sector(next)?);
             next = *self.fat.get(usize::try_from(next).ok()?)?;
         }
-        // Longer than the file: it goes round in a circle.
+        // More steps than the file has sectors: the chain is a cycle.
         None
     }
 
@@ -105,7 +108,7 @@ impl<'a> CompoundFile<'a> {
             .any(|entry| entry.name.eq_ignore_ascii_case(name))
     }
 
-    /// The bytes of a stream.
+    /// The contents of a stream.
     pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
         let entry = self
             .entries
@@ -117,24 +120,24 @@ impl<'a> CompoundFile<'a> {
         self.mini_stream(entry)
     }
 
-    /// Small streams share sectors of the root's own stream, 64 bytes a piece.
+    /// Small streams are stored in mini sectors of 64 bytes inside the root's own stream.
     fn mini_stream(&self, entry: &CfbDirectoryEntry) -> Option<Vec<u8>> {
-        const PIECE: usize = 64;
+        const MINI_SECTOR_BYTES: usize = 64;
         let root = self.entries.first()?;
-        let pieces = self.chain(root.start, root.size)?;
-        let follows = self.chain(self.mini_fat_start, u64::MAX)?;
-        let follows: Vec<u32> = words(&follows).collect();
+        let sectors = self.chain(root.start, root.size)?;
+        let mini_fat = self.chain(self.mini_fat_start, u64::MAX)?;
+        let mini_fat: Vec<u32> = words(&mini_fat).collect();
         let mut out = Vec::new();
         let mut next = entry.start;
-        for _ in 0..=follows.len() {
-            if next >= FIRST_MARK || out.len() as u64 >= entry.size {
+        for _ in 0..=mini_fat.len() {
+            if next >= FIRST_SPECIAL_SECTOR || out.len() as u64 >= entry.size {
                 out.truncate(usize::try_from(entry.size).ok()?);
                 return Some(out);
             }
-            let start = usize::try_from(next).ok()?.checked_mul(PIECE)?;
-            let rest = pieces.get(start..)?;
-            out.extend_from_slice(rest.get(..PIECE).unwrap_or(rest));
-            next = *follows.get(usize::try_from(next).ok()?)?;
+            let start = usize::try_from(next).ok()?.checked_mul(MINI_SECTOR_BYTES)?;
+            let rest = sectors.get(start..)?;
+            out.extend_from_slice(rest.get(..MINI_SECTOR_BYTES).unwrap_or(rest));
+            next = *mini_fat.get(usize::try_from(next).ok()?)?;
         }
         None
     }
@@ -148,12 +151,12 @@ fn entry(bytes: &[u8]) -> Option<CfbDirectoryEntry> {
         .take_while(|unit| *unit != 0)
         .collect();
     let kind = *bytes.get(66)?;
-    // Streams and the root; folders have no bytes.
+    // Only streams and the root have contents; storages have none.
     (kind == 2 || kind == 5).then(|| {
         Some(CfbDirectoryEntry {
             name: String::from_utf16_lossy(&name),
             start: u32_at(bytes, 116)?,
-            // Old writers leave rubbish in the upper half.
+            // Old writers leave garbage in the upper half of the size.
             size: u64::from(u32_at(bytes, 120)?),
         })
     })?

@@ -1,18 +1,18 @@
-//! Whether a sheet is a table, which of its rows names the columns, and whether its readers may be named where
-//! they cannot be used.
+//! Header detection for worksheets: whether a sheet is a table, which row names its columns, and whether
+//! the reader field may be in a place where it cannot be used.
 
 use super::workbook::{SheetCell, SheetColumnNames, SheetRow, Worksheet};
 use crate::reader_column::{MOST_ABOVE, hides_readers, is_readers_field, late_header};
 use crate::reader_field::ReaderKeys;
 
-/// Characters of a column's name; what is longer is prose.
+/// The longest name of a column; longer text is prose.
 const MOST_HEADER_CHARS: usize = 200;
 
-/// What a sheet was found to be.
+/// The layout that was detected for a sheet.
 pub(super) struct SheetLayout {
-    /// The row that names the columns; none where the sheet is no table.
+    /// The row that names the columns; `None` if the sheet is not a table.
     pub header: Option<usize>,
-    /// Whether nobody knows who may read any of the rows.
+    /// Whether the readers of every row are in doubt, so that nobody may read them.
     pub hides_readers: bool,
 }
 
@@ -22,8 +22,8 @@ impl SheetRow {
         cells.any(|(_, cell)| is_readers_field(&cell.display(), readers))
     }
 
-    /// Whether a row below the header names the readers' field outside of its column, as the header of another
-    /// table does. Whose readers stand where in the rows below it, nobody knows.
+    /// Whether a row below the header has the reader field's name outside of the reader column, as the
+    /// header of a second table does. From there on it is unknown which column names the readers.
     pub(super) fn is_other_header(&self, names: &SheetColumnNames, readers: &ReaderKeys) -> bool {
         let is_readers = |column: &u32| matches!(names.get(column), Some(None));
         readers.is_configured()
@@ -49,7 +49,7 @@ impl Worksheet {
         let top: Vec<Vec<&str>> = (top.iter())
             .map(|row| row.iter().map(String::as_str).collect())
             .collect();
-        // As lines of text, or below another header, nobody would know who may read the rows.
+        // As plain lines, or below another header, the rows would lose their readers.
         let mut first = self.rows.iter().take(titles.map_or(0, |at| at + 1));
         let named = first.position(|row| row.names_readers(readers));
         if let Some(at) = named.or_else(|| late_header(&top, readers)) {
@@ -67,8 +67,8 @@ impl Worksheet {
         }
     }
 
-    /// Where the header stands if the sheet is a table: at least two columns that it names, above at least
-    /// two rows, most of which fill at least two of them.
+    /// The position of the header if the sheet is a table: at least two named columns above at least two
+    /// rows, most of which fill at least two of the columns.
     fn table_header(&self) -> Option<usize> {
         let wide = |row: &SheetRow| row.cells.len() > 1;
         let at = self.rows.iter().take(MOST_ABOVE + 1).position(wide)?;
@@ -78,7 +78,7 @@ impl Worksheet {
             _ => false,
         });
         let names = names.count();
-        // Years and months may head columns too, but something must be named.
+        // Years and months may be column headings too, but at least some headings must be text.
         let numbers = head.cells.len() - names;
         let values_only_after_names = matches!(head.cells.first(), Some((_, SheetCell::Text(_))));
         let named = names * 2 >= head.cells.len() && (numbers == 0 || values_only_after_names);
@@ -91,8 +91,8 @@ impl Worksheet {
             inside.count() > 1
         };
         let filled = below.iter().filter(fills).count();
-        // A header of words above rows of words that are all numbers elsewhere is still a header; a row
-        // of words and numbers above rows alike is none.
+        // With numbers in the header, the rows below must not look like it: a row of text and numbers above
+        // rows of the same types is data.
         let alike = |row: &&SheetRow| numbers > 0 && same_kinds(head, row);
         let is_table = named
             && below.len() > 1
@@ -102,7 +102,7 @@ impl Worksheet {
     }
 }
 
-/// Whether two rows have texts and numbers in the same places.
+/// Whether two rows have text and other values in the same columns.
 fn same_kinds(a: &SheetRow, b: &SheetRow) -> bool {
     let kinds = |row: &SheetRow| -> Vec<(u32, bool)> {
         let kind =

@@ -1,5 +1,5 @@
-//! Spreadsheets (xlsx, ods, xls) into documents: a sheet that is a table into one document a row, any other
-//! sheet into one document of readable lines. What a sheet is, its cells decide, not its file.
+//! Spreadsheet parser (xlsx, ods, xls): a sheet that is a table becomes one document per row, any other
+//! sheet one document of readable lines. The cells decide which it is, not the file format.
 
 mod cfb;
 mod header;
@@ -22,7 +22,7 @@ pub(crate) use workbook::as_number;
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "spreadsheet",
     extensions: &["xls"],
-    // What is a package is known by what is in it.
+    // Spreadsheets in zip packages are recognized by their parts instead.
     has_signature: is_compound,
     parse: parse_bare,
 };
@@ -39,8 +39,8 @@ fn parse_bare(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     parse(input, &ReaderField::Absent)
 }
 
-/// Reads a spreadsheet of any kind, and refuses whatever is packed the same way and is none. `readers` is what
-/// the file's properties say about who may read its rows.
+/// Parses a spreadsheet of any kind and rejects other files in the same containers. `readers` is the reader
+/// field from the file's properties, which applies to rows without one of their own.
 pub(crate) fn parse(
     input: &ParserInput<'_>,
     readers: &ReaderField,
@@ -58,7 +58,7 @@ pub(crate) fn parse(
     book.into_documents(input, readers)
 }
 
-/// Runs a reader that is not ours. Where a damaged file makes it panic, the file is damaged and no more.
+/// Runs a third-party reader and turns a panic on a damaged file into an error for that file.
 fn guarded(read: impl FnOnce() -> Result<(), IngestError>) -> Result<(), IngestError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged("spreadsheet")))
 }

@@ -1,5 +1,5 @@
-//! OpenDocument spreadsheets into grids of cells. Repeated rows and cells are counted, not unrolled, as
-//! long as they are empty: the format says `repeat this row a million times` in a few bytes.
+//! OpenDocument spreadsheet reader. Repeated empty rows and cells are counted and not expanded, because the
+//! format can say "repeat this row a million times" in a few bytes.
 
 use std::io::{BufReader, Read};
 
@@ -11,11 +11,12 @@ use super::{damaged, zip_package};
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 
-/// Rows and columns that any program shows.
+/// The largest sheet that spreadsheet programs can show.
 const MOST_ROWS: u32 = 1_048_576;
 const MOST_COLUMNS: u32 = 16_384;
 
-/// Bytes of one row, so that a row is never much larger than what a row of a table may be.
+/// The most bytes of one row, so that repeated cells cannot make a row much larger than rows of other
+/// tables.
 const MOST_ROW_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
@@ -29,7 +30,7 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
     let mut reader = Reader::from_reader(BufReader::new(content));
     reader.config_mut().expand_empty_elements = true;
     reader.config_mut().check_end_names = false;
-    let mut place = OdsCursor::default();
+    let mut cursor = OdsCursor::default();
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -37,19 +38,19 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
             Ok(Event::Eof) => return Ok(()),
             Ok(event) => event,
             Err(_) => {
-                book.lose_cells(&place.sheet, damaged("sheet"));
+                book.lose_cells(&cursor.sheet, damaged("sheet"));
                 return Ok(());
             }
         };
-        let goes_on = match event {
-            Event::Start(start) => place.open(&start, book),
-            Event::End(end) => place.close(end.name().as_ref(), book),
-            Event::Text(text) => place.text(&text.xml10_content()),
-            Event::CData(text) => place.text(&text.xml10_content()),
-            Event::GeneralRef(reference) => place.text(&character(&reference)),
+        let continues = match event {
+            Event::Start(start) => cursor.open(&start, book),
+            Event::End(end) => cursor.close(end.name().as_ref(), book),
+            Event::Text(text) => cursor.text(&text.xml10_content()),
+            Event::CData(text) => cursor.text(&text.xml10_content()),
+            Event::GeneralRef(reference) => cursor.text(&character(&reference)),
             _ => true,
         };
-        if !goes_on {
+        if !continues {
             return Ok(());
         }
     }
@@ -73,23 +74,23 @@ fn character(reference: &BytesRef<'_>) -> String {
     known.unwrap_or_default().to_owned()
 }
 
-/// Where in the table the reader stands, and the cell it is in.
+/// The reader's position in the table, with the current row and cell.
 #[derive(Default)]
 struct OdsCursor {
     sheet: String,
     in_sheet: bool,
     row: u32,
     column: u32,
-    /// How often the current row is there.
+    /// How often the current row is repeated.
     rows: u32,
     row_cells: Vec<(u32, SheetCell)>,
     row_bytes: u64,
     cell: Option<OpenOdsCell>,
-    /// How many elements deep the reader stands in a comment or a drawing, whose text is not the cell's.
+    /// Nesting depth inside a comment or drawing, whose text does not belong to the cell.
     ignored_depth: u32,
 }
 
-/// A cell between its tags.
+/// A cell whose end tag has not been reached.
 struct OpenOdsCell {
     columns: u32,
     value: Option<SheetCell>,
@@ -208,7 +209,7 @@ impl OdsCursor {
     }
 }
 
-/// The value that the tag of a cell itself tells, where its text is only how it is shown.
+/// The typed value in a cell's attributes; the cell's text is only its formatted form.
 fn typed(start: &BytesStart<'_>) -> Option<SheetCell> {
     let kind = attribute(start, "office:value-type")?;
     match kind.as_str() {

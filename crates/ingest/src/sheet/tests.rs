@@ -1,4 +1,4 @@
-//! What spreadsheets become, and that hostile ones stay within their bounds.
+//! Tests of the spreadsheet parser, also on hostile files, which must stay within their limits.
 
 use std::io::{Cursor, Read as _, Write as _};
 
@@ -25,7 +25,7 @@ const NONE: &str = "<sst/>";
 
 const RELS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
-/// A workbook with one sheet of these rows and this table of shared strings.
+/// A workbook of one sheet with these rows and this shared string table.
 fn xlsx(strings: &str, rows: &str) -> Vec<u8> {
     let workbook = format!(
         r#"<workbook xmlns:r="{RELS}"><sheets><sheet name="Tab" sheetId="1" r:id="rId1"/></sheets></workbook>"#
@@ -56,7 +56,7 @@ fn ods(rows: &str) -> Vec<u8> {
     ])
 }
 
-/// `id|text` for a document, `path:code` for what was left out.
+/// Formats results as `id|text` for a document and `path:code` for a skipped item.
 fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
     let parsed = match with_input("b.xlsx", bytes, limits, parse_bare) {
         Ok(parsed) => parsed,
@@ -169,14 +169,14 @@ fn what_is_unpacked_is_bounded() {
             .map_err(|r| r.code())
     };
     assert_eq!(code(&bytes, &limits(unpacked - 1)), Err("too-much-inside"));
-    // A directory that lies: the size is a four byte number 24 bytes after the mark of an entry.
+    // A false directory entry: the size is a four-byte number 24 bytes after the entry's signature.
     let mut lying = bytes.clone();
     let mark = lying
         .windows(4)
         .rposition(|four| four == b"PK\x01\x02")
         .unwrap();
     lying[mark + 24..mark + 28].copy_from_slice(&1_u32.to_le_bytes());
-    // Nobody gets more out of it than it says, so what was counted is what a parser sees.
+    // The zip library enforces the claimed size, so the measured size is what a parser sees.
     let mut package = zip_package::open(&lying).unwrap();
     let mut part = Vec::new();
     let at = package.len() - 1;
@@ -195,7 +195,7 @@ fn announced_strings_are_bounded() {
     for count in ["4000001", "99999999999999999", "1000000000000"] {
         assert_eq!(announce(count), ["damaged"], "{count}");
     }
-    // Too large to be a number, so that no memory is set aside.
+    // This overflows the number type, so no memory is reserved.
     assert_eq!(announce("99999999999999999999999").len(), 2);
 }
 
@@ -296,12 +296,12 @@ fn days_are_those_that_spreadsheets_show() {
         assert_eq!(shown(serial, false), expect, "{serial}");
     }
     assert_eq!(shown(43_901.0, true), "2024-03-12");
-    for strange in [-1.0e300, f64::NAN, f64::INFINITY, 2_958_466.0] {
-        assert!(shown(strange, false).starts_with("Number"), "{strange}");
+    for invalid in [-1.0e300, f64::NAN, f64::INFINITY, 2_958_466.0] {
+        assert!(shown(invalid, false).starts_with("Number"), "{invalid}");
     }
 }
 
-/// Pieces of the XML of sheets in any order.
+/// Random sequences of fragments of sheet XML, for property tests.
 fn soup(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         12 => prop::sample::select(pieces).prop_map(str::to_owned),

@@ -1,5 +1,5 @@
-//! Cells as they come into sheets of rows, and those into documents: the rows of a table one by one, any
-//! other sheet as lines.
+//! Collects cells into sheets of rows and turns those into documents: one per row for a table, one of lines
+//! for any other sheet.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ use crate::record_ids::{UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
 use crate::text::{file_id, title_from_name};
 
-/// Sheets of one workbook.
+/// The most sheets of one workbook that are read.
 const MOST_SHEETS: usize = 1_000;
 
-/// Problems of a whole workbook that are told one by one.
+/// The most problems reported for one workbook.
 const MOST_PROBLEMS: usize = 100;
 
-/// What a cell costs besides its text, about as much as it takes in memory.
+/// Bytes charged for a cell besides its text, about what it takes in memory.
 const CELL_BYTES: u64 = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,18 +37,18 @@ pub(super) enum SheetCell {
     Moment(DateAndTime),
 }
 
-/// A moment counted in days as spreadsheets do. Less than a day is a time alone.
+/// Converts a spreadsheet serial date, a number of days. Less than one day is a time without a date.
 pub(super) fn from_serial(serial: f64, is_1904: bool) -> SheetCell {
     const DAY: f64 = 86_400_000.0;
-    /// Days from the first of the calendar to 1970.
+    /// Days from the start of the calendar to 1970-01-01.
     const TO_1970: f64 = 25_569.0;
     if (0.0..1.0).contains(&serial) {
         return text_of_duration(serial);
     }
     let serial = if is_1904 { serial + 1_462.0 } else { serial };
-    // The calendar of 1900 has a 29 February that never was; before it all days are one off.
+    // The 1900 calendar has a 29 February that never existed; dates before it are off by one.
     let serial = if serial < 60.0 { serial + 1.0 } else { serial };
-    // Seconds are rounded, because a fraction of a day is never exact.
+    // Round to seconds, because fractions of a day are inexact.
     let seconds = ((serial - TO_1970) * DAY / 1_000.0).round();
     let plausible = seconds.abs() < 1e12;
     let moment = plausible
@@ -57,7 +57,7 @@ pub(super) fn from_serial(serial: f64, is_1904: bool) -> SheetCell {
     moment.map_or(SheetCell::Number(serial), SheetCell::Moment)
 }
 
-/// A part of a day, or many days, as hours, minutes and seconds.
+/// Formats a part of a day, or any number of days, as hours, minutes and seconds.
 pub(super) fn text_of_duration(days: f64) -> SheetCell {
     let seconds = (days * 86_400.0).round();
     if !(0.0..1e12).contains(&seconds) {
@@ -88,7 +88,8 @@ impl SheetCell {
         }
     }
 
-    /// Text as text, and whatever else as something that is no text.
+    /// The cell's value for the reader field: text stays text, and any other type becomes a value that is
+    /// malformed there.
     fn reader_value(&self) -> Raw {
         match self {
             Self::Text(text) => Raw::String(text.clone()),
@@ -107,7 +108,7 @@ impl SheetCell {
     }
 }
 
-/// Whole numbers stay whole: an id of 17 is not 17.0.
+/// Converts integral values to integers: an id of 17 must not become 17.0.
 pub(crate) fn as_number(number: f64) -> Raw {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
@@ -116,7 +117,7 @@ pub(crate) fn as_number(number: f64) -> Raw {
     Number::from_f64(number).map_or(Raw::Null, Raw::Number)
 }
 
-/// One row, its number counted from 1.
+/// One row with its number, counted from 1.
 #[derive(Debug)]
 pub(super) struct SheetRow {
     pub number: u64,
@@ -127,16 +128,15 @@ pub(super) struct SheetRow {
 pub(super) struct Worksheet {
     name: String,
     pub rows: Vec<SheetRow>,
-    /// Whether cells of it could not be read or kept.
+    /// Whether some of its cells could not be read or kept.
     pub has_lost_cells: bool,
 }
 
-/// A workbook as it is read, within its bounds.
+/// Collects the cells of a workbook within the limits.
 pub(super) struct WorkbookBuilder<'a> {
     limits: &'a Limits,
     sheets: Vec<Worksheet>,
     problems: Vec<(String, IngestError)>,
-    /// Bytes that cells may still take.
     left: u64,
 }
 
@@ -150,15 +150,15 @@ impl<'a> WorkbookBuilder<'a> {
         }
     }
 
-    /// Begins the next sheet, or says that there are too many.
+    /// Begins the next sheet. Returns `false` if there are too many.
     pub(super) fn begin(&mut self, name: &str) -> bool {
         if self.sheets.len() >= MOST_SHEETS {
-            self.report_problem(name, damaged_list());
+            self.report_problem(name, too_many_sheets());
             return false;
         }
         let mut name = clean_line(name);
         truncate_chars(&mut name, self.limits.max_name_chars);
-        // Rows are called after their sheet, and two names may be one once they are cleaned and cut.
+        // Row ids contain the sheet's name, and two names may become equal by cleaning and truncation.
         let is_taken = |name: &str| self.sheets.iter().any(|sheet| sheet.name == name);
         if is_taken(&name) {
             let mut others = (2..).map(|number: usize| format!("{name} {number}"));
@@ -172,7 +172,7 @@ impl<'a> WorkbookBuilder<'a> {
         true
     }
 
-    /// Puts a cell, counted from 0, into the current sheet; false when no more fit.
+    /// Adds a cell, counted from 0, to the current sheet. Returns `false` when no more cells fit.
     pub(super) fn put(&mut self, row: u32, column: u32, cell: SheetCell) -> bool {
         let Some(sheet) = self.sheets.last_mut() else {
             return false;
@@ -202,24 +202,25 @@ impl<'a> WorkbookBuilder<'a> {
                 cells: vec![(column, cell)],
             }),
         }
-        // One more than may become documents, and titles above them, say that there are more.
+        // Keep one row more than may become documents, and some title rows, so that an excess is noticed.
         sheet.rows.len() <= self.limits.max_records.saturating_add(MOST_ABOVE + 1)
     }
 
-    /// Cells of the current sheet that could not be read or kept, one of which may have named its readers.
+    /// Reports cells of the current sheet that could not be read or kept. One of them may have named its
+    /// readers.
     pub(super) fn lose_cells(&mut self, sheet: &str, reason: IngestError) {
         self.mark_lost_cells();
         self.report_problem(sheet, reason);
     }
 
-    /// The same where it is not worth a line of the report.
+    /// Like [`Self::lose_cells`], but without a line in the report.
     pub(super) fn mark_lost_cells(&mut self) {
         if let Some(sheet) = self.sheets.last_mut() {
             sheet.has_lost_cells = true;
         }
     }
 
-    /// Something about a sheet that the owner should know; each is said once.
+    /// Reports a problem with a sheet, once.
     pub(super) fn report_problem(&mut self, sheet: &str, reason: IngestError) {
         let problem = (clean_line(sheet), reason);
         if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
@@ -227,7 +228,7 @@ impl<'a> WorkbookBuilder<'a> {
         }
     }
 
-    /// Makes the documents. The file's own readers are those of all rows that name none.
+    /// Builds the documents. The file's own readers apply to every row that names none.
     pub(super) fn into_documents(
         mut self,
         input: &ParserInput<'_>,
@@ -263,14 +264,14 @@ impl<'a> WorkbookBuilder<'a> {
     }
 }
 
-fn damaged_list() -> IngestError {
+fn too_many_sheets() -> IngestError {
     IngestError::Damaged {
-        what: "list of sheets".into(),
+        what: "it has too many sheets".into(),
     }
 }
 
 impl Worksheet {
-    /// Rows and cells in their order, each once; most writers keep it already.
+    /// Sorts rows and cells and removes duplicates. Most writers keep the order already.
     fn sort(&mut self) {
         self.rows.sort_by_key(|row| row.number);
         let mut rows: Vec<SheetRow> = Vec::with_capacity(self.rows.len());
@@ -288,7 +289,7 @@ impl Worksheet {
     }
 }
 
-/// The names of columns; none for one that says who may read its rows.
+/// Column names by column number; `None` for the reader column.
 pub(super) type SheetColumnNames = HashMap<u32, Option<String>>;
 
 fn add_table(records: &mut RecordCollector<'_>, sheet: &Worksheet, header: usize, sole: bool) {
@@ -318,16 +319,16 @@ fn add_table(records: &mut RecordCollector<'_>, sheet: &Worksheet, header: usize
             reader_field::insert_keeping_duplicates(&mut keys, name, value);
         }
         let key = if has_keys { id_of(&keys) } else { None };
-        let place = RecordLocation::Table {
+        let location = RecordLocation::Table {
             table: &sheet.name,
             row: row.number,
             key: key.as_deref(),
             sole,
         };
-        if !records.begin(place) {
+        if !records.begin(location) {
             break;
         }
-        records.add(place, keys, None);
+        records.add(location, keys, None);
     }
 }
 
@@ -345,13 +346,14 @@ fn keys_of(row: &SheetRow, names: &SheetColumnNames) -> Map<String, Raw> {
     keys
 }
 
-/// Whether every row of a sheet calls itself something, and no two alike.
+/// Whether every row of a sheet has an `id`, and no two have the same.
 fn have_keys<'r>(mut rows: impl Iterator<Item = &'r SheetRow>, names: &SheetColumnNames) -> bool {
     let mut unique = UniqueIds::for_table();
     rows.all(|row| id_of(&keys_of(row, names)).is_some_and(|id| unique.add(&id).is_ok()))
 }
 
-/// What the row calls itself. Other sheets may count alike, so it is no id of its own.
+/// The value of the row's `id` column. Other sheets may use the same values, so it is only unique within
+/// the sheet.
 fn id_of(keys: &Map<String, Raw>) -> Option<String> {
     let (_, id) = keys
         .iter()
@@ -363,7 +365,7 @@ fn id_of(keys: &Map<String, Raw>) -> Option<String> {
     }
 }
 
-/// The name of a column as spreadsheets show it.
+/// The name of a column as spreadsheets show it, such as `AB`.
 fn column_letters(column: u32) -> String {
     let mut letters = Vec::new();
     let mut left = column;
@@ -377,7 +379,7 @@ fn column_letters(column: u32) -> String {
     letters.iter().rev().collect()
 }
 
-/// A sheet that is no table, as lines with its cells beside each other.
+/// Adds a sheet that is not a table as lines, with the cells of a row side by side.
 fn add_lines(
     records: &mut RecordCollector<'_>,
     input: &ParserInput<'_>,
@@ -390,7 +392,7 @@ fn add_lines(
         let cells: Vec<_> = row.cells.iter().map(|(_, cell)| cell.display()).collect();
         text.push_str(&cells.join(" | "));
         text.push('\n');
-        // A character has at most four bytes, so this is never too early.
+        // A character has at most four bytes, so this never stops too early.
         if text.len() / 4 > limit {
             break;
         }

@@ -1,5 +1,5 @@
-//! Workbooks of Excel 5 to 2003 into grids of cells. Only what a reader sees is read: values, dates and
-//! the names of sheets.
+//! Reader for Excel 5 to 2003 workbooks (BIFF). It reads only what a person sees: values, dates and the
+//! names of sheets.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
         });
     };
     let workbook = XlsWorkbook::read(&stream)?;
-    // Sheets lie behind each other, so together they are no longer than their stream; a file that leads
-    // to the same sheet a thousand times runs out of this.
+    // Sheets do not overlap, so all of them together are no longer than the stream. This bounds a file that
+    // refers to the same sheet a thousand times.
     let mut left = stream.len();
     for sheet in &workbook.sheets {
         if sheet.hidden {
@@ -54,13 +54,13 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
     Ok(())
 }
 
-/// One record of the stream: its number and its bytes.
+/// One BIFF record: its type and its data.
 pub(super) struct BiffRecord<'a> {
     pub kind: u16,
     pub data: &'a [u8],
 }
 
-/// The records of a stream, as far as they are whole.
+/// Iterates over the complete records of a stream.
 pub(super) struct BiffRecordReader<'a> {
     rest: &'a [u8],
 }
@@ -70,7 +70,7 @@ impl<'a> BiffRecordReader<'a> {
         Self { rest: bytes }
     }
 
-    /// The number of the record that comes next.
+    /// The type of the next record.
     pub(super) fn peek(&self) -> Option<u16> {
         u16_at(self.rest, 0)
     }
@@ -98,7 +98,7 @@ struct XlsSheetEntry {
     is_worksheet: bool,
 }
 
-/// How the numbers of a format are meant.
+/// What the number format of a cell makes of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum XlsNumberKind {
     Number,
@@ -106,15 +106,15 @@ enum XlsNumberKind {
     Duration,
 }
 
-/// What stands before the sheets and speaks about them.
+/// The workbook globals, which come before the sheets.
 struct XlsWorkbook {
     sheets: Vec<XlsSheetEntry>,
     strings: Vec<String>,
-    /// The meaning of numbers by the style of a cell.
+    /// The kind of number for each cell style.
     styles: Vec<XlsNumberKind>,
     is_1904: bool,
     encoding: &'static Encoding,
-    /// Since 1997 texts are Unicode.
+    /// Whether texts are Unicode, as they are since Excel 97.
     is_unicode: bool,
 }
 
@@ -180,12 +180,12 @@ impl XlsWorkbook {
         })
     }
 
-    /// Reads the cells of one sheet and says how many bytes it had; nothing when no more cells fit.
+    /// Reads the cells of one sheet and returns how many bytes it has; `None` when no more cells fit.
     fn read_sheet(&self, part: &[u8], book: &mut WorkbookBuilder<'_>) -> Option<usize> {
         let mut records = BiffRecordReader::new(part);
         let mut depth = 0_u32;
-        // Where a formula stands whose text follows in the next record.
-        let mut waiting = None;
+        // The position of a formula whose text result follows in the next record.
+        let mut text_formula = None;
         for record in records.by_ref() {
             match record.kind {
                 BEGIN => depth += 1,
@@ -195,14 +195,15 @@ impl XlsWorkbook {
                         break;
                     }
                 }
-                // Charts inside a sheet have cells of their own.
+                // Charts embedded in a sheet have cells of their own.
                 _ if depth != 1 => {}
                 0x0006 => {
-                    waiting = cell_position(record.data).filter(|_| is_text_result(record.data))
+                    text_formula =
+                        cell_position(record.data).filter(|_| is_text_result(record.data))
                 }
                 0x0207 => {
                     let text = self.text(record.data);
-                    if let (Some((row, column)), Some(text)) = (waiting.take(), text)
+                    if let (Some((row, column)), Some(text)) = (text_formula.take(), text)
                         && !book.put(row, column, SheetCell::Text(text))
                     {
                         return None;
@@ -217,7 +218,7 @@ impl XlsWorkbook {
         Some(part.len() - records.rest.len())
     }
 
-    /// Puts the cells of a record; false when no more fit.
+    /// Adds the cells of a record. Returns `false` when no more fit.
     fn put_cells(&self, record: &BiffRecord<'_>, book: &mut WorkbookBuilder<'_>) -> bool {
         let data = record.data;
         let Some((row, column)) = cell_position(data) else {
@@ -240,7 +241,7 @@ impl XlsWorkbook {
             },
             0x0006 => self.formula_result(data),
             0x00BD => {
-                // Pairs of style and number between the first column and the last.
+                // Pairs of style and number, between the first and the last column.
                 let pairs = data
                     .get(4..data.len().saturating_sub(2))
                     .unwrap_or_default();
@@ -267,7 +268,7 @@ impl XlsWorkbook {
         }
     }
 
-    /// What a formula gave when the file was saved.
+    /// The result of a formula when the file was saved.
     fn formula_result(&self, data: &[u8]) -> Option<SheetCell> {
         if u16_at(data, 12)? != 0xFFFF {
             return Some(self.number(f64_at(data, 6)?, style(data, 4)));
@@ -296,7 +297,8 @@ fn is_text_result(data: &[u8]) -> bool {
     u16_at(data, 12) == Some(0xFFFF) && data.get(6) == Some(&0)
 }
 
-/// A number in four bytes: the upper half of a float or a whole number, perhaps a hundred times too large.
+/// Decodes an RK number: four bytes with the upper half of a float, or an integer, either optionally
+/// divided by 100.
 fn decode_rk(packed: u32) -> f64 {
     let number = if packed & 2 != 0 {
         f64::from(packed.cast_signed() >> 2)
@@ -310,7 +312,7 @@ fn decode_rk(packed: u32) -> f64 {
     }
 }
 
-/// The formats that every workbook has without saying so.
+/// Number formats that are predefined in every workbook.
 fn built_in_number_kind(number: u16) -> XlsNumberKind {
     match number {
         14..=22 | 27..=36 | 45 | 47 | 50..=58 => XlsNumberKind::Moment,
@@ -319,8 +321,8 @@ fn built_in_number_kind(number: u16) -> XlsNumberKind {
     }
 }
 
-/// What a format such as `dd.mm.yyyy` or `[h]:mm` makes of a number: days and hours stand for themselves
-/// outside quotes and brackets.
+/// Classifies a number format such as `dd.mm.yyyy` or `[h]:mm`. Date and time letters count only outside
+/// quotes, and in brackets they mean a duration.
 fn number_kind(format: &str) -> XlsNumberKind {
     let mut chars = format.split(';').next().unwrap_or_default().chars();
     while let Some(c) = chars.next() {
@@ -338,7 +340,7 @@ fn number_kind(format: &str) -> XlsNumberKind {
             'd' | 'D' | 'm' | 'M' | 'y' | 'Y' | 'h' | 'H' | 's' | 'S' => {
                 return XlsNumberKind::Moment;
             }
-            // `General` and everything for digits.
+            // `General` and all digit placeholders.
             'G' | 'g' | '0' | '#' | '?' | '@' => return XlsNumberKind::Number,
             _ => {}
         }
@@ -346,7 +348,7 @@ fn number_kind(format: &str) -> XlsNumberKind {
     XlsNumberKind::Number
 }
 
-/// The old encodings by the numbers that Windows gave them.
+/// Maps Windows code page numbers to encodings.
 fn code_page(number: u16) -> &'static Encoding {
     let label = match number {
         932 => "shift_jis",

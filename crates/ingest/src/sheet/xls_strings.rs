@@ -1,21 +1,21 @@
-//! The texts of old Excel workbooks: short, long, in old encodings, and the shared table that runs over
-//! several records and changes its width wherever a record ends.
+//! String formats of old Excel workbooks: short, long and legacy strings, and the shared string table,
+//! which spans several records and may change its character width at every record boundary.
 
 use encoding_rs::Encoding;
 
 use super::cfb::{u16_at, u32_at};
 use super::xls::BiffRecordReader;
 
-/// Strings of one table; a hostile file can hold a text in every three bytes.
+/// The most strings in one table; a hostile file can hold one in every three bytes.
 const MOST_STRINGS: usize = 4_000_000;
 
-/// A text with its length in one byte.
+/// A string with a one-byte length.
 pub(super) fn short_string(data: &[u8]) -> Option<String> {
     let (length, wide) = (usize::from(*data.first()?), data.get(1)? & 1 != 0);
     Some(decode(data.get(2..)?, length, wide))
 }
 
-/// A text with its length in two bytes.
+/// A string with a two-byte length.
 pub(super) fn long_string(data: &[u8]) -> Option<String> {
     let length = usize::from(u16_at(data, 0)?);
     if length == 0 {
@@ -25,7 +25,7 @@ pub(super) fn long_string(data: &[u8]) -> Option<String> {
     Some(decode(data.get(3..)?, length, wide))
 }
 
-/// A text from before Unicode, its length in `size` bytes.
+/// A string from before Unicode, with its length in `size` bytes.
 pub(super) fn legacy_string(
     data: &[u8],
     size: usize,
@@ -40,7 +40,7 @@ pub(super) fn legacy_string(
     Some(encoding.decode_without_bom_handling(bytes).0.into_owned())
 }
 
-/// So many characters, or as many as there are.
+/// Decodes `length` characters, or as many as there are.
 fn decode(data: &[u8], length: usize, wide: bool) -> String {
     if wide {
         let units = data.chunks_exact(2).take(length);
@@ -54,7 +54,7 @@ fn decode(data: &[u8], length: usize, wide: bool) -> String {
     }
 }
 
-/// The table of shared strings: the record it begins in and those that continue it.
+/// Reads the shared string table from its first record and the records that continue it.
 pub(super) fn shared_strings<'a>(
     first: &'a [u8],
     records: &mut BiffRecordReader<'a>,
@@ -83,7 +83,7 @@ struct SharedStringTable<'a> {
 }
 
 impl SharedStringTable<'_> {
-    /// Goes on to the next part when this one is used up.
+    /// Advances to the next record when the current one is used up.
     fn fill(&mut self) -> Option<()> {
         while self.rest.is_empty() {
             self.rest = self.parts.next()?;
@@ -127,7 +127,8 @@ impl SharedStringTable<'_> {
         Some(text)
     }
 
-    /// Characters, of which the next part may begin with the rest and with a width of its own.
+    /// Reads the characters of one string. They may continue in the next record, which states its own
+    /// width.
     fn characters(&mut self, mut length: usize, mut wide: bool) -> Option<String> {
         let mut text = String::new();
         while length > 0 {

@@ -1,5 +1,5 @@
-//! Office Open XML workbooks into grids of cells, cell by cell: a sheet is never held as the rectangle it
-//! spans, which may have seventeen thousand million cells and two that are not empty.
+//! Office Open XML workbook reader. It reads cell by cell and never allocates the rectangle that a sheet
+//! spans, which may have seventeen thousand million cells of which two are not empty.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use super::workbook::{SheetCell, WorkbookBuilder, from_serial, text_of_duration}
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 
-/// Cells of one sheet that may be unreadable before the sheet is.
+/// Unreadable cells of one sheet after which the rest of the sheet is given up.
 const MOST_BAD_CELLS: usize = 1_000;
 
 pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
@@ -26,7 +26,8 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
     }
     let mut names = HashSet::new();
     for sheet in sheets {
-        // A sheet is asked for by its name, and the first of two would come twice, even where it is hidden.
+        // The library looks sheets up by name, so the first of two would be read twice, even if the second
+        // is hidden.
         if !names.insert(sheet.name.clone()) {
             book.report_problem(&sheet.name, same_name());
             continue;
@@ -75,7 +76,7 @@ fn read_sheet(
                 }
             }
             Err(error) => {
-                // Behind a broken cell the next one may be whole; behind broken XML nothing is.
+                // After a bad cell the next one may be readable; after broken XML nothing is.
                 bad += 1;
                 let stops = matches!(
                     error,

@@ -1,6 +1,6 @@
-//! The directory of a zip package into what kind of spreadsheet it holds, and whether it stays within its
-//! bounds when it is unpacked. Everything is unpacked once and counted before a parser sees any of it, so
-//! that a directory that lies about sizes gains nothing.
+//! Identifies the kind of spreadsheet in a zip package and measures its unpacked size. Everything is
+//! unpacked once and counted before a parser sees it, so a directory with false sizes does not get a zip
+//! bomb through.
 
 use std::io::{BufRead, BufReader, Cursor, Read as _};
 
@@ -15,10 +15,11 @@ use crate::limits::Limits;
 
 pub(super) type SheetPackage<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
-/// Parts of one package; a workbook with more than a few thousand sheets cannot be opened by anyone.
+/// The most parts of one package. No program opens workbooks with more than a few thousand sheets.
 const MOST_PARTS: usize = 20_000;
 
-/// Shared strings that a table may announce; memory is set aside for them before they are read.
+/// The most strings that a shared string table may announce, because the library reserves memory for them
+/// in advance.
 const MOST_STRINGS: u64 = 4_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<SheetPackage<'_>, IngestError> {
     ZipArchive::new(Cursor::new(bytes)).map_err(|_| damaged("zip package"))
 }
 
-/// Unpacks everything and keeps nothing.
+/// Unpacks all parts to count their bytes, without keeping them.
 pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<MeasuredPackage, IngestError> {
     let limit = limits.max_unpacked_bytes;
     let mut package = open(bytes)?;
@@ -59,7 +60,7 @@ pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<MeasuredPackage, 
     }
     let mut left = limit;
     for at in 0..package.len() {
-        // A part that cannot be unpacked is nothing to a parser either.
+        // A part that cannot be unpacked here cannot be unpacked by the parser either.
         let Ok(part) = package.by_index(at) else {
             continue;
         };
@@ -70,7 +71,7 @@ pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<MeasuredPackage, 
         if is_strings {
             check_strings(&mut counted)?;
         }
-        // What was buffered for the check has been counted by it.
+        // Bytes buffered during the check have been counted already.
         let read = std::io::copy(&mut counted, &mut std::io::sink());
         let unpacked = (left + 1) - counted.get_ref().limit();
         if unpacked > left {
@@ -107,7 +108,7 @@ fn kind(package: &mut SheetPackage<'_>) -> Result<SheetPackageKind, IngestError>
     }
     let mut mime = Vec::new();
     if let Ok(part) = package.by_name("mimetype") {
-        // A spreadsheet or the template of one.
+        // A spreadsheet or a spreadsheet template.
         let _ = part.take(128).read_to_end(&mut mime);
     }
     if mime.starts_with(b"application/vnd.oasis.opendocument.spreadsheet") {
@@ -116,7 +117,7 @@ fn kind(package: &mut SheetPackage<'_>) -> Result<SheetPackageKind, IngestError>
     Err(unsupported("zip or office"))
 }
 
-/// Looks at how many strings a table of shared strings announces, with the reader's own parser.
+/// Checks how many strings a shared string table announces, with the same XML parser that the library uses.
 fn check_strings(part: &mut impl BufRead) -> Result<(), IngestError> {
     let mut reader = Reader::from_reader(part);
     reader.config_mut().expand_empty_elements = true;

@@ -1,4 +1,4 @@
-//! The bytes of a database into a connection that can do nothing but read them.
+//! Opens a SQLite database from bytes in memory, restricted to reading.
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Result};
 
-/// How many steps SQLite takes between two questions whether it may go on.
+/// Virtual machine steps between two calls of the progress handler.
 const PROGRESS_STEPS: u16 = 1_000;
 
-/// What SQLite may be asked to hold; far below its own bounds, far above honest databases.
+/// Run-time limits for SQLite, far below its defaults and far above real databases.
 const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_LENGTH, 64 * 1024 * 1024),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 1024 * 1024),
@@ -27,7 +27,7 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
 ];
 
-/// Opens a database from memory, which ends after so many steps.
+/// Opens a database from memory. SQLite interrupts it after this many steps.
 pub(super) fn open(bytes: &[u8], steps: u64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_MEMORY
@@ -36,16 +36,16 @@ pub(super) fn open(bytes: &[u8], steps: u64) -> Result<Connection> {
     for (limit, value) in LIMITS {
         connection.set_limit(*limit, *value)?;
     }
-    // The schema is the file's and so is not to be trusted: nothing in it may call what has effects.
+    // The schema comes from the file and is untrusted, so it must not call functions with side effects.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
-    let taken = AtomicU64::new(0);
+    let steps_taken = AtomicU64::new(0);
     let handler = move || {
         let stride = u64::from(PROGRESS_STEPS);
-        taken.fetch_add(stride, Ordering::Relaxed) + stride > steps
+        steps_taken.fetch_add(stride, Ordering::Relaxed) + stride > steps
     };
     connection.progress_handler(i32::from(PROGRESS_STEPS), Some(handler))?;
     let (head, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES));
@@ -55,11 +55,11 @@ pub(super) fn open(bytes: &[u8], steps: u64) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Bytes of the header as far as it says how the file is written.
+/// Bytes of the database header up to and including the file format versions.
 const HEAD_BYTES: usize = 20;
 
-/// The header of a database whose newest rows may lie in a log beside it, as one that has no log. The log
-/// is not here, and a database that insists on one cannot be opened.
+/// The header with WAL mode switched off. The write-ahead log that may hold the newest rows is a separate
+/// file, and SQLite does not open a database in WAL mode without it.
 fn without_wal(head: &[u8]) -> Vec<u8> {
     const LOGGED: u8 = 2;
     let mut head = head.to_vec();
@@ -71,7 +71,7 @@ fn without_wal(head: &[u8]) -> Vec<u8> {
     head
 }
 
-/// From here on only reading is allowed.
+/// Installs an authorizer that allows nothing but reads from here on.
 pub(super) fn restrict_to_reads(connection: &mut Connection) -> Result<()> {
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {

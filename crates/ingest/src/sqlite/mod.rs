@@ -1,6 +1,6 @@
-//! SQLite databases into one document a row, out of every ordinary table or what the settings ask for. The
-//! database is read from memory by SQLite itself, which may only look: no writing, no other files, no
-//! extensions, and a count of steps after which it is stopped.
+//! SQLite parser: one document per row of every ordinary table, or of what the settings select. SQLite
+//! itself reads the database from memory and is restricted to reading: no writes, no other files, no
+//! extensions, and an interrupt after a number of steps.
 
 mod connection;
 mod schema;
@@ -27,7 +27,8 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Steps of SQLite's own machine for one file: half a million rows of a hundred columns take a tenth.
+/// Virtual machine steps allowed for one file; half a million rows of a hundred columns take a tenth of
+/// them.
 const MOST_STEPS: u64 = 1_000_000_000;
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
@@ -70,7 +71,7 @@ fn parse_within(input: &ParserInput<'_>, steps: u64) -> Result<ParsedFile, Inges
         match read_table(&connection, table, input, &mut records) {
             Ok(true) => {}
             Ok(false) => break,
-            // The other tables may be whole.
+            // The other tables may be intact.
             Err(error) => records.skip_part(&table.name, read_error(&error, "table")),
         }
     }
@@ -92,7 +93,7 @@ fn read_error(error: &Error, what: &str) -> IngestError {
     damaged(what)
 }
 
-/// Reads a table; false when no more records fit.
+/// Reads one table. Returns `false` when no more records are accepted.
 fn read_table(
     connection: &Connection,
     table: &SqliteTable,
@@ -100,29 +101,29 @@ fn read_table(
     records: &mut RecordCollector<'_>,
 ) -> Result<bool, Error> {
     let mut statement = connection.prepare(&table.select())?;
-    // A scan ends at the first row, whatever it is called.
+    // An id scan ends at the first row, so checking the keys would be wasted.
     let has_keys = input.ids != IdPass::Scan && has_unique_keys(&mut statement, table)?;
     let mut rows = statement.query([])?;
     let mut number = 0;
     while let Some(row) = rows.next()? {
         number += 1;
         let key = if has_keys { key_of(row, table) } else { None };
-        let place = RecordLocation::Table {
+        let location = RecordLocation::Table {
             table: &table.name,
             row: number,
             key: key.as_deref(),
             sole: false,
         };
-        if !records.begin(place) {
+        if !records.begin(location) {
             return Ok(false);
         }
-        add(row, place, &table.columns, input, records);
+        add(row, location, &table.columns, input, records);
     }
     Ok(true)
 }
 
-/// Whether every row has a key and no two keys look alike once they are written down: `1` may be a number in
-/// one row and a text in another, and a key may be missing.
+/// Whether every row has a key and the keys stay unique as text: `1` may be a number in one row and text in
+/// another, and parts of a key may be null.
 fn has_unique_keys(statement: &mut Statement<'_>, table: &SqliteTable) -> Result<bool, Error> {
     match table.key {
         RowKey::Position => return Ok(false),
@@ -131,7 +132,7 @@ fn has_unique_keys(statement: &mut Statement<'_>, table: &SqliteTable) -> Result
     }
     let mut unique = UniqueIds::for_table();
     let mut rows = statement.query([])?;
-    // Behind a damaged page there are no rows to be called anything; what is before it is read.
+    // A damaged page ends the rows; those before it are read.
     while let Ok(Some(row)) = rows.next() {
         let key = key_of(row, table);
         if key.is_none_or(|key| unique.add(&key).is_err()) {
@@ -141,7 +142,7 @@ fn has_unique_keys(statement: &mut Statement<'_>, table: &SqliteTable) -> Result
     Ok(true)
 }
 
-/// What names a row inside its table: its primary key, or the number SQLite gave it.
+/// The key of a row within its table: its primary key, or else its rowid.
 fn key_of(row: &Row<'_>, table: &SqliteTable) -> Option<String> {
     let values = match &table.key {
         RowKey::Position => return None,
@@ -154,7 +155,7 @@ fn key_of(row: &Row<'_>, table: &SqliteTable) -> Option<String> {
             Ok(ValueRef::Integer(number)) => number.to_string(),
             Ok(ValueRef::Real(number)) => number.to_string(),
             Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
-            // A key that cannot be written down is none.
+            // Nulls and blobs have no text form.
             _ => return None,
         };
         parts.push(part);
@@ -162,7 +163,7 @@ fn key_of(row: &Row<'_>, table: &SqliteTable) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// Reads what the owner asked for. Each row is a record as it would be in a file of its own.
+/// Reads the query from the settings. Each row becomes a record as if it came from a file of its own.
 fn read_query(
     connection: &Connection,
     query: &str,
@@ -191,16 +192,16 @@ fn read_query(
             Ok(None) => return Ok(()),
             Ok(Some(row)) => {
                 number += 1;
-                let place = RecordLocation::Table {
+                let location = RecordLocation::Table {
                     table: "query",
                     row: number,
                     key: None,
                     sole: true,
                 };
-                if !records.begin(place) {
+                if !records.begin(location) {
                     return Ok(());
                 }
-                add(row, place, &columns, input, records);
+                add(row, location, &columns, input, records);
             }
             Err(error) if number == 0 => return Err(refused(error)),
             Err(error) => {
@@ -221,7 +222,7 @@ fn statement_columns(statement: &Statement<'_>) -> Vec<SqliteColumn> {
 
 fn add(
     row: &Row<'_>,
-    place: RecordLocation<'_>,
+    location: RecordLocation<'_>,
     columns: &[SqliteColumn],
     input: &ParserInput<'_>,
     records: &mut RecordCollector<'_>,
@@ -236,7 +237,7 @@ fn add(
         };
         if bytes > left {
             let limit = input.limits.max_line_bytes;
-            return records.skip(place, IngestError::LineTooLong { limit });
+            return records.skip(location, IngestError::LineTooLong { limit });
         }
         left -= bytes;
         if records.reader_keys().covers_key(&column.name) {
@@ -246,10 +247,10 @@ fn add(
         }
         column.put(value, &mut keys);
     }
-    // Pictures and other bytes are no text; a row of nothing else has nothing to say.
+    // Blobs become null because they are not text. A row of nothing else counts as empty.
     keys.retain(|_, value| *value != Raw::Null);
     keys.append(&mut readers);
-    records.add(place, keys, None);
+    records.add(location, keys, None);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The schema of a database into tables with typed columns.
+//! Reads the schema of a SQLite database: tables, typed columns and row keys.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
@@ -8,10 +8,10 @@ use crate::column_types::put_date_and_time;
 use crate::dates::{self, DateOrder, from_epoch_millis};
 use crate::sheet::as_number;
 
-/// Tables of one database. One more is listed, which says that there are more.
+/// The most tables of one database that are read. One more is listed, so that an excess is noticed.
 pub(super) const MOST_TABLES: usize = 1_000;
 
-/// One table or view, and how its rows are told apart.
+/// A table or view, with the key that identifies its rows.
 #[derive(Debug)]
 pub(super) struct SqliteTable {
     pub name: String,
@@ -23,9 +23,9 @@ pub(super) struct SqliteTable {
 pub(super) enum RowKey {
     /// The columns of the primary key.
     Columns(Vec<String>),
-    /// The number that SQLite gives every row, by the name under which it can be had.
+    /// The rowid that SQLite assigns to every row, under whichever of its names is not taken by a column.
     RowId(&'static str),
-    /// Nothing but the order of the rows.
+    /// The row's position, where there is nothing better.
     Position,
 }
 
@@ -35,7 +35,8 @@ pub(super) struct SqliteColumn {
     pub kind: DeclaredType,
 }
 
-/// What a declared type says that the stored value does not.
+/// What a column's declared type adds to the stored value: booleans and dates are stored as numbers or
+/// text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaredType {
     Plain,
@@ -56,7 +57,7 @@ impl DeclaredType {
     }
 }
 
-/// The ordinary tables, or the one table or view of that name.
+/// All ordinary tables, or only the table or view of the given name.
 pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<SqliteTable>> {
     let mut statement = connection.prepare(
         "SELECT name, type, wr FROM pragma_table_list \
@@ -74,7 +75,8 @@ pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<
         };
         if wanted && tables.len() <= MOST_TABLES {
             let described = describe(connection, &name, without_rowid || kind == "view");
-            // A table that cannot be described says so when it is read, and costs no other.
+            // A table whose description fails is reported when it is read, and does not affect other
+            // tables.
             let (columns, key) = described.unwrap_or((Vec::new(), RowKey::Position));
             tables.push(SqliteTable { name, columns, key });
         }
@@ -95,7 +97,7 @@ fn describe(
     while let Some(row) = rows.next()? {
         let (column, declared): (String, String) = (row.get(0)?, row.get(1)?);
         let (at, hidden): (i64, i64) = (row.get(2)?, row.get(3)?);
-        // Hidden columns belong to virtual tables; generated ones are like all others.
+        // Hidden columns belong to virtual tables. Generated columns (2 and 3) are read like all others.
         if hidden == 1 {
             continue;
         }
@@ -125,7 +127,7 @@ fn describe(
 }
 
 impl SqliteTable {
-    /// The columns of all rows, and behind them what tells the rows apart.
+    /// The `SELECT` for all columns, followed by the columns of the row key.
     pub(super) fn select(&self) -> String {
         let mut names: Vec<String> = self
             .columns
@@ -145,7 +147,8 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Text as text, nothing as nothing, and whatever else as something that is no text.
+/// The value for the reader field: text stays text, null stays null, and any other type becomes a value
+/// that is malformed there.
 pub(super) fn reader_value(value: ValueRef<'_>) -> Raw {
     match value {
         ValueRef::Null => Raw::Null,
@@ -181,7 +184,8 @@ impl SqliteColumn {
     }
 }
 
-/// A moment that was stored as seconds or milliseconds since 1970. Small numbers are years or days.
+/// Interprets an integer as seconds or milliseconds since 1970. Smaller numbers are years or days and are
+/// left alone.
 fn date_from_unix_time(number: i64) -> Option<dates::DateAndTime> {
     match number.unsigned_abs() {
         100_000_000..20_000_000_000 => from_epoch_millis(number.checked_mul(1_000)?),

@@ -1,4 +1,4 @@
-//! What databases become, and what a hostile one cannot do.
+//! Tests of the SQLite parser, also on hostile databases and queries.
 
 use super::*;
 use crate::exports::FolderContext;
@@ -6,7 +6,7 @@ use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 use crate::options::{IngestOptions, SqliteOptions};
 
-/// The bytes of a database that these statements make.
+/// Builds a database with SQL statements and returns its bytes.
 fn database(sql: &str) -> Vec<u8> {
     let mut connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(sql).unwrap();
@@ -28,16 +28,16 @@ const ALL: QueryCase<'_> = QueryCase {
     limits: None,
 };
 
-/// `id|title|text` for a document, `path:code` for what was left out.
-fn show(bytes: &[u8], asked: &QueryCase<'_>) -> Vec<String> {
+/// Formats results as `id|title|text` for a document and `path:code` for a skipped item.
+fn show(bytes: &[u8], case: &QueryCase<'_>) -> Vec<String> {
     let options = IngestOptions {
         sqlite: SqliteOptions {
-            table: asked.table.map(str::to_owned),
-            query: asked.query.map(str::to_owned),
+            table: case.table.map(str::to_owned),
+            query: case.query.map(str::to_owned),
         },
         ..IngestOptions::default()
     };
-    let limits = asked.limits.clone().unwrap_or_default();
+    let limits = case.limits.clone().unwrap_or_default();
     let parsed = with_input("b.db", bytes, &limits, |input| {
         let input = ParserInput {
             options: &options,
@@ -46,7 +46,7 @@ fn show(bytes: &[u8], asked: &QueryCase<'_>) -> Vec<String> {
             ids: crate::record_ids::IdPass::Own,
             ..*input
         };
-        two_pass(&input, |input| parse_within(input, asked.steps))
+        two_pass(&input, |input| parse_within(input, case.steps))
     });
     let parsed = match parsed {
         Ok(parsed) => parsed,
@@ -198,7 +198,7 @@ fn steps_are_counted() {
 
 #[test]
 fn schemas_are_not_trusted() {
-    // A view that calls what only a trusted schema may.
+    // A view that calls a function that is only allowed in a trusted schema.
     let bytes =
         database("CREATE VIEW v AS SELECT sqlite_version() AS title, load_extension('x') AS text;");
     let found = show(

@@ -1,4 +1,5 @@
-//! Any bytes under any name: never a panic, never more than the limits, nothing hidden in what comes out.
+//! Property tests: any bytes under any name never cause a panic, never exceed the limits, and never yield
+//! hidden characters.
 
 use docent_ingest::{Limits, clean};
 use docent_search::{Document, DocumentValue};
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::{TestFolder, find};
 
-/// Small bounds, so that small inputs reach them.
+/// Small limits, so that small inputs reach them.
 pub(crate) fn limits() -> Limits {
     Limits {
         max_file_bytes: 600,
@@ -28,7 +29,7 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// What files of every format are made of.
+/// Fragments of which files of all formats consist.
 const PIECES: &[&[u8]] = &[
     b"---\n",
     b"+++\n",
@@ -109,7 +110,7 @@ const PIECES: &[&[u8]] = &[
     b"a very long value indeed, longer than allowed",
 ];
 
-/// Pieces of the formats in any order, with noise between them.
+/// Random sequences of fragments with noise between them.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => prop::sample::select(PIECES).prop_map(<[u8]>::to_vec),
@@ -148,7 +149,7 @@ pub(crate) fn check_document(document: &Document, limits: &Limits) {
         texts.push(name.clone());
         texts.extend(values);
     }
-    // A page break is the one control character that a text may hold.
+    // A page break is the only control character that a text may contain.
     let pages = document.text.split('\u{C}').map(str::to_owned);
     for text in texts.into_iter().chain(pages) {
         assert_eq!(clean(&text), text, "something hidden came out");

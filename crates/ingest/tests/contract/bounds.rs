@@ -1,4 +1,4 @@
-//! The bounds of formats that unfold, on golden files that stay just within and just beyond them.
+//! Limits of formats that unpack, tested on golden files just within and just beyond them.
 
 use std::path::Path;
 

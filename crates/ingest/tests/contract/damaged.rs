@@ -1,5 +1,5 @@
-//! Every golden file with bytes flipped, copied over each other or cut off: a document or a reason, never a
-//! panic, and the same each time.
+//! Mutation tests: every golden file with bytes flipped, overwritten or truncated yields documents or an
+//! error, never a panic, and the same result each time.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use docent_ingest::Limits;
 
 use crate::TestFolder;
 
-/// Mutations of each file. They follow from its bytes, so a failure comes back on every run.
+/// Mutations per file. They are derived from its bytes, so a failure is reproducible.
 const ROUNDS: u64 = 24;
 
-/// Small bounds, so that damage cannot ask for much work.
+/// Small limits, so that a damaged file cannot ask for much work.
 fn limits() -> Limits {
     Limits {
         max_unpacked_bytes: 8 * 1024 * 1024,
@@ -19,7 +19,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random number generator (xorshift).
 struct DamageRng(u64);
 
 impl DamageRng {

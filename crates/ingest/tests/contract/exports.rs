@@ -1,5 +1,5 @@
-//! Each folder in `tests/data/elsewhere`, as other programs export it, against the `.json` of its name, which says what
-//! all its files must become.
+//! Golden tests of exports from other programs: each folder in `tests/data/elsewhere` is compared with the
+//! `.json` of the same name, which states what all its files become.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ fn check(name: &str) {
         .map(|entry| (entry.path().to_owned(), shown(source.read(entry))))
         .collect();
     let found = json!({"files": files, "ignored": listing.ignored});
-    let beside = data.join(format!("{name}.json"));
-    let expected = std::fs::read(&beside).unwrap_or_default();
+    let expectation = data.join(format!("{name}.json"));
+    let expected = std::fs::read(&expectation).unwrap_or_default();
     let expected: Json = serde_json::from_slice(&expected).unwrap_or(Json::Null);
     let text = serde_json::to_string_pretty(&found).unwrap();
-    // To write what a new folder becomes, and then to read it with care.
+    // Writes the expectation for a new folder, to be reviewed with care.
     if expected.is_null() && std::env::var_os("DOCENT_WRITE_GOLDEN").is_some() {
-        std::fs::write(&beside, format!("{text}\n")).unwrap();
+        std::fs::write(&expectation, format!("{text}\n")).unwrap();
         return;
     }
     assert_eq!(found, expected, "{name} became\n{text}");

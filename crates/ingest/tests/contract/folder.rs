@@ -1,4 +1,4 @@
-//! Folders with links, pipes, strange names and too much of everything.
+//! Folders with symbolic links, pipes, unusual names and too many files.
 
 use std::path::Path;
 
@@ -116,7 +116,7 @@ fn a_sparse_giant_is_not_read() {
     );
 }
 
-/// Files of the kernel say that they are empty and are not, like a file that grows while it is read.
+/// Kernel files report a size of zero but have content, like a file that grows while it is read.
 #[cfg(target_os = "linux")]
 #[test]
 fn reading_is_bounded_whatever_the_size_says() {
@@ -346,7 +346,7 @@ mod unix {
         );
     }
 
-    /// Lists, lets `swap` change the folder, then reads.
+    /// Lists the folder, lets `swap` change it, and then reads.
     fn check_swap(swap: impl Fn(&TestFolder, &TestFolder), code: &str) {
         let outside = TestFolder::new();
         outside.write("x.md", "secret");
@@ -404,7 +404,8 @@ mod unix {
         );
     }
 
-    /// One thread turns a folder into a link to the outside and back while another reads through it.
+    /// Race test: one thread swaps a folder for a link to the outside and back while another reads through
+    /// it.
     #[test]
     fn a_race_of_renames_never_leaks() {
         let outside = TestFolder::new();

@@ -1,4 +1,5 @@
-//! Each file in `tests/data/<format>/` against the `.json` beside it, which says what it must become.
+//! Golden tests: each file in `tests/data/<format>/` is compared with the `.json` next to it, which states
+//! what it becomes.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ fn check(format: &str) {
     let source = FolderSource::open(&folder, Limits::default()).unwrap();
     let listing = source.list();
     let paths: Vec<_> = listing.entries.iter().map(FileEntry::path).collect();
-    // The file beside an input has the input's whole name before its own `.json`.
+    // An expectation is named after the whole name of its input, followed by `.json`.
     let is_expected = |path: &str| {
         let input = path.strip_suffix(".json");
         input.is_some_and(|input| paths.contains(&input))
@@ -25,15 +26,15 @@ fn check(format: &str) {
         .collect();
     assert!(!inputs.is_empty(), "no golden files for {format}");
     for entry in inputs {
-        let beside = folder.join(format!("{}.json", entry.path()));
-        let expected = std::fs::read(&beside);
+        let expectation = folder.join(format!("{}.json", entry.path()));
+        let expected = std::fs::read(&expectation);
         let expected: Json =
             serde_json::from_slice(&expected.unwrap_or_default()).unwrap_or(Json::Null);
         let found = shown(source.read(entry));
         let text = serde_json::to_string_pretty(&found).unwrap();
-        // To write what a new input becomes, and then to read it with care.
+        // Writes the expectation for a new input, to be reviewed with care.
         if expected.is_null() && std::env::var_os("DOCENT_WRITE_GOLDEN").is_some() {
-            std::fs::write(&beside, format!("{text}\n")).unwrap();
+            std::fs::write(&expectation, format!("{text}\n")).unwrap();
             continue;
         }
         assert_eq!(
@@ -172,7 +173,7 @@ fn document(document: &Document) -> Json {
     })
 }
 
-/// A value with its kind, so that the text `5` and the number 5 differ.
+/// A value that keeps its type, so that the text `5` and the number 5 differ.
 fn value(value: &DocumentValue) -> Json {
     match value {
         DocumentValue::Text(text) => json!(text),

@@ -1,4 +1,4 @@
-//! What this crate promises: golden files, folders full of traps, and any bytes at all.
+//! Contract tests of this crate: golden files, hostile folders, and arbitrary bytes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use docent_ingest::{FileEntry, FileReadOutcome, FolderListing, FolderSource, IngestError, Limits};
 
-/// A folder that is removed at the end of a test.
+/// A temporary folder that is removed at the end of a test.
 struct TestFolder(tempfile::TempDir);
 
 impl TestFolder {
@@ -33,7 +33,7 @@ impl TestFolder {
         self.0.path().join(relative)
     }
 
-    /// Writes a file, and the folders above it.
+    /// Writes a file and creates the folders above it.
     fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.0.path().join(relative);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -49,7 +49,7 @@ impl TestFolder {
         self.source(limits).list()
     }
 
-    /// Reads the file with this path as it is shown.
+    /// Reads the file with this display path.
     fn read(&self, shown: &str, limits: Limits) -> Result<FileReadOutcome, IngestError> {
         let source = self.source(limits);
         let entry = find(&source.list(), shown);
@@ -68,7 +68,7 @@ fn paths(listing: &FolderListing) -> Vec<&str> {
     listing.entries.iter().map(FileEntry::path).collect()
 }
 
-/// `path:code` of everything that was left out.
+/// Everything that was skipped, as `path:code`.
 fn skipped(listing: &FolderListing) -> Vec<String> {
     listing
         .skipped

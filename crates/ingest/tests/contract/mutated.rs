@@ -1,5 +1,6 @@
-//! Golden files of binary formats with bytes changed, cut, moved and repeated: never a panic, never more
-//! than the limits. Half of each file is often still whole, so this gets deeper than bytes at random.
+//! Mutation tests on golden files of binary formats, with bytes changed, truncated, moved and repeated: no
+//! panic, and no result beyond the limits. Half of each file often stays intact, so this reaches deeper
+//! than random bytes do.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use crate::anything::{check_document, limits};
 use crate::{TestFolder, find};
 
-/// One thing done to a file, at places between 0 and 1 of it.
+/// A mutation, with positions given as fractions of the file between 0 and 1.
 #[derive(Debug, Clone)]
 enum Change {
     Set(f64, u8),
@@ -39,28 +40,28 @@ fn change() -> impl Strategy<Value = Change> {
 
 fn changed(mut bytes: Vec<u8>, changes: &[Change]) -> Vec<u8> {
     for change in changes {
-        let place = |at: f64| ((bytes.len() as f64) * at) as usize;
+        let offset = |at: f64| ((bytes.len() as f64) * at) as usize;
         match *change {
             Change::Set(at, byte) => {
-                let at = place(at);
+                let at = offset(at);
                 if let Some(slot) = bytes.get_mut(at) {
                     *slot = byte;
                 }
             }
             Change::Number(at, number) => {
-                let at = place(at);
+                let at = offset(at);
                 if let Some(slots) = bytes.get_mut(at..at + 4) {
                     slots.copy_from_slice(&number.to_le_bytes());
                 }
             }
-            Change::Cut(at) => bytes.truncate(place(at)),
+            Change::Cut(at) => bytes.truncate(offset(at)),
             Change::Repeat(a, b) => {
-                let (from, to) = (place(a.min(b)), place(a.max(b)));
+                let (from, to) = (offset(a.min(b)), offset(a.max(b)));
                 let piece = bytes[from..to].to_vec();
                 bytes.splice(to..to, piece);
             }
             Change::Remove(a, b) => {
-                let (from, to) = (place(a.min(b)), place(a.max(b)));
+                let (from, to) = (offset(a.min(b)), offset(a.max(b)));
                 bytes.drain(from..to);
             }
         }

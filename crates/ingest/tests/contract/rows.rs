@@ -1,5 +1,5 @@
-//! No row is lost: whatever the ids of a table are, its documents and the rows that were reported are as many
-//! as its rows, in every format of records.
+//! No row is lost: in every format of records, documents and reported rows together are as many as the rows
+//! of the table, whatever its ids are.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ use crate::tables::{
 };
 use crate::{TestFolder, find};
 
-/// Every row is one document or one line of the report, no two documents share an id, and what is no id is a
-/// field.
+/// Asserts that every row is one document or one report line, that no two documents share an id, and that
+/// an `id` column that is not used as id becomes a field.
 fn check(table: &SampleTable, name: &str, read: &FileReadOutcome) {
     let about = format!("{name}, ids {}: {read:#?}", table.what);
     assert_eq!(
@@ -97,7 +97,7 @@ fn rows_of_a_query_keep_or_lose_their_ids_like_all_others() {
     }
 }
 
-/// Tables with several sheets or keys call their rows after the table; there too all of them are found.
+/// With several tables or keys, ids contain the table's name; all rows must be found there too.
 #[test]
 fn rows_of_several_tables_are_all_there() {
     let numbers = table("numbers and texts", &["1", "2"], false);
@@ -116,7 +116,7 @@ fn rows_of_several_tables_are_all_there() {
         assert_eq!(count("t.xlsx"), 2 * table.ids.len() + 2, "{}", table.what);
         assert_eq!(count("t.db"), table.ids.len(), "{}", table.what);
     }
-    // Keys that are told apart in the database and look alike when they are written down.
+    // Keys that differ in the database but are the same as text.
     let mut connection = rusqlite::Connection::open_in_memory().unwrap();
     connection
         .execute_batch(
@@ -174,7 +174,7 @@ fn rows_are_counted_whatever_the_file_is_written_in() {
     }
 }
 
-/// A column that stands twice, and one that is called as the second would be.
+/// Duplicate column names, and a column that has the name a duplicate would get.
 #[test]
 fn columns_of_one_name_keep_all_their_cells() {
     let folder = TestFolder::new();
@@ -185,7 +185,8 @@ fn columns_of_one_name_keep_all_their_cells() {
     }
 }
 
-/// A name too long for a field is cut, and a single one is no name: values that blanks separate are one cell.
+/// A name too long for a field is truncated. A single one is no name: values separated by blanks are one
+/// cell.
 #[test]
 fn rows_below_long_names_are_rows() {
     let folder = TestFolder::new();
@@ -211,7 +212,7 @@ fn rows_below_long_names_are_rows() {
     }
 }
 
-/// A row that says nothing but its id, its day or its address is a row.
+/// A row with only an id, a date or a URL is still a row.
 #[test]
 fn rows_with_one_cell_are_rows() {
     let folder = TestFolder::new();
@@ -246,7 +247,7 @@ fn sparse_rows_above_no_header_are_rows() {
     assert_eq!(read.documents.len(), 4, "{read:#?}");
 }
 
-/// What repeats far behind the first rows is found, in a file that is read piece by piece.
+/// A duplicate far behind the first rows is found, also in a streamed file.
 #[test]
 fn one_repeated_id_among_many_numbers_the_whole_file() {
     let folder = TestFolder::new();
@@ -271,11 +272,11 @@ fn one_repeated_id_among_many_numbers_the_whole_file() {
         (30_001, "repeated.jsonl#L1")
     );
     assert_eq!((warnings.len(), warnings[0].line), (1, Some(30_001)));
-    let told = warnings[0].reason.to_string();
-    assert!(told.ends_with("`0` repeats"), "{told}");
+    let message = warnings[0].reason.to_string();
+    assert!(message.ends_with("`0` repeats"), "{message}");
 }
 
-/// A cell of a table, quoted where it must be and sometimes where it need not be.
+/// A cell of a table, quoted where necessary and sometimes where not.
 fn cell() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
         "a",
@@ -325,7 +326,7 @@ proptest! {
         let folder = TestFolder::new();
         folder.write("t.csv", &text);
         let Ok(read) = folder.read("t.csv", Limits::default()) else {
-            // A header alone is no table.
+            // A header without rows is no table.
             prop_assert_eq!(count, 0);
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! Files of records that are read while they come: their bound, and their documents piece by piece.
+//! Streamed files of records: their own limit, and delivery of their documents in batches.
 
 use docent_ingest::{IngestError, Limits};
 
@@ -38,14 +38,14 @@ fn documents_are_handed_on_in_pieces_until_nobody_wants_more() {
         let entry = find(&source.list(), name);
         let whole = source.read(&entry).unwrap();
         assert_eq!(whole.documents.len(), 2_000, "{name}");
-        let (mut pieces, mut largest) = (0, 0);
-        let read = source.read_into(&entry, &mut |piece| {
-            pieces += 1;
-            largest = largest.max(piece.len());
+        let (mut batches, mut largest) = (0, 0);
+        let read = source.read_into(&entry, &mut |batch| {
+            batches += 1;
+            largest = largest.max(batch.len());
             true
         });
         assert_eq!(read.unwrap().fingerprint, whole.fingerprint);
-        assert!(pieces > 5 && largest < 400, "{name}: {pieces} {largest}");
+        assert!(batches > 5 && largest < 400, "{name}: {batches} {largest}");
         let mut taken = 0;
         let stopped = source.read_into(&entry, &mut |_| {
             taken += 1;

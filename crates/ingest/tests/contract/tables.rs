@@ -1,4 +1,4 @@
-//! Tables whose ids are odd, written in every format of records.
+//! Sample tables with unusual ids, written in every format of records.
 
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
@@ -10,7 +10,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use serde_json::{Value as Raw, json};
 
-/// One table: what stands in its column `id`, and whether its rows are called by that.
+/// A sample table: the values of its `id` column, and whether these become the documents' ids.
 pub(crate) struct SampleTable {
     pub what: &'static str,
     pub ids: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) fn tables() -> Vec<SampleTable> {
     ]
 }
 
-/// The rows below a header: the id, and two cells by which a row is found again.
+/// The rows below the header: the id, and two cells that identify the row in a result.
 pub(crate) fn rows(table: &SampleTable) -> impl Iterator<Item = [String; 3]> {
     let row =
         |(at, id): (usize, &String)| [id.clone(), format!("berth {at} of"), "Ellin".to_owned()];
@@ -93,7 +93,7 @@ pub(crate) fn xlsx(tables: &[&SampleTable]) -> Vec<u8> {
     let (mut sheets, mut rels) = (String::new(), String::new());
     let mut parts = Vec::new();
     for (at, table) in tables.iter().enumerate() {
-        // Names that are one name once they are cleaned.
+        // Sheet names that become equal when they are cleaned.
         let name = format!("Tab{}", "\u{200B}".repeat(at));
         write!(
             sheets,

@@ -1,5 +1,5 @@
-//! The golden files of every format, read by a child and in this process: both must come to the same. A parser
-//! that opens files, starts threads or gives more than the limits allow is found here.
+//! Runs the golden files of every format in a sandboxed child and in this process and compares the results.
+//! It catches parsers that open files, start threads or exceed the sandbox limits.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Files that attack their parser, read by real child processes among good neighbours. This binary is also the
-//! child, so that it has a `main` of its own instead of the compiler's.
+//! Hostile files between harmless ones, parsed by real child processes. The binary also serves as the child
+//! process, so it has its own `main` instead of the test harness.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(
     clippy::print_stdout,
@@ -41,10 +41,12 @@ fn main() -> ExitCode {
         }
         "__parent" => misbehave::parent(),
         _ => {
-            // One after the other: tests look at the children of this process and at the memory they took.
+            // Run the tests one after the other, because they inspect this process's children and their
+            // memory.
             let mut arguments = Arguments::from_args();
             arguments.test_threads = Some(1);
-            // The set first: its children's memory is measured, and one misbehaviour takes all it may have.
+            // The set runs first: its children's peak memory is measured, and one of the misbehaving
+            // children uses all it may have.
             let trials = [
                 set::trials(),
                 golden::trials(),
@@ -63,12 +65,12 @@ fn trial(name: &str, test: fn()) -> Trial {
     })
 }
 
-/// Children that are this binary in one of its other modes.
+/// Child processes that run this binary in another mode.
 fn sandbox(mode: &str) -> SandboxConfig {
     SandboxConfig::of_this_program(mode).unwrap()
 }
 
-/// A folder that is removed at the end of a test.
+/// A temporary folder that is removed at the end of a test.
 struct HostileFolder(tempfile::TempDir);
 
 impl HostileFolder {
@@ -85,7 +87,7 @@ impl HostileFolder {
         self
     }
 
-    /// What every file gave, in the order of their names: `name` or `name:code`.
+    /// The outcome of every file in name order, as `name` or `name:code`.
     fn read(&self, limits: &Limits, workers: &Arc<ParserPool>) -> Vec<String> {
         let source = FolderSource::open(self.0.path(), limits.clone()).unwrap();
         let source = source.with_workers(workers.clone());
@@ -98,7 +100,7 @@ impl HostileFolder {
     }
 }
 
-/// A good e-mail, which a child must read.
+/// A well-formed e-mail, which only a child parses.
 fn mail(text: &str) -> String {
     format!(
         "From: Kerrin Vale <kerrin@tarnport.example>\nDate: Tue, 12 Mar 2024 10:30:00 +0000\n\

@@ -1,5 +1,5 @@
-//! Children that loop, eat memory, break, reach for what is not theirs or answer nonsense: each costs its own
-//! file and no other.
+//! Child processes that loop, exhaust memory, crash, try to leave the sandbox or break the protocol: each
+//! affects its own file and no other.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, ExitCode};
@@ -28,20 +28,20 @@ pub(crate) fn trials() -> Vec<Trial> {
         #[cfg(target_os = "linux")]
         trial("a_dead_idle_child_is_noticed", found_dead),
         #[cfg(target_os = "linux")]
-        trial("a_child_stands_behind_every_wall", walls),
+        trial("a_child_stands_behind_every_wall", sandbox_layers),
         #[cfg(target_os = "linux")]
         trial("no_child_outlives_its_pool", none_is_left),
     ]
 }
 
-/// What a file with the words `misbehave: …` in it does to its child before it is parsed.
+/// Runs the misbehaviour that a file asks for with `misbehave: …` in its child before it is parsed.
 pub(crate) fn happen(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Some((_, what)) = text.split_once("misbehave: ") else {
         return;
     };
-    // Whoever is refused gives up, and whoever is not goes on as if nothing had been: the file is read then,
-    // and the test fails.
+    // If the sandbox denies the operation, abort. Otherwise continue normally: then the file is parsed and
+    // the test fails.
     let give_up = || std::process::abort();
     match what.trim() {
         "loop" => loop {
@@ -97,7 +97,7 @@ fn deep(left: u64) -> u64 {
     std::hint::black_box(deep(std::hint::black_box(left) - 1)) + 1
 }
 
-/// What each of them becomes. Those of the second list need the walls of Linux.
+/// The expected outcome of each misbehaviour. The second list needs the sandbox layers of Linux.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("loop", ":too-slow"),
     ("sleep", ":too-slow"),
@@ -128,7 +128,7 @@ fn every_misbehaviour() {
         &[]
     };
     let folder = HostileFolder::new();
-    // Somebody listens, so that only the walls can keep a child from connecting.
+    // A real listener, so that only the sandbox can prevent the connection.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let elsewhere = HostileFolder::new();
@@ -150,7 +150,7 @@ fn every_misbehaviour() {
         max_parse_seconds: 3,
         ..Limits::default()
     };
-    // One child at a time, so that each neighbour meets what the file before it left behind.
+    // One child at a time, so that each harmless file gets the worker that the file before it left behind.
     let workers = pool("__misbehave", 1);
     assert_eq!(folder.read(&limits, &workers), expect);
     assert!(!written.exists());
@@ -166,23 +166,23 @@ fn pool(mode: &str, children: usize) -> Arc<ParserPool> {
     Arc::new(ParserPool::new(sandbox).unwrap())
 }
 
-/// A child of its own making: it says hello and then answers whatever the file says.
+/// A custom child that performs the handshake and then sends the invalid response that the file asks for.
 pub(crate) fn talk_nonsense() -> ExitCode {
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
-    let mut say = |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush());
-    // A number for each wall.
+    let mut send = |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush());
+    // One number for each sandbox layer.
     let hello = [b"H".as_slice(), &24_u32.to_le_bytes(), &[0; 24]].concat();
-    say(&hello).unwrap();
-    let mut heard = Vec::new();
+    send(&hello).unwrap();
+    let mut received = Vec::new();
     let mut buffer = [0; 65_536];
     while let Ok(count @ 1..) = input.read(&mut buffer) {
-        heard.extend(buffer.iter().take(count));
-        let text = String::from_utf8_lossy(&heard);
+        received.extend(buffer.iter().take(count));
+        let text = String::from_utf8_lossy(&received);
         let Some((_, what)) = text.split_once("nonsense: ") else {
             continue;
         };
         let frame = |tag: u8, length: u32| [&[tag], length.to_le_bytes().as_slice()].concat();
-        // The end of the file follows it, as four zeroes.
+        // The file's content is followed by the end mark, four zero bytes.
         let what = what.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         let answer = match what {
             "noise" => b"<html>not an answer</html>".to_vec(),
@@ -194,21 +194,21 @@ pub(crate) fn talk_nonsense() -> ExitCode {
             "half" => frame(b'.', 8).split_at(3).0.to_vec(),
             "silence" => Vec::new(),
             "endless" => loop {
-                // A skipped thing of this file, again and again.
+                // A skipped item of this file, again and again.
                 let mut skipped = text_of("a.eml");
                 skipped.extend(0_u64.to_le_bytes());
                 skipped.extend(text_of("empty"));
                 let head = frame(b'S', u32::try_from(skipped.len()).unwrap());
-                if say(&[head, skipped].concat()).is_err() {
+                if send(&[head, skipped].concat()).is_err() {
                     return ExitCode::FAILURE;
                 }
             },
             other => panic!("no such nonsense: {other}"),
         };
-        if say(&answer).is_err() || what == "half" {
+        if send(&answer).is_err() || what == "half" {
             return ExitCode::FAILURE;
         }
-        heard.clear();
+        received.clear();
     }
     ExitCode::SUCCESS
 }
@@ -295,7 +295,7 @@ fn side_by_side() {
     );
 }
 
-/// The child would sleep for an hour, and has as long: only closing the pool can end it.
+/// The child would sleep for an hour and has a deadline as long, so only closing the pool can end it.
 fn closed() {
     let folder = HostileFolder::new();
     folder.write("a.eml", mail("misbehave: sleep"));
@@ -318,7 +318,7 @@ fn closed() {
     assert_eq!(source.read(&entry).unwrap_err().code(), "gone");
 }
 
-/// More rows than a pipe, a window or a file that is read as a whole would hold, and each of them once.
+/// More rows than fit into a pipe, a window or a file that is read as a whole, each of them exactly once.
 fn long_table() {
     let folder = HostileFolder::new();
     let rows: String = (0..60_000).map(|n| format!("{n},Ellin {n}\n")).collect();
@@ -340,19 +340,19 @@ fn long_table() {
     });
     assert_eq!(read.unwrap().skipped, []);
     assert_eq!(next, 60_000);
-    // Who wants no more gets no more, and the next file finds a child all the same.
+    // A reader that wants no more gets no more, and the next file still finds a child.
     let stopped = source.read_into(&entry, &mut |_| false);
     assert_eq!(stopped.unwrap_err().code(), "gone");
     assert_eq!(source.read(&entry).unwrap().documents.len(), 60_000);
 }
 
-/// The process numbers of all children of a process.
+/// The process ids of all living children of a process.
 #[cfg(target_os = "linux")]
 fn children_of(parent: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let pid = entry.file_name().to_string_lossy().into_owned();
-        // The name of the program stands in brackets and may hold anything.
+        // The program's name is in brackets and may contain anything.
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let words = stat.rsplit_once(") ").map_or("", |(_, words)| words);
         let mut words = words.split(' ');
@@ -365,19 +365,19 @@ fn children_of(parent: u32) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
-fn walls() {
+fn sandbox_layers() {
     let folder = HostileFolder::new();
     folder.write("a.eml", mail("good"));
     let workers = pool("__parse", 1);
     assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
-    let walls = workers.confinement().unwrap();
-    println!("{walls:?}");
-    // Landlock is a matter of the kernel.
-    let built = (walls.limits, walls.seccomp);
+    let sandbox_layers = workers.confinement().unwrap();
+    println!("{sandbox_layers:?}");
+    // Landlock depends on the kernel, so it is not asserted.
+    let enforced = (sandbox_layers.limits, sandbox_layers.seccomp);
     assert_eq!(
-        built,
+        enforced,
         (SandboxLayerStatus::Enforced, SandboxLayerStatus::Enforced),
-        "{walls:?}"
+        "{sandbox_layers:?}"
     );
     let [pid] = children_of(std::process::id()).try_into().unwrap();
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
@@ -414,7 +414,7 @@ fn walls() {
     assert!(peak.unwrap().unwrap() <= MAX_MEMORY_BYTES / 1024);
 }
 
-/// Killing the idle child from outside must not cost the next file.
+/// An idle child killed from outside must not cost the next file.
 #[cfg(target_os = "linux")]
 fn found_dead() {
     let folder = HostileFolder::new();
@@ -438,7 +438,7 @@ fn kill(pid: &str) {
     assert!(soon(gone), "{pid} lives on");
 }
 
-/// True when something comes true within ten seconds, half of what a child may take for a file.
+/// Whether a condition becomes true within ten seconds, half of a child's deadline for a file.
 #[cfg(target_os = "linux")]
 fn soon(is_true: impl Fn() -> bool) -> bool {
     (0..1_000).any(|_| {
@@ -447,7 +447,7 @@ fn soon(is_true: impl Fn() -> bool) -> bool {
     })
 }
 
-/// A parent that reads a file that never ends.
+/// A parent whose child parses a file forever.
 pub(crate) fn parent() -> ExitCode {
     let folder = HostileFolder::new();
     folder.write("a.eml", mail("misbehave: loop"));
@@ -471,7 +471,7 @@ fn none_is_left() {
         .unwrap();
     assert!(soon(|| !children_of(parent.id()).is_empty()));
     let [pid] = children_of(parent.id()).try_into().unwrap();
-    // It is busy once it has used the processor for a while.
+    // It is busy once it has used some CPU time.
     let busy = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let used = stat.split(' ').nth(13).and_then(|ticks| ticks.parse().ok());

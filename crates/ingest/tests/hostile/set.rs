@@ -1,5 +1,5 @@
-//! The whole hostile set among two hundred good neighbours, read by the real pool: each file ends in documents
-//! or in one code that stays the same, no child takes more than it may, and every neighbour is read.
+//! The whole hostile set among two hundred harmless files, read by the real pool: each hostile file yields
+//! documents or one stable error code, no child exceeds its memory limit, and every harmless file is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::{HostileFolder, mail, sandbox, trial};
 
 const NEIGHBOURS: usize = 200;
 
-/// Files read at the same time.
+/// Threads that read files at the same time.
 const THREADS: usize = 2;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        // Takes long: every file is read twice by an unoptimised parser, and a file that uses up its time takes
-        // all of the twenty seconds.
+        // Takes long: every file is read twice by an unoptimized parser, and a file that hits its deadline
+        // takes all of the twenty seconds.
         trial(
             "the_hostile_set_ends_and_its_neighbours_are_read",
             whole_set,
@@ -58,13 +58,13 @@ fn whole_set() {
         check(name, expect, first.get(name).unwrap());
     }
     again(&source, &listing.entries, &first);
-    // What children took is counted when they are gone.
+    // The system accounts for the memory of children once they have exited.
     drop(source);
     #[cfg(target_os = "linux")]
     assert_memory();
 }
 
-/// Has the set written, and says what must become of each file.
+/// Has the set written, and returns the expected outcome of each file.
 fn hostile_files(folder: &HostileFolder) -> Vec<(String, String)> {
     let mut writer = std::process::Command::new(std::env::current_exe().unwrap());
     let written = writer.arg("__write").arg(folder.path("")).output().unwrap();
@@ -77,7 +77,7 @@ fn hostile_files(folder: &HostileFolder) -> Vec<(String, String)> {
     lines.lines().map(line).collect()
 }
 
-/// A good file: ours and those of the children in turn.
+/// A harmless file, alternating between formats that this process reads and formats that children read.
 fn neighbour(number: usize) -> (String, Vec<u8>) {
     let text = format!("Neighbour {number}. The quarry road is open.");
     let (extension, content) = match number % 4 {
@@ -95,12 +95,12 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What became of a file: how its documents begin, or a code.
+/// The outcome of a file: the beginnings of its documents, or an error code.
 struct HostileOutcome(Result<Vec<String>, &'static str>);
 
 impl HostileOutcome {
-    /// Reads a file as the server does, without keeping what was read: the beginnings of some documents are
-    /// enough to look at, and all of all files would fill the memory.
+    /// Reads a file as the server does, keeping only the beginnings of some documents: all texts of all
+    /// files would fill the memory.
     fn of(source: &FolderSource, entry: &FileEntry) -> Self {
         let name = entry.path();
         let mut texts = Vec::new();
@@ -174,7 +174,8 @@ fn check(name: &str, expect: &str, outcome: &HostileOutcome) {
     }
 }
 
-/// The same files in another order and company, without those that only the clock ended, then or now.
+/// Reads the files again in another order, without those that hit the deadline this time or the last,
+/// because that may vary.
 fn again(source: &FolderSource, entries: &[FileEntry], first: &BTreeMap<String, HostileOutcome>) {
     const SLOW: Option<&str> = Some("too-slow");
     let code = |name: &str| first.get(name).and_then(HostileOutcome::code);
@@ -192,7 +193,7 @@ fn again(source: &FolderSource, entries: &[FileEntry], first: &BTreeMap<String, 
     }
 }
 
-/// The largest child of all, as the system counted.
+/// Asserts the peak memory of the largest child, as the system accounts for it.
 #[cfg(target_os = "linux")]
 pub(crate) fn assert_memory() {
     use nix::sys::resource::{UsageWho, getrusage};
@@ -205,7 +206,7 @@ pub(crate) fn assert_memory() {
     );
 }
 
-/// Links, pipes, holes and names that no file should have.
+/// Links, pipes, sparse files and unusual names.
 #[cfg(unix)]
 fn no_files() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -266,7 +267,7 @@ fn no_files() {
             .count(),
         1
     );
-    // The hard link is a file of this folder; the four strange names are read and shown safely.
+    // The hard link is a regular file of this folder; the four unusual names are read and displayed safely.
     assert_eq!(codes.iter().filter(|code| code.is_none()).count(), 5);
     assert!(
         outcomes

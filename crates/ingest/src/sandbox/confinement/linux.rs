@@ -1,4 +1,4 @@
-//! The walls as Linux has them.
+//! The sandbox layers on Linux: resource limits, Landlock and seccomp.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
@@ -19,29 +19,29 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Confinement, MAX_MEMORY_BYTES, SandboxLayerStatus, syscalls};
 
-/// Files that may be open at once: three standard ones, two pipes and what a start needs in passing.
+/// Open file descriptors: three standard ones, two pipes, and what starting the program needs temporarily.
 const MAX_OPEN_FILES: u64 = 32;
 
-/// Bytes of the stack, so that how deep a parser may go does not depend on who started us.
+/// Stack size, so that the recursion depth of parsers does not depend on who started the server.
 const MAX_STACK_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Seconds of the processor until the first file brings its own bound.
+/// Seconds of CPU time until the first file sets its own limit.
 const START_SECONDS: u64 = 60;
 
-/// How many limits there are, that on time included.
+/// The number of resource limits, the one on CPU time included.
 const LIMITS: u16 = 6;
 
-/// Sets the limits and starts the program once more, within them: an allocator may have set aside more than the
-/// limit when the program began, and memory that it has already is not limited any more. True when this
-/// process has been within them from its start.
-pub(in super::super) fn bound() -> bool {
+/// Sets the resource limits and re-executes the program within them, because memory that an allocator
+/// reserved before the limit was set is not subject to it. Returns whether this process has been limited
+/// from its start.
+pub(in super::super) fn limit_resources() -> bool {
     let before = is_memory_limited();
     let (_, bounded) = lower_rlimits();
-    // What was read before counts only where limits can be set at all: a filter that forbids the call
-    // forbids looking too.
+    // The limits read above count only if limits can be set at all: a seccomp filter that forbids the call
+    // makes the reading unreliable too.
     if bounded.is_ok() && !before {
         let again = std::env::args_os().skip(1);
-        // It returns only when it failed. Then the limits hold for all memory to come, at least.
+        // `exec` returns only on failure. Then the limits at least apply to all later memory.
         let _ = Command::new("/proc/self/exe").args(again).exec();
     }
     bounded.is_ok() && before
@@ -52,7 +52,8 @@ fn is_memory_limited() -> bool {
     most.is_some_and(|most| most <= MAX_MEMORY_BYTES)
 }
 
-/// Lowers every limit but that on time. Gives how many hold, and whether that on memory does.
+/// Lowers every limit except the one on CPU time. Returns how many apply, and whether the one on memory
+/// does.
 fn lower_rlimits() -> (u16, Result<(), Errno>) {
     let others = [
         (Resource::Core, 0),
@@ -66,8 +67,8 @@ fn lower_rlimits() -> (u16, Result<(), Errno>) {
     (held.map(u16::from).sum(), memory)
 }
 
-/// Lowers a limit and looks at what came of it. Lowering is always allowed, unless a filter of whoever started
-/// us forbids the call.
+/// Lowers a limit and verifies the result. Lowering is always permitted, unless a seccomp filter of the
+/// parent process forbids the call.
 fn lower_rlimit(resource: Resource, limit: u64) -> Result<(), Errno> {
     let before = getrlimit(resource).maximum;
     let limit = before.map_or(limit, |before| before.min(limit));
@@ -83,10 +84,10 @@ fn lower_rlimit(resource: Resource, limit: u64) -> Result<(), Errno> {
     }
 }
 
-/// Whether every limit holds, now that they have been set.
+/// The status of the resource limits after they have been set.
 fn rlimit_status(fresh: bool) -> SandboxLayerStatus {
     let (held, memory) = lower_rlimits();
-    let held = held + u16::from(bound_time(START_SECONDS).is_ok());
+    let held = held + u16::from(limit_cpu_time(START_SECONDS).is_ok());
     match memory {
         Err(errno) => SandboxLayerStatus::Missing(number(errno.raw_os_error())),
         Ok(()) if held == LIMITS && fresh => SandboxLayerStatus::Enforced,
@@ -98,19 +99,19 @@ fn number(errno: i32) -> u16 {
     u16::try_from(errno).unwrap_or_default()
 }
 
-/// Points stdin and stdout at nothing.
+/// Redirects stdin and stdout to `/dev/null`.
 pub(in super::super) fn redirect_stdio_to_null() {
-    if let Ok(nothing) = OpenOptions::new().read(true).write(true).open("/dev/null") {
-        let _ = dup2_stdin(&nothing);
-        let _ = dup2_stdout(&nothing);
+    if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = dup2_stdin(&null);
+        let _ = dup2_stdout(&null);
     }
 }
 
-/// Builds the walls that limits do not make, with a door for two pipes, and says which stand. `fresh` is what
-/// [`bound`] said.
-pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) -> Confinement {
-    // The parent ends its children, and a parent that is gone ends their input; this is for one that dies
-    // while a child is busy. It is the thread that started us whose death counts.
+/// Sets up Landlock and seccomp, with two pipes left open, and returns the status of all layers. `fresh` is
+/// the result of [`limit_resources`].
+pub(in super::super) fn confine((input, output): (&File, &File), fresh: bool) -> Confinement {
+    // The parent normally kills its children, and their input ends when it exits. The death signal covers a
+    // parent that dies while a child is busy; it is tied to the parent's thread that started the child.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     Confinement {
@@ -127,7 +128,7 @@ pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) ->
     }
 }
 
-/// What Landlock says about itself. A kernel that is older than what is asked for keeps some of it.
+/// The status that Landlock reports. A kernel older than the requested version enforces part of it.
 fn landlock_status(ruleset: RulesetStatus, kernel: LandlockStatus) -> SandboxLayerStatus {
     match (ruleset, kernel) {
         (RulesetStatus::FullyEnforced, _) => SandboxLayerStatus::Enforced,
@@ -147,7 +148,7 @@ fn landlock_status(ruleset: RulesetStatus, kernel: LandlockStatus) -> SandboxLay
     }
 }
 
-/// The number of the system's error below an error.
+/// The `errno` at the root of an error's source chain, or 0.
 fn errno_of(error: &(dyn std::error::Error + 'static)) -> u16 {
     let mut below = Some(error);
     while let Some(error) = below {
@@ -160,8 +161,8 @@ fn errno_of(error: &(dyn std::error::Error + 'static)) -> u16 {
     0
 }
 
-/// Takes away every right to files, addresses, other processes' signals and abstract sockets that this kernel
-/// knows of, and gives none back.
+/// Drops all rights that this kernel's Landlock knows of, to files, network addresses, signals to other
+/// processes and abstract sockets, and allows no exceptions.
 fn apply_landlock() -> Result<RestrictionStatus, RulesetError> {
     let newest = ABI::V6;
     Ruleset::default()
@@ -172,12 +173,12 @@ fn apply_landlock() -> Result<RestrictionStatus, RulesetError> {
         .restrict_self()
 }
 
-/// Gives the file that comes now so many seconds of the processor. The limit counts from the start of the
-/// process, so that it moves on with each file.
-pub(in super::super) fn bound_time(seconds: u64) -> Result<(), Errno> {
+/// Allows the next file this many seconds of CPU time. The limit counts from the start of the process, so
+/// it is moved forward for each file.
+pub(in super::super) fn limit_cpu_time(seconds: u64) -> Result<(), Errno> {
     let used = u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or(0);
     let limit = Rlimit {
-        // The second that has begun does not count.
+        // One extra second for the one that has already begun.
         current: Some(used.saturating_add(seconds).saturating_add(1)),
         maximum: getrlimit(Resource::Cpu).maximum,
     };

@@ -1,6 +1,6 @@
-//! Which system calls are left to a child: memory, time and two pipes. One filter answers every other
-//! call with "not permitted", which a library that only looks around survives; a second one ends a child at
-//! once that tries what only an intruder tries.
+//! Seccomp filters: an allowlist of system calls for memory, time and two pipes. One filter answers every
+//! other call with `EPERM`, which a library that merely probes survives; the other kills the process at
+//! once on calls that only an attacker makes.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -12,10 +12,10 @@ use seccompiler::{
 
 type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The number of the limit on time, which has another type in each C library.
+/// `RLIMIT_CPU`, whose type differs between C libraries.
 const RLIMIT_CPU: u64 = libc::RLIMIT_CPU as u64;
 
-/// Calls without conditions.
+/// System calls that are allowed with any arguments.
 const ALLOWED_CALLS: &[i64] = &[
     libc::SYS_close,
     libc::SYS_munmap,
@@ -42,7 +42,7 @@ const ALLOWED_CALLS: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// Calls that no parser makes, not even by mistake.
+/// System calls that kill the process, because no parser makes them even by mistake.
 const KILLED_CALLS: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -86,20 +86,20 @@ const KILLED_CALLS: &[i64] = &[
     libc::SYS_vfork,
 ];
 
-/// How many filters there are.
+/// The number of seccomp filters.
 pub(super) const FILTERS: u16 = 2;
 
-/// Leaves few calls to this process, for good, and of all that is open only the two pipes. Gives how many of
-/// the filters hold, and why the next one does not.
+/// Installs the filters for the rest of this process's life; of its open files only the two pipes stay
+/// usable. Returns how many filters apply, and why the next one failed.
 pub(super) fn restrict_syscalls(input: RawFd, output: RawFd) -> (u16, Option<Error>) {
-    let (never, left) = match filters(input, output) {
+    let (killed, allowed) = match filters(input, output) {
         Ok(filters) => filters,
         Err(error) => return (0, Some(error)),
     };
-    // In this order, because the call that puts a filter in is not among those that are left.
-    for (held, filter) in [(0, never), (1, left)] {
+    // The order matters: the allowlist does not include the call that installs a filter.
+    for (installed, filter) in [(0, killed), (1, allowed)] {
         if let Err(error) = apply_filter(&filter) {
-            return (held, Some(error));
+            return (installed, Some(error));
         }
     }
     (FILTERS, None)
@@ -107,17 +107,17 @@ pub(super) fn restrict_syscalls(input: RawFd, output: RawFd) -> (u16, Option<Err
 
 fn filters(input: RawFd, output: RawFd) -> Result<(BpfProgram, BpfProgram), Error> {
     let not_permitted = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let left = program(
+    let allowed = program(
         allowed_rules(input, output)?,
         not_permitted,
         SeccompAction::Allow,
     )?;
-    let never = KILLED_CALLS
+    let killed = KILLED_CALLS
         .iter()
         .map(|&call| (call, Vec::new()))
         .collect();
-    let never = program(never, SeccompAction::Allow, SeccompAction::KillProcess)?;
-    Ok((never, left))
+    let killed = program(killed, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    Ok((killed, allowed))
 }
 
 fn program(
@@ -134,8 +134,8 @@ fn allowed_rules(input: RawFd, output: RawFd) -> Result<SeccompRules, BackendErr
         .iter()
         .map(|&call| (call, Vec::new()))
         .collect();
-    // Whatever else is open was inherited from whoever started the server, and is nobody's business here. What
-    // parsers print goes nowhere, and complaints go to stderr.
+    // Other open files are inherited from whoever started the server and must not be touched. What parsers
+    // print goes to `/dev/null`, and errors go to stderr.
     let file = |file: RawFd| rule(vec![argument(0, SeccompCmpOp::Eq, number(file))?]);
     for call in [libc::SYS_read, libc::SYS_readv] {
         rules.insert(call, vec![file(input)?]);
@@ -144,18 +144,18 @@ fn allowed_rules(input: RawFd, output: RawFd) -> Result<SeccompRules, BackendErr
         let files = [output, libc::STDOUT_FILENO, libc::STDERR_FILENO];
         rules.insert(call, files.into_iter().map(file).collect::<Result<_, _>>()?);
     }
-    // Memory, but never memory that can be run, nor that of a file.
+    // Only anonymous memory that is not executable.
     let no_code = || argument(2, SeccompCmpOp::MaskedEq(number(libc::PROT_EXEC)), 0);
-    let nameless = number(libc::MAP_ANONYMOUS);
-    let nameless = argument(3, SeccompCmpOp::MaskedEq(nameless), nameless)?;
-    rules.insert(libc::SYS_mmap, vec![rule(vec![no_code()?, nameless])?]);
+    let anonymous = number(libc::MAP_ANONYMOUS);
+    let anonymous = argument(3, SeccompCmpOp::MaskedEq(anonymous), anonymous)?;
+    rules.insert(libc::SYS_mmap, vec![rule(vec![no_code()?, anonymous])?]);
     rules.insert(libc::SYS_mprotect, vec![rule(vec![no_code()?])?]);
-    // A process that gives up sends a signal to itself.
+    // `abort` sends a signal to the own process.
     let own = u64::from(std::process::id());
     for call in [libc::SYS_tgkill, libc::SYS_tkill] {
         rules.insert(call, vec![rule(vec![argument(0, SeccompCmpOp::Eq, own)?])?]);
     }
-    // The time for the next file, and no other limit.
+    // Only the CPU limit, which is set again for each file.
     let time = vec![
         argument(0, SeccompCmpOp::Eq, 0)?,
         argument(1, SeccompCmpOp::Eq, RLIMIT_CPU)?,
@@ -168,7 +168,7 @@ fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> 
     SeccompRule::new(conditions)
 }
 
-/// A small number of the system, as an argument of a call has it.
+/// A small C integer as a system call argument.
 fn number(small: i32) -> u64 {
     small.cast_unsigned().into()
 }
@@ -185,8 +185,8 @@ fn argument(
 mod tests {
     use super::*;
 
-    /// What Landlock learnt after its first version, as the system calls that such a thing begins with. As long as
-    /// none of them is left, an older Landlock leaves nothing open.
+    /// System calls behind each restriction that Landlock gained after its first version. As long as the
+    /// filters deny all of them, an older Landlock leaves nothing open.
     const LATER_LANDLOCK: &[(&str, &[i64])] = &[
         (
             "version 2: links and renames between folders",
@@ -245,7 +245,7 @@ mod tests {
                 assert!(!rules.contains_key(call), "{what}: {call}");
             }
         }
-        // Signals to itself are all that is left of signals; a rule without conditions would permit every one.
+        // The only signals left are those to the process itself; a rule without conditions would allow any.
         for call in [libc::SYS_tgkill, libc::SYS_tkill] {
             assert_eq!(rules.get(&call).map(Vec::len), Some(1));
         }

@@ -1,4 +1,4 @@
-//! Archives that unpack to more than anybody has, and names that lead elsewhere.
+//! Archive bombs, and archives with member names that lead elsewhere.
 
 use super::craft::{HUGE_MIB, Member, Packed, noise, overlapping, zip};
 use super::{Expect, Hostile};
@@ -33,7 +33,7 @@ pub(super) fn all() -> Vec<Hostile> {
             Expect::Documents(0),
         ),
         Hostile::new("zip-lies.zip", zip(&[lie]), Expect::Documents(0)),
-        // Takes long: ten thousand files are read out of it.
+        // Takes long: ten thousand files are read from it.
         Hostile::new(
             "zip-100000-entries.zip",
             zip(&many),
@@ -97,7 +97,8 @@ pub(super) fn all() -> Vec<Hostile> {
     ]
 }
 
-/// Sixteen archives in each archive, five levels, four megabytes at the bottom of each: four terabytes.
+/// Sixteen archives in each archive, on five levels, with four megabytes in each innermost one: four
+/// terabytes.
 fn nested() -> Vec<u8> {
     let mut inner = zip(&[Member::packed("0.txt", &Packed::run(b' ', 4))]);
     for _ in 0..5 {
@@ -136,7 +137,7 @@ fn gzip_in_gzip() -> Vec<u8> {
     bytes
 }
 
-/// One header of a tar with a size that may be a lie, and a little content.
+/// A tar header with a size that may be false, and little content.
 fn tar_header(name: &str, kind: u8, size: &str) -> Vec<u8> {
     let mut header = vec![0; 512];
     let mut put = |at: usize, bytes: &[u8]| {

@@ -1,15 +1,15 @@
-//! Writers that write what no honest program would: zips whose parts lie, streams of one byte without end,
-//! PDFs that point at themselves.
+//! Writers for malformed files: zip archives with false headers, endless runs of one byte, and PDFs with
+//! cycles.
 
 use std::io::Write as _;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
-/// How much a small stream unpacks to in the worst files: 2 GiB.
+/// What the worst files unpack to: 2 GiB.
 pub(super) const HUGE_MIB: u64 = 2_048;
 
-/// One byte, again and again, packed.
+/// A compressed run of one byte.
 pub(crate) struct Packed {
     pub(crate) deflated: Vec<u8>,
     pub(crate) crc: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// So many mebibytes of one byte. One is packed and its bytes are repeated, which takes no time.
+    /// A run of this many mebibytes. One is compressed and its output repeated, which takes almost no time.
     pub(crate) fn run(byte: u8, mebibytes: u64) -> Self {
         let plain = vec![byte; 1 << 20];
         let mut chunk = Vec::with_capacity(1 << 16);
@@ -30,7 +30,7 @@ impl Packed {
         let mut crc = Crc::new();
         (0..mebibytes).for_each(|_| crc.combine(&one));
         let mut deflated = chunk.repeat(usize::try_from(mebibytes).unwrap());
-        // An empty last block.
+        // An empty final block.
         deflated.extend([3, 0]);
         Self {
             deflated,
@@ -64,7 +64,7 @@ impl Packed {
     }
 }
 
-/// A member of a zip, with everything that can be said about one.
+/// A zip member whose header fields can all be set freely.
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) name: Vec<u8>,
@@ -73,7 +73,7 @@ pub(crate) struct Member {
     pub(crate) crc: u32,
     pub(crate) size: u64,
     pub(crate) flags: u16,
-    /// The kind of file and its rights, as Unix has them.
+    /// The Unix file type and permissions.
     pub(crate) mode: u32,
 }
 
@@ -112,7 +112,7 @@ impl Member {
         }
     }
 
-    /// The numbers that the local and the central header share.
+    /// The fields that the local and the central header share.
     fn shared(&self) -> Vec<u8> {
         let short = |number: usize| u16::try_from(number).unwrap().to_le_bytes();
         let long = |number: u64| u32::try_from(number).unwrap().to_le_bytes();
@@ -160,7 +160,7 @@ pub(crate) fn zip(members: &[Member]) -> Vec<u8> {
     finish(out, &central, members.len())
 }
 
-/// A zip of one content that the directory names many times.
+/// A zip in which many directory entries share one content.
 pub(super) fn overlapping(member: &Member, count: usize) -> Vec<u8> {
     let mut central = Vec::new();
     for number in 0..count {
@@ -174,7 +174,7 @@ pub(super) fn overlapping(member: &Member, count: usize) -> Vec<u8> {
 fn finish(mut out: Vec<u8>, central: &[u8], count: usize) -> Vec<u8> {
     let start = out.len();
     out.extend(central);
-    // More members than the short field holds are counted in the long form of the directory's end.
+    // Member counts beyond the 16-bit field need a zip64 end of the directory.
     let short = u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes();
     if count > usize::from(u16::MAX) {
         let at = out.len() as u64;
@@ -200,7 +200,7 @@ fn finish(mut out: Vec<u8>, central: &[u8], count: usize) -> Vec<u8> {
     out
 }
 
-/// Objects numbered from 1, the first of them the catalog, and a table of where they are.
+/// A PDF file of these objects, numbered from 1 with the catalog first, and their cross-reference table.
 pub(super) fn pdf(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut out = b"%PDF-1.7\n%\xE2\xE3\xCF\xD3\n".to_vec();
     let mut table = String::from("0000000000 65535 f \n");
@@ -221,13 +221,13 @@ pub(super) fn object(text: impl Into<String>) -> Vec<u8> {
     text.into().into_bytes()
 }
 
-/// An object with a stream, whose dictionary has these entries beside its length.
+/// A stream object whose dictionary has these entries besides its length.
 pub(super) fn stream(entries: &str, data: &[u8]) -> Vec<u8> {
     let head = format!("<< {entries} /Length {} >>\nstream\n", data.len());
     [head.as_bytes(), data, b"\nendstream"].concat()
 }
 
-/// Numbers that are the same on every run.
+/// Pseudo-random bytes, the same on every run.
 pub(super) fn noise(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let next = || {

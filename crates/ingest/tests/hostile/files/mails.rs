@@ -1,4 +1,4 @@
-//! E-mail that is deeper or has more in it than mail can have.
+//! E-mail that is nested deeper or has more parts than any real one.
 
 use super::craft::noise;
 use super::{Expect, Hostile};

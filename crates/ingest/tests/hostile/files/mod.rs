@@ -1,4 +1,4 @@
-//! Every hostile file by name, with what must become of it. All are built here, the same each time.
+//! The hostile files by name, with the expected outcome of each. All are generated deterministically.
 
 mod archives;
 pub(crate) mod craft;
@@ -11,19 +11,19 @@ mod webpages;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What must become of a file.
+/// The expected outcome of a file.
 #[derive(Debug, Clone, Copy)]
 enum Expect {
-    /// It is read, into so many documents.
+    /// The file is read into this many documents.
     Documents(usize),
-    /// It is refused with this code.
+    /// The file is rejected with this code.
     Code(&'static str),
-    /// It is read or refused, in the same way each time: parsers of other people may change their mind from
-    /// one release to the next, and all we ask of them is an end.
+    /// The file is read or rejected, the same way each time. Third-party parsers may change their behaviour
+    /// between releases, so all we ask of them is to terminate.
     Either,
 }
 
-/// A file that should do no harm.
+/// A hostile file with its expected outcome.
 struct Hostile {
     name: String,
     bytes: Vec<u8>,
@@ -54,11 +54,12 @@ fn all() -> Vec<Hostile> {
     .collect()
 }
 
-/// Writes every file into a folder and tells on stdout what must become of it. A process of its own does this:
-/// the system counts the memory of whoever starts a child as the child's, and this takes a lot.
+/// Writes every file into a folder and prints the expected outcomes to stdout. This runs in a process of
+/// its own because it needs a lot of memory, and the system counts the memory of a parent at the time of
+/// the fork as the child's.
 pub(crate) fn write(folder: &Path) -> ExitCode {
     for (number, hostile) in all().iter().enumerate() {
-        // Spread over the neighbours, which are two for each.
+        // Interleaved with the harmless files, two of which come between each.
         let name = format!("{:03}-{}", number * 2, hostile.name);
         std::fs::write(folder.join(&name), &hostile.bytes).unwrap();
         let expect = match hostile.expect {

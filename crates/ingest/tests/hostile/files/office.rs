@@ -1,4 +1,4 @@
-//! Office documents: zips of XML, with everything that XML can do to its reader.
+//! Office documents with hostile XML: entities, depth, and sizes.
 
 use super::craft::{HUGE_MIB, Member, Packed, zip};
 use super::{Expect, Hostile};
@@ -144,7 +144,7 @@ fn xlsx(rows: &str, strings: &str) -> Vec<u8> {
     ])
 }
 
-/// A book whose order of reading names its own table of contents a hundred thousand times.
+/// A book whose spine refers to the package document itself a hundred thousand times.
 fn epub() -> Vec<u8> {
     let container = "<container><rootfiles><rootfile full-path=\"a.opf\" \
         media-type=\"application/oebps-package+xml\"/></rootfiles></container>";

@@ -1,4 +1,4 @@
-//! PDFs that point at themselves, at nothing, or at more than there is.
+//! PDFs with cycles, dangling references and false counts.
 
 use super::craft::{HUGE_MIB, Packed, noise, object, pdf, stream};
 use super::{Expect, Hostile};
@@ -125,7 +125,7 @@ fn simple(content: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A good page beside one bad object.
+/// An intact page next to one bad object.
 fn with(bad: Vec<u8>) -> Vec<u8> {
     let content = stream("", b"BT /F1 12 Tf (x) Tj ET");
     let page = object(PAGE.replace("/Resources", "/Bad 6 0 R /Resources"));
@@ -139,7 +139,7 @@ fn with(bad: Vec<u8>) -> Vec<u8> {
     ])
 }
 
-/// A table whose predecessor is itself.
+/// A cross-reference table whose `Prev` entry refers to itself.
 fn xref_loop() -> Vec<u8> {
     let text = String::from_utf8_lossy(&simple(b"")).into_owned();
     let start = text
@@ -163,7 +163,7 @@ fn xref_stream(entries: &str) -> Vec<u8> {
     out
 }
 
-/// An object stream that lies inside itself.
+/// An object stream that contains itself.
 fn object_stream_loop() -> Vec<u8> {
     let mut out = b"%PDF-1.7\n".to_vec();
     let inside = out.len();

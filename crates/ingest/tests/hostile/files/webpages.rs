@@ -1,4 +1,4 @@
-//! Web pages that are deeper, longer or more broken than any page.
+//! Web pages that are nested deeper, longer or more broken than any real one.
 
 use super::{Expect, Hostile};
 

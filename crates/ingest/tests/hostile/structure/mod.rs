@@ -1,6 +1,6 @@
-//! Word documents and workbooks with something wrong in their structure, read by a real child: each is read
-//! within its bounds or refused with a reason, nothing is lost without a word, and nothing from outside the
-//! package comes out.
+//! Structural mutations of Word documents and workbooks, parsed by a real child: each is read within the
+//! limits or rejected with a reason, nothing is lost silently, and nothing from outside the package
+//! appears.
 
 mod mutations;
 mod packages;
@@ -15,7 +15,7 @@ use self::mutations::Mutant;
 use self::packages::{BODY_WORDS, FIRST_SHEET_WORDS, FOOTNOTE_WORDS, Package, SECOND_SHEET_WORDS};
 use crate::{HostileFolder, sandbox, trial};
 
-/// Words of a file beside the packages that no package may show.
+/// Words of a file next to the packages, which no package may show.
 const SECRET: &str = "Quicksand";
 
 const RANDOM: u64 = 200;
@@ -32,7 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Small bounds, so that small packages reach them.
+/// Small limits, so that small packages reach them.
 fn limits() -> Limits {
     Limits {
         max_unpacked_bytes: 8 << 20,
@@ -70,11 +70,11 @@ fn mutated(package: &Package) {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    // Most damage is small, and a reader that refuses whatever is not perfect would pass everything else.
+    // Most damage is small. Without this assertion, a reader that rejects every imperfect file would pass.
     assert!(read * 3 > mutants.len(), "only {read} files were read");
 }
 
-/// A sheet is looked up by its name, so the second one would come out as the first again.
+/// The library looks sheets up by name, so the second one would be read as the first again.
 fn two_sheets_of_one_name() {
     let mut package = packages::xlsx();
     let workbook = package
@@ -115,7 +115,7 @@ fn read_folder(folder: &HostileFolder) -> BTreeMap<String, Result<FileReadOutcom
     entries.iter().map(outcome).collect()
 }
 
-/// The text of everything that came out of a file.
+/// The text of all documents of a file.
 fn shown(reading: &FileReadOutcome) -> String {
     let document = |document: &docent_ingest::ParsedDocument| {
         format!(
@@ -143,21 +143,21 @@ fn check(
     if text.contains("lollol") {
         return Err("it expands entities".to_owned());
     }
-    let is_told = !reading.skipped.is_empty() || !reading.warnings.is_empty();
-    if reading.documents.is_empty() && !is_told {
-        return Err("nothing came out, and nobody was told".to_owned());
+    let is_reported = !reading.skipped.is_empty() || !reading.warnings.is_empty();
+    if reading.documents.is_empty() && !is_reported {
+        return Err("nothing came out, and nothing was reported".to_owned());
     }
     let mut missing = untouched(package, mutant);
     missing.retain(|word| !text.contains(word));
-    if !missing.is_empty() && !is_told {
+    if !missing.is_empty() && !is_reported {
         return Err(format!(
-            "{missing:?} were lost, and nobody was told: {text:?}"
+            "{missing:?} were lost, and nothing was reported: {text:?}"
         ));
     }
     Ok(())
 }
 
-/// A child that dies is a fault of ours, whatever the file is.
+/// Asserts the error code. A crashed child is our fault, whatever the file is.
 fn check_reason(mutant: &Mutant, reason: &IngestError) -> Result<(), String> {
     match reason.code() {
         "damaged" | "too-much-inside" | "encrypted" | "unsupported" | "text-too-long" => Ok(()),
@@ -183,9 +183,10 @@ fn check_bounds(reading: &FileReadOutcome) -> Result<(), String> {
         .ok_or_else(|| "more than its bounds".to_owned())
 }
 
-/// Words of parts that were not mutated: each must come out, or the report must say that something was lost.
+/// Words of parts that were not mutated: each must appear, or the report must say that something was lost.
 ///
-/// A part that lists other parts decides what belongs to the document, so losing what it no longer names is right.
+/// A part that lists other parts decides what belongs to the document, so losing what it no longer lists is
+/// right.
 fn untouched(package: &Package, mutant: &Mutant) -> Vec<&'static str> {
     let Some(part) = mutant.part.as_deref() else {
         return Vec::new();

@@ -1,14 +1,14 @@
-//! What can be wrong with the structure of a package: its parts, what they point at, their XML and the
-//! numbers in it. Every mutation is the same on every run.
+//! Structural mutations of a package: its parts, relationship targets, XML and numbers. All mutations are
+//! deterministic.
 
 use super::packages::{Package, Part};
 use crate::files::craft::{Member, Packed, zip};
 
-/// A package with something wrong.
+/// A package with one mutation.
 pub(super) struct Mutant {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
-    /// The one part that is not as it was; none where it is the package itself or several parts.
+    /// The part that was changed; `None` if it was the package itself or several parts.
     pub(super) part: Option<String>,
 }
 
@@ -21,7 +21,7 @@ impl Mutant {
         }
     }
 
-    /// A package of which one part has another content.
+    /// A package in which one part has other content.
     pub(super) fn of_part(package: &Package, what: &str, at: usize, bytes: Vec<u8>) -> Self {
         let mut package = package.clone();
         let part = &mut package.parts[at];
@@ -35,7 +35,7 @@ impl Mutant {
     }
 }
 
-/// Parts that are not there, are there twice, stand elsewhere, or are not what they were.
+/// Parts that are missing, duplicated, moved or replaced.
 pub(super) fn of_parts(package: &Package) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (at, part) in package.parts.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(super) fn of_parts(package: &Package) -> Vec<Mutant> {
     mutants
 }
 
-/// The same part in other encodings, with declarations, or as something else.
+/// The same content in other encodings, with a document type, or replaced.
 fn contents(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -112,7 +112,7 @@ fn contents(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A directory that lies about one part.
+/// False directory entries for one part.
 fn lies(package: &Package, at: usize) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     let mut lie = |what: &str, change: &dyn Fn(&mut Member)| {
@@ -142,7 +142,7 @@ fn lies(package: &Package, at: usize) -> Vec<Mutant> {
     mutants
 }
 
-/// Relationships that point at something else: outside, at nothing, at themselves and at each other.
+/// Relationships with other targets: outside the package, missing, or cyclic.
 pub(super) fn of_targets(package: &Package, secret: &str) -> Vec<Mutant> {
     let targets = [
         secret,
@@ -163,10 +163,10 @@ pub(super) fn of_targets(package: &Package, secret: &str) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (at, part) in package.parts.iter().enumerate() {
         let text = String::from_utf8(part.bytes.clone()).unwrap();
-        for place in values(&text).filter(|place| is_value_of(&text, place, "Target")) {
+        for range in values(&text).filter(|range| is_value_of(&text, range, "Target")) {
             for (number, target) in targets.iter().enumerate() {
-                let changed = replaced(&text, &place, target);
-                let what = format!("target-{}-{number}", place.start);
+                let changed = replaced(&text, &range, target);
+                let what = format!("target-{}-{number}", range.start);
                 mutants.push(Mutant::of_part(package, &what, at, changed));
             }
         }
@@ -174,26 +174,26 @@ pub(super) fn of_targets(package: &Package, secret: &str) -> Vec<Mutant> {
     mutants
 }
 
-type Place = std::ops::Range<usize>;
+type ByteRange = std::ops::Range<usize>;
 
-/// Where the values of attributes stand, without the names of vocabularies.
-fn values(text: &str) -> impl Iterator<Item = Place> {
+/// The positions of attribute values, without namespaces and versions.
+fn values(text: &str) -> impl Iterator<Item = ByteRange> {
     let starts = text.match_indices("=\"").map(|(at, _)| at + 2);
     let all = starts.filter_map(|start| {
         let end = start + text.get(start..)?.find('"')?;
         Some(start..end)
     });
-    all.filter(|place| {
-        !text[place.clone()].starts_with("http") && !text[..place.start].ends_with("version=\"")
+    all.filter(|range| {
+        !text[range.clone()].starts_with("http") && !text[..range.start].ends_with("version=\"")
     })
 }
 
-fn is_value_of(text: &str, place: &Place, attribute: &str) -> bool {
-    text[..place.start].ends_with(&format!("{attribute}=\""))
+fn is_value_of(text: &str, range: &ByteRange, attribute: &str) -> bool {
+    text[..range.start].ends_with(&format!("{attribute}=\""))
 }
 
-fn replaced(text: &str, place: &Place, value: &str) -> Vec<u8> {
-    [&text[..place.start], value, &text[place.end..]]
+fn replaced(text: &str, range: &ByteRange, value: &str) -> Vec<u8> {
+    [&text[..range.start], value, &text[range.end..]]
         .concat()
         .into_bytes()
 }
@@ -202,14 +202,14 @@ const BAD_NUMBERS: &[&str] = &["-1", "2147483648", "18446744073709551615", "9e99
 const BAD_REFERENCES: &[&str] = &["XFE1", "A1048577", "A0", "ZZZZZZZZ99999999999", "C9:A1"];
 const BAD_WORDS: &[&str] = &["", "&#0;&lt;&unknown;"];
 
-/// Every attribute and every number between tags with a value that it should not have, and every attribute twice.
+/// Every attribute and every number between tags with an invalid value, and every attribute twice.
 pub(super) fn of_values(package: &Package) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (at, part) in package.parts.iter().enumerate() {
         let text = String::from_utf8(part.bytes.clone()).unwrap();
-        let targets = |place: &Place| !is_value_of(&text, place, "Target");
-        for place in values(&text).filter(targets).chain(numbers(&text)) {
-            let value = &text[place.clone()];
+        let targets = |range: &ByteRange| !is_value_of(&text, range, "Target");
+        for range in values(&text).filter(targets).chain(numbers(&text)) {
+            let value = &text[range.clone()];
             let bad = if value.parse::<f64>().is_ok() {
                 BAD_NUMBERS
             } else if value.contains(|c: char| c.is_ascii_digit()) && !value.contains('.') {
@@ -218,20 +218,20 @@ pub(super) fn of_values(package: &Package) -> Vec<Mutant> {
                 BAD_WORDS
             };
             for (number, bad) in bad.iter().enumerate() {
-                let what = format!("value-{}-{number}", place.start);
+                let what = format!("value-{}-{number}", range.start);
                 mutants.push(Mutant::of_part(
                     package,
                     &what,
                     at,
-                    replaced(&text, &place, bad),
+                    replaced(&text, &range, bad),
                 ));
             }
-            let name = text[..place.start].rfind(' ').unwrap_or_default();
-            let attribute = &text[name..=place.end];
+            let name = text[..range.start].rfind(' ').unwrap_or_default();
+            let attribute = &text[name..=range.end];
             if attribute.ends_with('"') {
-                let what = format!("attribute-{}-twice", place.start);
+                let what = format!("attribute-{}-twice", range.start);
                 let twice = attribute.repeat(2);
-                let changed = replaced(&text, &(name..place.end + 1), &twice);
+                let changed = replaced(&text, &(name..range.end + 1), &twice);
                 mutants.push(Mutant::of_part(package, &what, at, changed));
             }
         }
@@ -239,28 +239,28 @@ pub(super) fn of_values(package: &Package) -> Vec<Mutant> {
     mutants
 }
 
-/// Where the values of cells stand.
-fn numbers(text: &str) -> impl Iterator<Item = Place> {
+/// The positions of cell values.
+fn numbers(text: &str) -> impl Iterator<Item = ByteRange> {
     let starts = text.match_indices("<v>").map(|(at, _)| at + 3);
     starts.filter_map(|start| Some(start..start + text.get(start..)?.find('<')?))
 }
 
-/// Every tag left out or written twice.
+/// Every tag removed or duplicated.
 pub(super) fn of_tags(package: &Package) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (at, part) in package.parts.iter().enumerate() {
         let text = String::from_utf8(part.bytes.clone()).unwrap();
         for (start, _) in text.match_indices('<') {
             let end = start + text[start..].find('>').unwrap() + 1;
-            let place = start..end;
-            let twice = text[place.clone()].repeat(2);
+            let range = start..end;
+            let twice = text[range.clone()].repeat(2);
             for (what, value) in [("without", ""), ("twice", &twice)] {
                 let what = format!("tag-{start}-{what}");
                 mutants.push(Mutant::of_part(
                     package,
                     &what,
                     at,
-                    replaced(&text, &place, value),
+                    replaced(&text, &range, value),
                 ));
             }
         }
@@ -268,7 +268,7 @@ pub(super) fn of_tags(package: &Package) -> Vec<Mutant> {
     mutants
 }
 
-/// Several things wrong at once: pieces of parts cut out, repeated and put into other parts.
+/// Several mutations at once: elements cut out, repeated, and copied into other parts.
 pub(super) fn at_random(package: &Package, count: u64) -> Vec<Mutant> {
     let mutant = |seed: u64| {
         let mut numbers = MutationRng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -281,11 +281,11 @@ pub(super) fn at_random(package: &Package, count: u64) -> Vec<Mutant> {
             if part.bytes.is_empty() {
                 continue;
             }
-            let place = element(&part.bytes, &mut numbers);
+            let range = element(&part.bytes, &mut numbers);
             match numbers.below(3) {
-                0 => drop(part.bytes.drain(place)),
-                1 => drop(part.bytes.splice(place, piece)),
-                _ => drop(part.bytes.splice(place.start..place.start, piece)),
+                0 => drop(part.bytes.drain(range)),
+                1 => drop(part.bytes.splice(range, piece)),
+                _ => drop(part.bytes.splice(range.start..range.start, piece)),
             }
         }
         Mutant::new(package, &format!("random-{seed}"), changed.packed())
@@ -293,8 +293,8 @@ pub(super) fn at_random(package: &Package, count: u64) -> Vec<Mutant> {
     (1..=count).map(mutant).collect()
 }
 
-/// Some bytes that begin and end between tags.
-fn element(bytes: &[u8], numbers: &mut MutationRng) -> Place {
+/// A range of bytes that begins and ends at tags.
+fn element(bytes: &[u8], numbers: &mut MutationRng) -> ByteRange {
     let starts: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at] == b'<').collect();
     if starts.is_empty() {
         return 0..0;
@@ -304,7 +304,7 @@ fn element(bytes: &[u8], numbers: &mut MutationRng) -> Place {
     starts[first]..starts[last].max(starts[first])
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random number generator (xorshift).
 struct MutationRng(u64);
 
 impl MutationRng {

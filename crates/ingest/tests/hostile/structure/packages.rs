@@ -1,4 +1,4 @@
-//! A whole Word document and a whole workbook, as the parts they are made of.
+//! An intact Word document and an intact workbook as lists of parts, the input of the mutations.
 
 use crate::files::craft::{Member, zip};
 
@@ -9,7 +9,7 @@ const WORDS: &str = "xmlns:w=\"http://schemas.openxmlformats.org/wordprocessingm
 const SHEETS: &str = "xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" \
     xmlns:r=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\"";
 
-/// Words of the document's body, each in a paragraph or cell of its own.
+/// Words of the document's body, each in its own paragraph or cell.
 pub(super) const BODY_WORDS: &[&str] = &[
     "Harbourmaster",
     "Moorings",
@@ -21,20 +21,19 @@ pub(super) const BODY_WORDS: &[&str] = &[
 
 pub(super) const FOOTNOTE_WORDS: &[&str] = &["Footnoteword", "Endnoteword"];
 
-/// Words of the first sheet, in rows from top to bottom.
+/// Words of the first sheet in row order.
 pub(super) const FIRST_SHEET_WORDS: &[&str] = &["Kittiwake", "Fulmar", "Razorbill", "Guillemot"];
 
-/// Words of the second sheet.
+/// Words of the second sheet in row order.
 pub(super) const SECOND_SHEET_WORDS: &[&str] = &["Slipway", "Breakwater"];
 
-/// One part of a package.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A package before it is packed.
+/// The parts of a package before it is zipped.
 #[derive(Debug, Clone)]
 pub(super) struct Package {
     pub(super) extension: &'static str,
@@ -63,7 +62,7 @@ impl Package {
     }
 }
 
-/// Overrides of content types: names of parts and what they are.
+/// The `[Content_Types].xml` part: names of parts and their types.
 fn types(parts: &[(&str, &str)]) -> String {
     let part = |(name, kind): &(&str, &str)| {
         format!("<Override PartName=\"/{name}\" ContentType=\"{TYPES}.{kind}+xml\"/>")
@@ -72,7 +71,7 @@ fn types(parts: &[(&str, &str)]) -> String {
     format!("<Types xmlns=\"{PACKAGE}/content-types\">{parts}</Types>")
 }
 
-/// Relationships `r1`, `r2` and so on: kinds and targets.
+/// Relationships `r1`, `r2` and so on, given as types and targets.
 fn relations(targets: &[(&str, &str)]) -> String {
     let relation = |((kind, target), number): (&(&str, &str), usize)| {
         format!("<Relationship Id=\"r{number}\" Type=\"{RELATIONS}/{kind}\" Target=\"{target}\"/>")
