@@ -1,8 +1,9 @@
-//! API keys, for clients that can send a header but cannot sign in.
+//! API keys, for clients that can send a header but cannot run an OAuth flow.
 //!
-//! A key is `docent_<id>_<secret>`. Only a hash of it is kept, with what it opens; the secret has 256
-//! random bits, so that a fast hash is enough. The file is looked at again when it changes, so that a key
-//! that was removed opens nothing a second later.
+//! A key is `docent_<id>_<secret>`. The store keeps only a SHA-256 hash of it together with its grant; the
+//! secret has 256 random bits, so that a fast hash is enough. The file is read again when its modification
+//! time or size changes, checked at most once a second, so that a removed key stops working within a
+//! second.
 
 mod file;
 
@@ -19,54 +20,54 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Auth, AuthError, AuthRejection, Caller, is_scope};
 
-/// What every key begins with.
+/// The prefix of every key, which tells it from an access token in `Authorization`.
 const PREFIX: &str = "docent_";
-/// Characters of the part by which a key is found.
+/// The length of the id: 4 random bytes in hexadecimal. The store looks keys up by it.
 const ID_CHARS: usize = 8;
-/// Characters of 32 random bytes.
+/// The length of the secret: 32 random bytes in base64url without padding.
 const SECRET_CHARS: usize = 43;
-/// The most keys of one server. Whoever needs more has people who can sign in.
+/// The maximum number of keys of one server. Who needs more has users who can sign in.
 pub(crate) const MAX_API_KEYS: usize = 1_000;
-/// The most characters of a key's name.
+/// The maximum length of a key's name in characters.
 pub(crate) const MAX_NAME_CHARS: usize = 100;
-/// The most claims of one key, and the most values of one claim.
+/// The maximum number of claims of one key, and of values of one claim.
 pub(crate) const MAX_CLAIMS: usize = 100;
-/// How often the file is looked at, at most.
-const LOOK: Duration = Duration::from_secs(1);
-/// Who vouches for whoever has a key.
+/// The shortest time between two checks of the file for changes.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+/// The pseudo-issuer of callers that authenticate with an API key; no real issuer may have this name.
 pub(crate) const ISSUER: &str = "key";
 
-/// True for what can only be one of our keys.
+/// True for a credential with the prefix of our API keys, which is therefore not an access token.
 pub(super) fn is_key(token: &str) -> bool {
     token.starts_with(PREFIX)
 }
 
-/// What a key opens, and until when.
+/// What an API key grants, to whom, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiKeyGrant {
-    /// Whose it is: the subject of whoever calls with it.
+    /// The owner's name: the subject of a caller with this key.
     pub name: String,
-    /// What was granted.
+    /// The granted scopes.
     pub scopes: Vec<String>,
-    /// When it ends, in seconds since 1970.
+    /// The expiry time in seconds since 1970.
     pub expires: Option<u64>,
-    /// More about its owner, such as `groups`.
+    /// Further claims about the owner, such as `groups`.
     pub claims: BTreeMap<String, Vec<String>>,
 }
 
-/// A key as a list shows it: everything but the key.
+/// An API key's metadata, for listings. The secret is not part of it and cannot be recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyInfo {
-    /// By what it is found and removed; the second part of the key itself.
+    /// The id by which the key is checked_at up and removed; the second part of the key itself.
     pub id: String,
-    /// When it was made, in seconds since 1970.
+    /// The creation time in seconds since 1970.
     pub created: u64,
-    /// What it opens.
+    /// What the key grants, to whom, and until when.
     pub grant: ApiKeyGrant,
     hash: String,
 }
 
-/// The keys of a server, in a file. Clones are one.
+/// The API keys of a server, stored in a file. A clone shares the same state.
 #[derive(Debug, Clone)]
 pub struct ApiKeyStore(Arc<ApiKeyStoreInner>);
 
@@ -79,33 +80,33 @@ struct ApiKeyStoreInner {
 #[derive(Debug)]
 struct ApiKeyCache {
     keys: BTreeMap<String, ApiKeyInfo>,
-    /// What the file looked like when it was read.
-    seen: Option<(SystemTime, u64)>,
-    looked: Instant,
+    /// The modification time and size of the file at the last read; `None` when there was no file.
+    stamp: Option<(SystemTime, u64)>,
+    checked_at: Instant,
 }
 
 impl ApiKeyStore {
-    /// The keys in a file; none when it is not there.
+    /// Opens the key store in a file; a file that does not exist is an empty store.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not one of keys.
+    /// When the file cannot be read, or does not hold API keys.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, AuthError> {
         let path = path.into();
-        let (keys, seen) = file::read(&path)?;
+        let (keys, stamp) = file::read(&path)?;
         Ok(Self(Arc::new(ApiKeyStoreInner {
             path,
             state: Mutex::new(ApiKeyCache {
                 keys,
-                seen,
-                looked: Instant::now(),
+                stamp,
+                checked_at: Instant::now(),
             }),
         })))
     }
 
-    /// Makes a key and writes its hash to the file. The answer is the key: nobody can read it again.
+    /// Creates a key, stores its hash in the file, and returns the key itself. It cannot be shown again.
     ///
     /// # Errors
-    /// When the grant makes no sense, there are too many keys, or the file cannot be written.
+    /// When the grant is invalid, the store is full, or the file cannot be written.
     pub fn add(&self, grant: ApiKeyGrant, now: u64) -> Result<String, AuthError> {
         check(&grant)?;
         let (id, secret) = (
@@ -129,7 +130,7 @@ impl ApiKeyStore {
         Ok(key)
     }
 
-    /// The keys, without what they are.
+    /// Lists the metadata of all keys, without the secrets.
     #[must_use]
     pub fn list(&self) -> Vec<ApiKeyInfo> {
         self.refreshed_cache(Duration::ZERO)
@@ -139,7 +140,7 @@ impl ApiKeyStore {
             .collect()
     }
 
-    /// Removes the keys of this id or name, and says how many those were.
+    /// Removes the keys with this id or name and returns their number.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -155,12 +156,12 @@ impl ApiKeyStore {
         &self,
         work: impl FnOnce(&mut BTreeMap<String, ApiKeyInfo>) -> Result<T, AuthError>,
     ) -> Result<T, AuthError> {
-        // Read anew, because another process may have added one.
+        // Read the file again, because another process may have added a key since.
         let (mut keys, _) = file::read(&self.0.path)?;
         let done = work(&mut keys)?;
         file::write(&self.0.path, &keys)?;
         let mut state = self.state();
-        state.seen = file::stamp(&self.0.path);
+        state.stamp = file::stamp(&self.0.path);
         state.keys = keys;
         Ok(done)
     }
@@ -169,32 +170,33 @@ impl ApiKeyStore {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file holds, as of at most `every` ago. A file that cannot be read any more opens nothing.
+    /// The cached keys, checked against the file when the last check is older than `every`. The cache fails
+    /// closed: a file that can no longer be read authenticates nobody.
     fn refreshed_cache(&self, every: Duration) -> std::sync::MutexGuard<'_, ApiKeyCache> {
         let mut state = self.state();
-        if state.looked.elapsed() < every {
+        if state.checked_at.elapsed() < every {
             return state;
         }
-        state.looked = Instant::now();
-        if file::stamp(&self.0.path) != state.seen {
+        state.checked_at = Instant::now();
+        if file::stamp(&self.0.path) != state.stamp {
             let read = file::read(&self.0.path);
-            let (keys, seen) = read.unwrap_or_else(|error| {
-                tracing::error!(%error, "the API keys cannot be read, so none counts");
+            let (keys, stamp) = read.unwrap_or_else(|error| {
+                tracing::error!(%error, "cannot read the API keys, refusing all of them");
                 Default::default()
             });
             state.keys = keys;
-            state.seen = seen;
+            state.stamp = stamp;
         }
         state
     }
 
-    /// Who has this key.
+    /// Authenticates a caller by an API key.
     fn identify(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
         const UNKNOWN: AuthRejection = AuthRejection::Bad("the API key is not known");
         let id = id_of(key).ok_or(UNKNOWN)?;
-        let state = self.refreshed_cache(LOOK);
+        let state = self.refreshed_cache(RELOAD_INTERVAL);
         let entry = state.keys.get(id).ok_or(UNKNOWN)?;
-        // Hashes, so that how long this takes says nothing about the key.
+        // Comparing hashes keeps the comparison's time independent of the secret.
         if entry.hash != hash(key) {
             return Err(UNKNOWN);
         }
@@ -221,7 +223,7 @@ impl Auth {
     }
 }
 
-/// The part of a key by which it is found, if it has the form of one.
+/// The id inside a key, if the key has the right form.
 fn id_of(key: &str) -> Option<&str> {
     let (id, secret) = key.strip_prefix(PREFIX)?.split_at_checked(ID_CHARS)?;
     (secret.len() == SECRET_CHARS + 1 && secret.starts_with('_')).then_some(id)
@@ -268,7 +270,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Makes the folder of a file, for its owner alone.
+/// Creates the parent folder of a file with mode 0700.
 pub(super) fn make_folder(path: &Path) -> std::io::Result<&Path> {
     let folder = folder(path);
     let mut builder = std::fs::DirBuilder::new();
@@ -279,7 +281,7 @@ pub(super) fn make_folder(path: &Path) -> std::io::Result<&Path> {
     Ok(folder)
 }
 
-/// The folder of a file, as far as it has to be there.
+/// The parent folder of a file; the current folder for a bare file name.
 fn folder(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())

@@ -1,5 +1,5 @@
-//! A request's headers into a [`Caller`], or into the answer that it may not come in. Nothing of the
-//! body has been read by then.
+//! Authentication middleware: turns a request's headers into a [`Caller`], or into a 401, 403 or 503
+//! response, before the body is read.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,15 +10,15 @@ use http::{HeaderMap, header};
 
 use super::{Auth, AuthRejection, AuthRequirement, Caller};
 
-/// Where clients put an API key that do not send `Authorization`.
+/// The header in which clients that do not use `Authorization` send an API key.
 const API_KEY: &str = "x-api-key";
 
-/// Stands before every door of a server, with or without sign-in.
+/// The authentication in front of every endpoint; `None` on a server without authentication.
 #[derive(Clone, Default)]
 pub(crate) struct AuthMiddleware(pub(crate) Option<Auth>);
 
 impl AuthMiddleware {
-    /// Who comes in at `path`, or the answer to whoever does not.
+    /// Authenticates a request to `path`, or returns the response that refuses it.
     pub(crate) async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -34,24 +34,24 @@ impl AuthMiddleware {
                 return Err(auth.refuse(denied, headers, path));
             }
         };
-        // Where sign-in is left to the caller, each tool says what it needs.
-        let lack = (auth.requirement() == AuthRequirement::Always)
+        // Where anonymous callers are allowed, each tool declares what it needs.
+        let missing = (auth.requirement() == AuthRequirement::Always)
             .then(|| auth.missing_base_scope(&caller))
             .flatten();
-        match lack {
-            Some(lack) => Err(auth.refuse_missing_scope(&lack, headers, path)),
+        match missing {
+            Some(missing) => Err(auth.refuse_missing_scope(&missing, headers, path)),
             None => Ok(caller),
         }
     }
 }
 
-/// The layer before the MCP endpoints: what comes through carries its [`Caller`].
+/// The axum layer in front of the MCP endpoints. It attaches the [`Caller`] to the request's extensions.
 pub(crate) async fn enforce(
-    State(gate): State<AuthMiddleware>,
+    State(middleware): State<AuthMiddleware>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match gate
+    match middleware
         .authenticate(request.headers(), request.uri().path())
         .await
     {
@@ -63,7 +63,7 @@ pub(crate) async fn enforce(
     }
 }
 
-/// What a request presents.
+/// The credential in a request's headers, not yet verified.
 #[derive(Debug, PartialEq, Eq)]
 enum PresentedCredential<'a> {
     Nothing,
@@ -90,7 +90,8 @@ pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller,
     }
 }
 
-/// The one credential of a request. Two are refused, because two programs could each look at another.
+/// Finds the single credential of a request. Two are refused, because a proxy and we could each look at a
+/// different one.
 fn presented_credential(headers: &HeaderMap) -> Result<PresentedCredential<'_>, AuthRejection> {
     let mut all = headers
         .get_all(header::AUTHORIZATION)

@@ -1,4 +1,4 @@
-//! Who is calling: a verified identity, or nobody.
+//! The authenticated identity behind a request.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// The most values of one claim. Providers cut lists of groups at 200; a longer list counts as not
-/// there, because part of it would be a guess.
+/// The maximum number of values of one claim. Providers truncate lists of groups at 200. A longer list
+/// counts as absent, because a part of it would be a guess.
 pub(crate) const MAX_VALUES: usize = 1_000;
-/// The most bytes of one value of a claim; what is longer counts as not there.
+/// The maximum size of one claim value; a longer value counts as absent.
 pub(crate) const MAX_VALUE_BYTES: usize = 1_024;
-/// How deep a name such as `realm_access.roles` may look.
+/// The maximum nesting of a dotted claim name such as `realm_access.roles`.
 const MAX_DEPTH: usize = 4;
 
-/// The verified identity behind a request. A tool receives one with every call and cannot make
-/// one, so that no path to data exists around this module.
+/// The verified identity behind a request. A tool receives one with every call and cannot create one, so
+/// that no path to data bypasses this module.
 ///
-/// There are three kinds: nobody (a server without sign-in, or one that leaves it to the caller), the
-/// owner (whoever started the program and speaks to it over pipes), and somebody whom an issuer or an
-/// API key vouches for.
+/// There are three kinds: anonymous (a server without authentication, or one that makes it optional), the
+/// owner (who started the program and talks to it over stdio), and an identity verified by an issuer or an
+/// API key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller(CallerKind);
 
@@ -32,7 +32,7 @@ enum CallerKind {
     Known(Arc<VerifiedIdentity>),
 }
 
-/// What was verified about somebody.
+/// The claims of a verified identity, and its `key` for caches and rate limits.
 #[derive(PartialEq, Eq)]
 pub(crate) struct VerifiedIdentity {
     pub(crate) issuer: String,
@@ -44,17 +44,17 @@ pub(crate) struct VerifiedIdentity {
 }
 
 impl Caller {
-    /// The caller of a server without sign-in, or one who did not sign in.
+    /// The caller of a server without authentication, or one that sent no credential.
     pub(crate) const fn anonymous() -> Self {
         Self(CallerKind::Anonymous)
     }
 
-    /// Whoever started the program: nothing stands between them and the files anyway.
+    /// The person who started the program over stdio, and who can read the files anyway.
     pub(crate) const fn owner() -> Self {
         Self(CallerKind::Owner)
     }
 
-    /// Somebody whom `issuer` vouches for.
+    /// An identity that `issuer` has verified.
     pub(crate) fn verified(
         issuer: &str,
         subject: &str,
@@ -79,58 +79,59 @@ impl Caller {
         }
     }
 
-    /// True when nobody has signed in.
+    /// True when the caller is not authenticated.
     #[must_use]
     pub const fn is_anonymous(&self) -> bool {
         matches!(self.0, CallerKind::Anonymous)
     }
 
-    /// True for whoever started the program and speaks to it over pipes.
+    /// True for the person who started the program and talks to it over stdio.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
         matches!(self.0, CallerKind::Owner)
     }
 
-    /// Who vouches for the caller: the issuer's exact name, or `key` for an API key.
+    /// The issuer that identified the caller, by its exact name, or `key` for an API key.
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
         self.get().map(|known| known.issuer.as_str())
     }
 
-    /// True for whoever has an API key. Its name was given by the owner and is at no issuer.
+    /// True when the caller used an API key. Its subject is a name that the operator chose, not an
+    /// issuer's.
     #[must_use]
     pub fn is_api_key(&self) -> bool {
         self.issuer() == Some(super::api_key::ISSUER)
     }
 
-    /// The caller's name at the issuer. It means nothing at another issuer.
+    /// The caller's subject (`sub`). It is unique only within its issuer.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.get().map(|known| known.subject.as_str())
     }
 
-    /// The program through which the caller came, as the issuer knows it.
+    /// The OAuth client that the caller uses, by its client id at the issuer.
     #[must_use]
     pub fn client(&self) -> Option<&str> {
         self.get().and_then(|known| known.client.as_deref())
     }
 
-    /// What the caller has been granted, in alphabetical order. The owner has none and needs none.
+    /// The granted scopes, in alphabetical order. The owner has none and needs none.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         self.get()
             .into_iter()
             .flat_map(|known| known.scopes.iter().map(String::as_str))
     }
 
-    /// True when the caller has been granted exactly this scope. The owner has every one.
+    /// True when exactly this scope was granted. The owner has every scope.
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {
         self.is_owner() || self.get().is_some_and(|known| known.scopes.contains(scope))
     }
 
-    /// The values of a claim such as `groups` or `email`: a text, number or truth value as one, a list of
-    /// them as many, and none for anything else. `a.b` finds `b` inside the claim `a`, unless a claim of
-    /// that whole name is there.
+    /// The values of a claim such as `groups` or `email`. A string, number or boolean gives one value, a
+    /// list of those gives many, and anything else none. `a.b` is looked up as a claim of that whole name
+    /// first, then as `b` inside the claim `a`.
     #[must_use]
     pub fn claim(&self, name: &str) -> Vec<String> {
         let Some(known) = self.get() else {
@@ -143,15 +144,15 @@ impl Caller {
         found.and_then(claim_values).unwrap_or_default()
     }
 
-    /// What tells this caller from every other, for those who count; nothing for an anonymous one and for
-    /// the owner. A hash, so that it may stand where the name of a person may not.
+    /// A stable pseudonym of the caller, `None` for an anonymous one and for the owner. It is a hash, so
+    /// that it can stand in logs and cache keys where a person's name must not.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.get().map(|known| known.key.as_str())
     }
 }
 
-/// Names and claims are personal: a log shows who it is only as far as it tells callers apart.
+/// Names and claims are personal data, so `Debug` output shows only the pseudonym.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -162,8 +163,8 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// A short name for an issuer's subject that cannot be turned back. The length keeps two pairs apart
-/// that would read the same in one row.
+/// The pseudonym: a truncated SHA-256 over issuer and subject. The length prefix keeps pairs apart whose
+/// concatenations are equal.
 fn key(issuer: &str, subject: &str) -> String {
     let mut hash = Sha256::new();
     hash.update((issuer.len() as u64).to_be_bytes());

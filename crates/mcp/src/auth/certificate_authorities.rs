@@ -1,4 +1,4 @@
-//! Certificates in PEM into the authorities that vouch for servers of the owner's own network.
+//! Custom certificate authorities (CAs) in PEM, for issuers with certificates of a private PKI.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,25 +7,26 @@ use rustls_pki_types::CertificateDer;
 use tokio_rustls::rustls::RootCertStore;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// The most bytes of a list of authorities. Those of a whole browser have a fifth of that.
+/// The maximum size of a CA bundle. The bundle of a whole browser has a fifth of that.
 pub const MAX_AUTHORITIES_BYTES: usize = 1024 * 1024;
 
-/// Authorities that vouch for servers: one or more certificates.
+/// One or more trusted CA certificates, in place of the public root certificates.
 #[derive(Clone)]
 pub struct CertificateAuthorities(Arc<Vec<Certificate<'static>>>);
 
 impl CertificateAuthorities {
-    /// Reads certificates in PEM; what else stands between them does not matter.
+    /// Parses PEM certificates and ignores any text between them.
     ///
     /// # Errors
-    /// When there is none, when one of them is no certificate, or when they have more than
-    /// [`MAX_AUTHORITIES_BYTES`].
+    /// When there is no certificate, when one of them cannot be a trust anchor, or when the text is longer
+    /// than [`MAX_AUTHORITIES_BYTES`].
     pub fn parse(pem: &str) -> Result<Self, InvalidAuthorities> {
         if pem.len() > MAX_AUTHORITIES_BYTES {
             return Err(InvalidAuthorities);
         }
         let mut found = Vec::new();
-        // What cannot be an authority would be left out later, and nobody would know why nothing is trusted.
+        // A certificate that cannot be a trust anchor is refused here. TLS would skip it silently, and
+        // nobody would know why nothing is trusted.
         let mut store = RootCertStore::empty();
         for item in parse_pem(pem.as_bytes()) {
             if let PemItem::Certificate(one) = item.map_err(|_| InvalidAuthorities)? {
@@ -40,7 +41,8 @@ impl CertificateAuthorities {
         Ok(Self(Arc::new(found)))
     }
 
-    /// How connections are made to whom they vouch for; without any, those that browsers trust do.
+    /// The TLS configuration that trusts these authorities; with `None`, the root certificates that
+    /// browsers trust.
     pub(crate) fn tls(authorities: Option<&Self>) -> TlsConfig {
         let roots = match authorities {
             Some(Self(some)) => RootCerts::Specific(some.clone()),
@@ -56,9 +58,9 @@ impl fmt::Debug for CertificateAuthorities {
     }
 }
 
-/// What was given is no list of certificates.
+/// The text is not a valid CA bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a list of certificates in PEM, or one of more than a megabyte")]
+#[error("not a list of CA certificates in PEM, or longer than 1 MiB")]
 pub struct InvalidAuthorities;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a client is told about signing in: the `WWW-Authenticate` of a refusal, and the metadata of
-//! RFC 9728 to which it points.
+//! Bearer challenges and protected resource metadata: the `WWW-Authenticate` header of a refusal (RFC
+//! 6750), and the RFC 9728 document to which it points.
 
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,18 +9,18 @@ use super::{Auth, AuthError, AuthRejection, Caller, MissingScope};
 use crate::http::responses;
 use crate::rpc::RpcError;
 
-/// Where the server answers MCP, each a resource of its own.
+/// The paths of the MCP endpoints. Each is a protected resource of its own.
 pub(crate) const PLACES: [&str; 3] = ["/mcp", "/", "/sse"];
-/// Where a resource's metadata is found, before its path.
+/// The well-known path prefix of protected resource metadata (RFC 9728); the resource's path follows it.
 pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
-/// No such code in the protocol: "who is calling" is asked before any of it.
+/// A JSON-RPC error code of ours. The protocol has none, because authentication precedes it.
 const UNAUTHORIZED: i32 = -32001;
-/// The longest address under which people reach a server.
+/// The maximum length of a base URL.
 const MAX_ADDRESS_BYTES: usize = 512;
-/// Seconds after which keys may have come.
+/// The `Retry-After` of a 503, in seconds: the issuer's keys may have been fetched by then.
 const RETRY: &str = "5";
 
-/// An address without its last slash, if it is one that can stand before a path.
+/// Validates a base URL and strips its trailing slashes, so that a path can be appended.
 pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
     let bad = || AuthError::Address(address.to_owned());
     let uri: http::Uri = address.parse().map_err(|_| bad())?;
@@ -35,8 +35,8 @@ pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
     Ok(address.trim_end_matches('/').to_owned())
 }
 
-/// Everything by which a token may call a server at this address: the addresses of its endpoints, with
-/// and without the slash that some clients add or drop.
+/// The accepted audiences of a server at this base URL: its endpoints, with and without the trailing slash
+/// that some clients add or drop.
 pub(super) fn audience_urls(base: &str) -> Vec<String> {
     let base = canonical(base);
     let mut names = vec![base.clone()];
@@ -49,8 +49,8 @@ pub(super) fn audience_urls(base: &str) -> Vec<String> {
     names
 }
 
-/// An address of the web with its scheme and host in lower case, which mean the same in any; the path
-/// does not, and neither does a name of another kind.
+/// Lower-cases the scheme and host of an http(s) URL, which are case-insensitive. The path is not, and
+/// other identifiers stay as they are.
 pub(super) fn canonical(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
@@ -70,7 +70,8 @@ pub(super) fn canonical(address: &str) -> String {
     )
 }
 
-/// The endpoint that a request went to, as its resource is called.
+/// The endpoint that identifies the resource of a request: `/messages` belongs to `/sse`, unknown paths to
+/// `/mcp`.
 fn endpoint_path(path: &str) -> &'static str {
     match path {
         "/" => "/",
@@ -80,8 +81,8 @@ fn endpoint_path(path: &str) -> &'static str {
 }
 
 impl Auth {
-    /// The public address; on this machine alone, the one of ours that the client used. A proxy may put
-    /// its own idea into `Host`, so that a public server does not go by it.
+    /// The base URL that clients see. A public (https) server always uses its first, because a proxy may
+    /// rewrite `Host`. A local server uses the one that matches the request's `Host`.
     fn public_base(&self, headers: &HeaderMap) -> &str {
         let first = self.0.bases.first().map_or("", String::as_str);
         if first.starts_with("https://") {
@@ -98,14 +99,14 @@ impl Auth {
         named.map_or(first, String::as_str)
     }
 
-    /// The address of the metadata of the endpoint at `path`.
+    /// The URL of the protected resource metadata of the endpoint at `path`.
     pub(crate) fn metadata_url(&self, headers: &HeaderMap, path: &str) -> String {
         let suffix = Some(endpoint_path(path)).filter(|place| *place != "/");
         let base = self.public_base(headers);
         format!("{base}{WELL_KNOWN}{}", suffix.unwrap_or_default())
     }
 
-    /// The metadata of RFC 9728 for the endpoint at `path`.
+    /// The protected resource metadata (RFC 9728) of the endpoint at `path`.
     pub(crate) fn metadata(&self, headers: &HeaderMap, path: &str) -> Response {
         let inner = &self.0;
         let issuers: Vec<&str> = inner.issuers.iter().map(super::Issuer::name).collect();
@@ -115,7 +116,8 @@ impl Auth {
             "scopes_supported": inner.scopes,
             "bearer_methods_supported": ["header"],
         });
-        // An empty list would say that no sign-in is needed; keys are handed out in person.
+        // An empty list would mean that no sign-in is needed. Without issuers only API keys count, and
+        // those are handed out in person.
         if issuers.is_empty()
             && let Some(document) = document.as_object_mut()
         {
@@ -131,7 +133,7 @@ impl Auth {
             }
         }
         let mut response = responses::json(StatusCode::OK, document.to_string());
-        // The document names the host that was asked for.
+        // The document depends on the request's `Host`, so caches must vary on it.
         let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("host, origin"));
         headers.insert(
@@ -141,7 +143,8 @@ impl Auth {
         response
     }
 
-    /// The answer to somebody who was not let in.
+    /// The response to a request that failed authentication: a 401 with a challenge, or a 503 while the
+    /// issuer's keys are missing.
     pub(crate) fn refuse(
         &self,
         denied: AuthRejection,
@@ -169,33 +172,33 @@ impl Auth {
             }
             AuthRejection::Bad(why) => {
                 let error = RpcError::new(UNAUTHORIZED, why);
-                let told = Some(("invalid_token", why));
-                let challenge = self.challenge(headers, path, scopes, told);
+                let reason = Some(("invalid_token", why));
+                let challenge = self.challenge(headers, path, scopes, reason);
                 with_challenge(StatusCode::UNAUTHORIZED, &error, &challenge)
             }
         }
     }
 
-    /// The answer to somebody who may not call a tool: a real 401 or 403, which is what makes most hosts
-    /// ask the user.
+    /// The response to a call that needs more scopes: a real HTTP 401 or 403, because that is what makes
+    /// most hosts start their sign-in.
     pub(crate) fn refuse_missing_scope(
         &self,
-        lack: &MissingScope,
+        missing: &MissingScope,
         headers: &HeaderMap,
         path: &str,
     ) -> Response {
-        if lack.signed_in {
+        if missing.signed_in {
             let error = RpcError::new(UNAUTHORIZED, "this needs more than was granted");
-            let told = Some(("insufficient_scope", "this needs more than was granted"));
-            let challenge = self.challenge(headers, path, &lack.scopes, told);
+            let reason = Some(("insufficient_scope", "this needs more than was granted"));
+            let challenge = self.challenge(headers, path, &missing.scopes, reason);
             return with_challenge(StatusCode::FORBIDDEN, &error, &challenge);
         }
         let error = RpcError::new(UNAUTHORIZED, "sign in first");
-        let challenge = self.challenge(headers, path, &lack.scopes, None);
+        let challenge = self.challenge(headers, path, &missing.scopes, None);
         with_challenge(StatusCode::UNAUTHORIZED, &error, &challenge)
     }
 
-    /// The server's own scopes, for somebody who signed in without them.
+    /// The server's required scopes, if the caller lacks one of them.
     pub(crate) fn missing_base_scope(&self, caller: &Caller) -> Option<MissingScope> {
         let all = self.0.scopes.iter().all(|scope| caller.has_scope(scope));
         (!all).then(|| MissingScope {
@@ -204,16 +207,16 @@ impl Auth {
         })
     }
 
-    /// The challenge as ChatGPT reads it inside a tool's result, which wants both an error and its
-    /// description.
-    pub(crate) fn in_band_challenge(&self, lack: &MissingScope) -> String {
-        let why = if lack.signed_in {
+    /// The challenge for ChatGPT, which reads it inside a tool's result and requires both `error` and
+    /// `error_description`.
+    pub(crate) fn in_band_challenge(&self, missing: &MissingScope) -> String {
+        let why = if missing.signed_in {
             "This needs more than was granted"
         } else {
             "Sign in to continue"
         };
-        let told = Some(("insufficient_scope", why));
-        self.challenge(&HeaderMap::new(), "/mcp", &lack.scopes, told)
+        let reason = Some(("insufficient_scope", why));
+        self.challenge(&HeaderMap::new(), "/mcp", &missing.scopes, reason)
     }
 
     fn challenge(
@@ -240,7 +243,7 @@ impl Auth {
 
 fn with_challenge(status: StatusCode, error: &RpcError, challenge: &str) -> Response {
     let mut response = responses::rpc_error_response(status, error);
-    // Addresses and scopes were checked when the server was set up, so this always fits.
+    // Base URLs and scopes were validated when the server was built, so the value is always a valid header.
     if let Ok(value) = HeaderValue::from_str(challenge) {
         response
             .headers_mut()

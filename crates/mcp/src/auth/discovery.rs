@@ -1,14 +1,16 @@
-//! An issuer's name into the address of its keys, by RFC 8414 and OpenID Connect discovery.
+//! Issuer metadata discovery by RFC 8414 and OpenID Connect Discovery: from an issuer's name to its
+//! endpoints.
 
 use serde_json::{Map, Value};
 
 use super::outbound_http::HttpFetch;
 use super::strict_json;
 
-/// The most bytes of an address that an issuer may give.
+/// The maximum length of a URL in an issuer's metadata.
 const MAX_URL_BYTES: usize = 2_048;
 
-/// Where an issuer's metadata may be, in the order in which clients look.
+/// The candidate URLs of an issuer's metadata, in the order in which the MCP specification asks clients to
+/// try them.
 pub(crate) fn metadata_urls(issuer: &str) -> Vec<String> {
     let Some((scheme, rest)) = issuer.split_once("://") else {
         return Vec::new();
@@ -30,7 +32,8 @@ pub(crate) fn metadata_urls(issuer: &str) -> Vec<String> {
     places
 }
 
-/// The issuer's metadata. A document that names another issuer is somebody else's.
+/// Fetches the issuer's metadata. A document whose `issuer` differs is refused (RFC 8414, section 3.3), or
+/// one issuer could impersonate another.
 pub(crate) async fn metadata(
     issuer: &str,
     web: &dyn HttpFetch,
@@ -51,7 +54,7 @@ pub(crate) async fn metadata(
     Err(last)
 }
 
-/// An address among the metadata.
+/// An endpoint URL from the metadata, if it is there and not too long.
 pub(crate) fn endpoint_url(metadata: &Map<String, Value>, name: &str) -> Option<String> {
     let url = metadata.get(name)?.as_str()?;
     (url.len() <= MAX_URL_BYTES).then(|| url.to_owned())
@@ -94,22 +97,22 @@ mod tests {
         use super::super::outbound_http::{FormPost, HttpFetchError};
         impl HttpFetch for FixedFetch {
             fn get(&self, _: String) -> FixedFetchFuture {
-                let says = self.0.map(|text| text.as_bytes().to_vec());
-                Box::pin(async { says })
+                let answer = self.0.map(|text| text.as_bytes().to_vec());
+                Box::pin(async { answer })
             }
             fn post(&self, _: String, _: FormPost) -> FixedFetchFuture {
                 Box::pin(async { Err(HttpFetchError::Unreachable) })
             }
         }
         let other = r#"{"issuer":"https://b.example"}"#;
-        for (says, why) in [
+        for (answer, why) in [
             (Err(HttpFetchError::TooLong), "the answer is too long"),
             (Ok("junk"), "its metadata is not JSON"),
             (Ok(other), "its metadata names another issuer"),
             (Ok("{}"), "its metadata names another issuer"),
         ] {
-            let told = metadata("https://a.example", &FixedFetch(says)).await;
-            assert_eq!(told, Err(why.to_owned()));
+            let actual = metadata("https://a.example", &FixedFetch(answer)).await;
+            assert_eq!(actual, Err(why.to_owned()));
         }
         let nowhere = metadata("a.example", &FixedFetch(Ok(other))).await;
         assert_eq!(nowhere, Err("its name is not an address".to_owned()));

@@ -1,4 +1,5 @@
-//! Opaque tokens: the issuer is asked what they are worth (RFC 7662), and its word is kept for a minute.
+//! Token introspection (RFC 7662) for token tokens: the issuer validates each token, and its answer is
+//! cached for a minute.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,29 +15,31 @@ use tokio::time::Instant;
 use super::outbound_http::{FormPost, HttpFetch};
 use super::{AuthRejection, Caller, jwt, strict_json};
 
-/// How long the issuer's word counts. Somebody who was signed out there is out here by then.
-pub(crate) const KEPT: Duration = Duration::from_secs(60);
-/// The most tokens that counted, and the most that did not, whose worth is remembered.
-pub(crate) const MAX_REMEMBERED: usize = 10_000;
-/// The most questions to the issuer at once about tokens that nobody knows; whoever comes on top is told to come back.
-pub(crate) const MAX_ASKED: usize = 16;
-/// The same about tokens that counted when the issuer was last asked, so that a flood of made-up tokens locks out nobody
-/// who has signed in.
-pub(crate) const MAX_ASKED_AGAIN: usize = 16;
-/// The longest opaque token.
+/// The cache's time to live. A token that was revoked at the issuer stops working here within this time.
+pub(crate) const CACHE_TTL: Duration = Duration::from_secs(60);
+/// The capacity of the cache, separately for active and for inactive tokens.
+pub(crate) const MAX_CACHED: usize = 10_000;
+/// The maximum number of requests in flight for tokens that are not cached as active. Beyond it callers get
+/// a 503 with `Retry-After`.
+pub(crate) const MAX_IN_FLIGHT: usize = 16;
+/// The same for tokens that were active at the last introspection. A pool of its own, so that a flood of
+/// made-up tokens cannot lock out callers who have signed in.
+pub(crate) const MAX_RECHECKS_IN_FLIGHT: usize = 16;
+/// The maximum length of an token token that is sent to the issuer.
 pub(crate) const MAX_OPAQUE_BYTES: usize = 4 * 1024;
 
-/// Asks one issuer about tokens.
+/// The introspection client of one issuer, with a cache and two pools that limit requests in flight.
 pub(crate) struct TokenIntrospector {
     endpoint: String,
     authorization: String,
-    web: Arc<dyn HttpFetch>,
-    asking: Arc<Semaphore>,
-    asking_again: Arc<Semaphore>,
-    remembered: Arc<Mutex<IntrospectionCache>>,
+    fetcher: Arc<dyn HttpFetch>,
+    first_checks: Arc<Semaphore>,
+    rechecks: Arc<Semaphore>,
+    cache: Arc<Mutex<IntrospectionCache>>,
 }
 
-/// What was said of tokens, by the hash of the token. What counted and what did not have room of their own.
+/// Cached introspection results, by the token's SHA-256 digest. Active and inactive tokens have separate
+/// capacities, so that a flood of made-up tokens cannot evict good ones.
 #[derive(Default)]
 struct IntrospectionCache {
     good: HashMap<[u8; 32], (Instant, IntrospectedClaims)>,
@@ -44,80 +47,85 @@ struct IntrospectionCache {
 }
 
 impl IntrospectionCache {
-    /// What still counts of what was said.
-    fn cached(&self, name: &[u8; 32]) -> Option<IntrospectionResult> {
-        if let Some((at, claims)) = self.good.get(name)
-            && at.elapsed() < KEPT
+    /// The cached result for a token, if it has not expired.
+    fn cached(&self, digest: &[u8; 32]) -> Option<IntrospectionResult> {
+        if let Some((at, claims)) = self.good.get(digest)
+            && at.elapsed() < CACHE_TTL
         {
             return Some(Ok(claims.clone()));
         }
-        let at = self.bad.get(name)?;
-        (at.elapsed() < KEPT).then_some(Err(NOT_GOOD))
+        let at = self.bad.get(digest)?;
+        (at.elapsed() < CACHE_TTL).then_some(Err(INACTIVE))
     }
 
-    fn keep(&mut self, name: [u8; 32], word: &IntrospectionResult) {
+    fn keep(&mut self, digest: [u8; 32], result: &IntrospectionResult) {
         let now = Instant::now();
-        match word {
+        match result {
             Ok(claims) => {
                 evict_expired(&mut self.good, |(at, _)| *at);
-                self.bad.remove(&name);
-                if self.good.len() < MAX_REMEMBERED {
-                    self.good.insert(name, (now, claims.clone()));
+                self.bad.remove(&digest);
+                if self.good.len() < MAX_CACHED {
+                    self.good.insert(digest, (now, claims.clone()));
                 }
             }
             Err(_) => {
                 evict_expired(&mut self.bad, |at| *at);
-                self.good.remove(&name);
-                if self.bad.len() < MAX_REMEMBERED {
-                    self.bad.insert(name, now);
+                self.good.remove(&digest);
+                if self.bad.len() < MAX_CACHED {
+                    self.bad.insert(digest, now);
                 }
             }
         }
     }
 }
 
-/// Drops what is too old from a map that is full.
+/// Evicts expired entries from a map that has reached its capacity.
 fn evict_expired<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) {
-    if map.len() >= MAX_REMEMBERED {
-        map.retain(|_, value| at(value).elapsed() < KEPT);
+    if map.len() >= MAX_CACHED {
+        map.retain(|_, value| at(value).elapsed() < CACHE_TTL);
     }
 }
 
-const NOT_GOOD: AuthRejection = AuthRejection::Bad("the token does not count, or no longer");
+const INACTIVE: AuthRejection = AuthRejection::Bad("the token does not count, or no longer");
 
 type IntrospectedClaims = Arc<Map<String, Value>>;
 
-/// What the issuer said of a token.
+/// The issuer's answer for one token.
 type IntrospectionResult = Result<IntrospectedClaims, AuthRejection>;
 
 impl TokenIntrospector {
-    pub(crate) fn new(endpoint: &str, client: &str, secret: &str, web: Arc<dyn HttpFetch>) -> Self {
+    pub(crate) fn new(
+        endpoint: &str,
+        client: &str,
+        secret: &str,
+        fetcher: Arc<dyn HttpFetch>,
+    ) -> Self {
         let pair = format!("{}:{}", form_encoded(client), form_encoded(secret));
         Self {
             endpoint: endpoint.to_owned(),
             authorization: format!("Basic {}", STANDARD.encode(pair)),
-            web,
-            asking: Arc::new(Semaphore::new(MAX_ASKED)),
-            asking_again: Arc::new(Semaphore::new(MAX_ASKED_AGAIN)),
-            remembered: Arc::default(),
+            fetcher,
+            first_checks: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            rechecks: Arc::new(Semaphore::new(MAX_RECHECKS_IN_FLIGHT)),
+            cache: Arc::default(),
         }
     }
 
-    /// Who the issuer says the owner of a token is.
+    /// Introspects a token and validates the returned claims like those of a JWT.
     pub(crate) async fn identify(
         &self,
         issuer: &str,
-        opaque: &str,
+        token: &str,
         audiences: &BTreeSet<String>,
         now: u64,
     ) -> Result<Caller, AuthRejection> {
-        let plain = opaque.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
-        if opaque.len() > MAX_OPAQUE_BYTES || !plain {
+        let plain = token.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
+        if token.len() > MAX_OPAQUE_BYTES || !plain {
             return Err(AuthRejection::Bad("the token is not one"));
         }
-        let claims = self.introspect(opaque).await?;
-        let named = claims.get("iss");
-        if named.is_some_and(|named| named.as_str() != Some(issuer)) {
+        let claims = self.introspect(token).await?;
+        let token_issuer = claims.get("iss");
+        if token_issuer.is_some_and(|token_issuer| token_issuer.as_str() != Some(issuer)) {
             return Err(AuthRejection::Bad(
                 "the issuer of the token is not one of ours",
             ));
@@ -126,66 +134,65 @@ impl TokenIntrospector {
         jwt::caller_from_claims(issuer, claims.as_ref().clone())
     }
 
-    async fn introspect(&self, opaque: &str) -> IntrospectionResult {
-        let name: [u8; 32] = Sha256::digest(opaque).into();
-        let counted = {
-            let remembered = lock_cache(&self.remembered);
-            if let Some(word) = remembered.cached(&name) {
-                return word;
+    async fn introspect(&self, token: &str) -> IntrospectionResult {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let known_active = {
+            let cache = lock_cache(&self.cache);
+            if let Some(result) = cache.cached(&digest) {
+                return result;
             }
-            remembered.good.contains_key(&name)
+            cache.good.contains_key(&digest)
         };
-        let pool = if counted {
-            &self.asking_again
+        let pool = if known_active {
+            &self.rechecks
         } else {
-            &self.asking
+            &self.first_checks
         };
         let Ok(permit) = pool.clone().try_acquire_owned() else {
             return Err(AuthRejection::Unready);
         };
         let form = FormPost {
             authorization: Some(self.authorization.clone()),
-            body: format!(
-                "token={}&token_type_hint=access_token",
-                form_encoded(opaque)
-            ),
+            body: format!("token={}&token_type_hint=access_token", form_encoded(token)),
         };
-        let answered = self.web.post(self.endpoint.clone(), form);
-        let remembered = self.remembered.clone();
-        // A task of its own: a request to the issuer goes on when the caller hangs up, so its permit has to be held as
-        // long, or callers who hang up at once could ask without bound.
-        let question = tokio::spawn(async move {
+        let answered = self.fetcher.post(self.endpoint.clone(), form);
+        let cache = self.cache.clone();
+        // Spawned as a task of its own, because a request to the issuer goes on when the caller
+        // disconnects. The permit has to be held until it ends, or callers who disconnect at once could
+        // exceed the limit on requests in flight.
+        let request = tokio::spawn(async move {
             let _permit = permit;
-            let word = parse_response(answered.await.ok())?;
-            lock_cache(&remembered).keep(name, &word);
-            word
+            let result = parse_response(answered.await.ok())?;
+            lock_cache(&cache).keep(digest, &result);
+            result
         });
-        question.await.unwrap_or(Err(AuthRejection::Unready))
+        request.await.unwrap_or(Err(AuthRejection::Unready))
     }
 
     #[cfg(test)]
-    fn remembered(&self) -> MutexGuard<'_, IntrospectionCache> {
-        lock_cache(&self.remembered)
+    fn cache(&self) -> MutexGuard<'_, IntrospectionCache> {
+        lock_cache(&self.cache)
     }
 }
 
-/// What an answer of the issuer says. Only an answer is remembered: an issuer that is down may be up at the next
-/// question.
+/// Parses an introspection response. Only a response is cached: an issuer that is down may be up at the
+/// next request.
 fn parse_response(answer: Option<Vec<u8>>) -> Result<IntrospectionResult, AuthRejection> {
     let answer = answer.and_then(|bytes| strict_json::parse(&bytes));
     let claims = answer.ok_or(AuthRejection::Unready)?;
     if claims.get("active") == Some(&Value::Bool(true)) {
         Ok(Ok(Arc::new(claims)))
     } else {
-        Ok(Err(NOT_GOOD))
+        Ok(Err(INACTIVE))
     }
 }
 
-fn lock_cache(remembered: &Mutex<IntrospectionCache>) -> MutexGuard<'_, IntrospectionCache> {
-    remembered.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_cache(cache: &Mutex<IntrospectionCache>) -> MutexGuard<'_, IntrospectionCache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A text as it can stand in a form.
+/// Percent-encodes a text for a form body or for HTTP Basic client authentication (RFC 6749, section
+/// 2.3.1).
 fn form_encoded(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len());

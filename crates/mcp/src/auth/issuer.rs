@@ -1,4 +1,5 @@
-//! Somebody whose tokens count: a name, keys, and what is demanded of the tokens.
+//! Trusted token issuers: a name, a source of verification keys, and the requirements for the issuer's
+//! tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +12,22 @@ use super::{AuthRejection, Caller, CertificateAuthorities};
 
 type RevocationCheck = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;
 
-/// Which addresses an issuer may have.
+/// The networks in which an issuer's URLs may be. It limits server-side request forgery (SSRF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IssuerNetwork {
-    /// Those of the open internet, over https.
+    /// Public addresses only, over https.
     #[default]
     Public,
-    /// Those of private networks too, and http on this machine.
+    /// Addresses of private networks too, and http to a loopback address.
     Private,
 }
 
-/// How issuers are reached: at which addresses, and who vouches for those.
+/// How issuers are reached: the allowed networks, and the certificate authorities that are trusted.
 #[derive(Debug, Clone, Default)]
 pub struct IssuerTransport {
-    /// Which addresses they may have.
+    /// The networks in which the issuer's endpoints may be.
     pub network: IssuerNetwork,
-    /// The authorities whose certificates count, and no others; without any, those that browsers trust.
+    /// The only trusted certificate authorities; with `None`, the root certificates that browsers trust.
     pub authorities: Option<CertificateAuthorities>,
 }
 
@@ -39,25 +40,25 @@ impl From<IssuerNetwork> for IssuerTransport {
     }
 }
 
-/// Somebody whose tokens count. The name is the issuer's address, to the letter as it stands in `iss`.
+/// A trusted issuer of access tokens. Its name is the issuer URL, exactly as it stands in the claim `iss`.
 #[derive(Clone)]
 pub struct Issuer {
     name: String,
     keys: IssuerKeySource,
     pub(crate) algorithms: Vec<SignatureAlgorithm>,
     pub(crate) access_tokens_only: bool,
-    unless: Option<RevocationCheck>,
+    revocation_check: Option<RevocationCheck>,
 }
 
-/// How an issuer's tokens are checked.
+/// How an issuer's tokens are verified.
 #[derive(Clone)]
 enum IssuerKeySource {
-    /// By keys held in this process.
+    /// With keys held in this process.
     Local(LocalKeys),
-    /// By keys that the issuer publishes.
+    /// With the key set (JWKS) that the issuer publishes.
     Remote(Arc<JwksCache>),
-    /// By asking the issuer.
-    Asked(Arc<TokenIntrospector>),
+    /// By token introspection (RFC 7662): one request per token.
+    Introspected(Arc<TokenIntrospector>),
 }
 
 impl Issuer {
@@ -67,67 +68,73 @@ impl Issuer {
             keys,
             algorithms: SignatureAlgorithm::USUAL.to_vec(),
             access_tokens_only: false,
-            unless: None,
+            revocation_check: None,
         }
     }
 
-    /// An issuer in this process, whose keys need no network. Its tokens must say that they are access
-    /// tokens (`typ` = `at+jwt`).
+    /// An issuer in this process, whose keys need no network. Its tokens must have the type of access
+    /// tokens (`typ` = `at+jwt`, RFC 9068).
     #[must_use]
     pub fn local(name: impl Into<String>, keys: LocalKeys) -> Self {
         Self::new(name.into(), IssuerKeySource::Local(keys)).access_tokens_only(true)
     }
 
-    /// An issuer that publishes its keys: at `jwks_uri`, or where its metadata says.
+    /// An issuer that publishes a key set: at `jwks_uri`, or where its metadata (RFC 8414 or OpenID Connect
+    /// discovery) says.
     #[must_use]
     pub fn remote(
         name: impl Into<String>,
         jwks_uri: Option<String>,
-        reach: impl Into<IssuerTransport>,
+        transport: impl Into<IssuerTransport>,
     ) -> Self {
-        Self::with_fetcher(name.into(), jwks_uri, http_fetcher(&reach.into()))
+        Self::with_fetcher(name.into(), jwks_uri, http_fetcher(&transport.into()))
     }
 
     pub(crate) fn with_fetcher(
         name: String,
         jwks_uri: Option<String>,
-        web: Arc<dyn HttpFetch>,
+        fetcher: Arc<dyn HttpFetch>,
     ) -> Self {
-        let keys = JwksCache::new(&name, jwks_uri, web);
+        let keys = JwksCache::new(&name, jwks_uri, fetcher);
         Self::new(name, IssuerKeySource::Remote(Arc::new(keys)))
     }
 
-    /// An issuer of opaque tokens, who is asked about each at `endpoint` (RFC 7662), where we are known as
-    /// `client` with a secret.
+    /// An issuer of opaque tokens. Each token is looked up at the introspection `endpoint` (RFC 7662),
+    /// where we authenticate as `client`, a pair of client id and secret.
     #[must_use]
     pub fn introspected(
         name: impl Into<String>,
         endpoint: &str,
         client: (&str, &str),
-        reach: impl Into<IssuerTransport>,
+        transport: impl Into<IssuerTransport>,
     ) -> Self {
-        Self::with_introspector(name.into(), endpoint, client, http_fetcher(&reach.into()))
+        Self::with_introspector(
+            name.into(),
+            endpoint,
+            client,
+            http_fetcher(&transport.into()),
+        )
     }
 
     pub(crate) fn with_introspector(
         name: String,
         endpoint: &str,
         (client, secret): (&str, &str),
-        web: Arc<dyn HttpFetch>,
+        fetcher: Arc<dyn HttpFetch>,
     ) -> Self {
-        let asked = TokenIntrospector::new(endpoint, client, secret, web);
-        Self::new(name, IssuerKeySource::Asked(Arc::new(asked)))
+        let introspector = TokenIntrospector::new(endpoint, client, secret, fetcher);
+        Self::new(name, IssuerKeySource::Introspected(Arc::new(introspector)))
     }
 
-    /// The only algorithms with which its tokens may be signed.
+    /// The allowlist of signature algorithms. A token with any other `alg` is refused.
     #[must_use]
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SignatureAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
 
-    /// The shortest time between two fetches of its keys; half a minute unless told otherwise. A token that
-    /// names a key which is not here causes one, and anybody can make such a token.
+    /// The shortest time between two fetches of the issuer's key set; 30 seconds by default. A token with
+    /// an unknown `kid` triggers a fetch, and anybody can make such a token, so this is a rate limit.
     #[must_use]
     pub fn cooldown(mut self, time: Duration) -> Self {
         if let IssuerKeySource::Remote(keys) = &mut self.keys
@@ -138,65 +145,70 @@ impl Issuer {
         self
     }
 
-    /// Whether its tokens must say that they are access tokens: `typ` = `at+jwt`.
+    /// Whether tokens must have the type of access tokens, `typ` = `at+jwt` (RFC 9068).
     #[must_use]
     pub const fn access_tokens_only(mut self, only: bool) -> Self {
         self.access_tokens_only = only;
         self
     }
 
-    /// Refuses somebody whose token is good when this says so, such as after signing out. It is asked at
-    /// every request and must not wait.
+    /// Refuses valid tokens for which `is_revoked` returns true, such as after a sign-out. It runs for every
+    /// request and must not block.
     #[must_use]
-    pub fn reject_if(mut self, gone: impl Fn(&Caller) -> bool + Send + Sync + 'static) -> Self {
-        self.unless = Some(Arc::new(gone));
+    pub fn reject_if(
+        mut self,
+        is_revoked: impl Fn(&Caller) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.revocation_check = Some(Arc::new(is_revoked));
         self
     }
 
-    /// The issuer's name.
+    /// The issuer's name, as it stands in `iss`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// True when its keys are here, or are not needed.
+    /// True when the issuer's keys are available, or when it needs none (introspection).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         match &self.keys {
             IssuerKeySource::Local(keys) => !keys.is_empty(),
             IssuerKeySource::Remote(keys) => keys.is_ready(),
-            IssuerKeySource::Asked(_) => true,
+            IssuerKeySource::Introspected(_) => true,
         }
     }
 
-    /// True when the owner of a good token is no longer welcome.
+    /// True when the revocation check refuses the caller of an otherwise valid token.
     pub(crate) fn is_revoked(&self, caller: &Caller) -> bool {
-        self.unless.as_ref().is_some_and(|gone| gone(caller))
+        self.revocation_check
+            .as_ref()
+            .is_some_and(|check| check(caller))
     }
 
-    /// The key that a token of this issuer names.
+    /// The verification key with this `kid`; without a `kid`, the only key.
     pub(crate) async fn key(&self, kid: Option<&str>) -> Result<VerificationKey, AuthRejection> {
         const UNKNOWN: AuthRejection = AuthRejection::Bad("the key of the token is not known");
         match &self.keys {
             IssuerKeySource::Local(keys) if keys.is_empty() => Err(AuthRejection::Unready),
             IssuerKeySource::Local(keys) => keys.get().find(kid).cloned().ok_or(UNKNOWN),
             IssuerKeySource::Remote(keys) => keys.key(kid).await,
-            IssuerKeySource::Asked(_) => Err(UNKNOWN),
+            IssuerKeySource::Introspected(_) => Err(UNKNOWN),
         }
     }
 
-    /// Its keys, where they have to be fetched again and again.
+    /// The key set cache of a remote issuer, which has to be refreshed in the background.
     pub(crate) fn jwks_cache(&self) -> Option<Arc<JwksCache>> {
         match &self.keys {
             IssuerKeySource::Remote(keys) => Some(keys.clone()),
-            IssuerKeySource::Local(_) | IssuerKeySource::Asked(_) => None,
+            IssuerKeySource::Local(_) | IssuerKeySource::Introspected(_) => None,
         }
     }
 
-    /// The way to ask it about opaque tokens.
+    /// The introspection client, for an issuer of opaque tokens.
     pub(crate) fn introspector(&self) -> Option<&TokenIntrospector> {
         match &self.keys {
-            IssuerKeySource::Asked(asked) => Some(asked),
+            IssuerKeySource::Introspected(introspector) => Some(introspector),
             IssuerKeySource::Local(_) | IssuerKeySource::Remote(_) => None,
         }
     }

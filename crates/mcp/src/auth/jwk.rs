@@ -1,4 +1,4 @@
-//! Public keys as issuers publish them (RFC 7517) into keys that check signatures.
+//! JSON Web Keys (RFC 7517): parses an issuer's key set and verifies signatures with it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,34 +9,35 @@ use serde_json::Value;
 
 use super::AuthError;
 
-/// The most keys of one issuer. Providers publish two to ten.
+/// The maximum number of keys of one issuer. Providers publish two to ten.
 pub(crate) const MAX_KEYS: usize = 100;
-/// The most bytes of a key's name.
+/// The maximum length of a key id (`kid`).
 pub(crate) const MAX_KID_BYTES: usize = 256;
-/// RSA keys that can still be trusted, in bytes of their modulus: 2,048 to 8,192 bits.
+/// The accepted RSA modulus sizes in bytes: 2,048 to 8,192 bits.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
 
-/// A way to sign. Only ways with a public key: whoever can check a token cannot make one.
+/// A JWS signature algorithm (RFC 7518, RFC 8037). Only asymmetric ones: with a shared secret, whoever can
+/// verify a token can also forge one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
-    /// RSA, PKCS#1 v1.5, SHA-256.
+    /// RSASSA-PKCS1-v1_5 with SHA-256, the default of most providers.
     Rs256,
-    /// RSA, PKCS#1 v1.5, SHA-384.
+    /// RSASSA-PKCS1-v1_5 with SHA-384, accepted only if configured.
     Rs384,
-    /// RSA, PKCS#1 v1.5, SHA-512.
+    /// RSASSA-PKCS1-v1_5 with SHA-512, accepted only if configured.
     Rs512,
-    /// RSA, PSS, SHA-256.
+    /// RSASSA-PSS with SHA-256 and MGF1.
     Ps256,
-    /// ECDSA on P-256.
+    /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// ECDSA on P-384.
+    /// ECDSA on P-384 with SHA-384, accepted only if configured.
     Es384,
-    /// Ed25519.
+    /// Ed25519 signatures (EdDSA, RFC 8037).
     EdDsa,
 }
 
 impl SignatureAlgorithm {
-    /// Those that issuers use, one of each kind.
+    /// The algorithms that are accepted by default, one of each family.
     pub const USUAL: [Self; 4] = [Self::Rs256, Self::Ps256, Self::Es256, Self::EdDsa];
     const ALL: [Self; 7] = [
         Self::Rs256,
@@ -48,13 +49,13 @@ impl SignatureAlgorithm {
         Self::EdDsa,
     ];
 
-    /// The algorithm of this name, to the letter.
+    /// Parses the value of `alg`, which is case-sensitive.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
-    /// Its name in a token.
+    /// The algorithm's name in the header member `alg`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,11 +70,11 @@ impl SignatureAlgorithm {
     }
 }
 
-/// One public key.
+/// A public key that verifies signatures; it never signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VerificationKey {
     pub(crate) kid: Option<String>,
-    /// The only algorithm it may be used with, if the issuer said so.
+    /// The only algorithm that the key may be used with, if the issuer set `alg`.
     algorithm: Option<SignatureAlgorithm>,
     material: KeyMaterial,
 }
@@ -87,7 +88,7 @@ enum KeyMaterial {
 }
 
 impl VerificationKey {
-    /// A key for signatures that we can check; nothing for any other, which issuers publish too.
+    /// Parses a signing key. `None` for keys of another use or type, which issuers publish in the same set.
     fn parse(jwk: &Value) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         if jwk
@@ -123,8 +124,8 @@ impl VerificationKey {
         })
     }
 
-    /// True when `signature` was made over `message` by the owner of this key, in this way. A key of one
-    /// kind never checks a signature of another.
+    /// Verifies a signature over `message`. The algorithm must fit the key's type and its `alg`, which
+    /// prevents algorithm confusion.
     pub(crate) fn verifies(
         &self,
         algorithm: SignatureAlgorithm,
@@ -134,12 +135,12 @@ impl VerificationKey {
         if self.algorithm.is_some_and(|only| only != algorithm) {
             return false;
         }
-        let plain = |way: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
-            UnparsedPublicKey::new(way, key).verify(message, signature)
+        let plain = |algorithm_impl: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
+            UnparsedPublicKey::new(algorithm_impl, key).verify(message, signature)
         };
         let verified = match (&self.material, algorithm) {
             (KeyMaterial::Rsa { n, e }, algorithm) => {
-                let way = match algorithm {
+                let algorithm_impl = match algorithm {
                     SignatureAlgorithm::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
                     SignatureAlgorithm::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
                     SignatureAlgorithm::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
@@ -148,7 +149,7 @@ impl VerificationKey {
                     | SignatureAlgorithm::Es384
                     | SignatureAlgorithm::EdDsa => return false,
                 };
-                RsaPublicKeyComponents { n, e }.verify(way, message, signature)
+                RsaPublicKeyComponents { n, e }.verify(algorithm_impl, message, signature)
             }
             (KeyMaterial::P256(key), SignatureAlgorithm::Es256) => {
                 plain(&signature::ECDSA_P256_SHA256_FIXED, key)
@@ -166,7 +167,7 @@ impl VerificationKey {
 }
 
 fn rsa(n: Vec<u8>, e: Vec<u8>) -> Option<KeyMaterial> {
-    // Some issuers write a sign byte, which the standard forbids and the arithmetic refuses.
+    // Some issuers write a leading zero byte, which RFC 7518 forbids and the verifier refuses.
     let n = match n.strip_prefix(&[0]) {
         Some(rest) => rest.to_vec(),
         None => n,
@@ -174,23 +175,23 @@ fn rsa(n: Vec<u8>, e: Vec<u8>) -> Option<KeyMaterial> {
     (RSA_BYTES.contains(&n.len()) && e.len() <= 8).then_some(KeyMaterial::Rsa { n, e })
 }
 
-/// A point of a curve as it is usually written: both coordinates in full, after a mark.
+/// The uncompressed encoding of a curve point: the byte 4 and then both coordinates in full length.
 fn point(x: &[u8], y: &[u8], size: usize) -> Option<Vec<u8>> {
     (x.len() == size && y.len() == size).then(|| [&[4], x, y].concat())
 }
 
-/// A name of a key that can be looked up: short, and nothing that is not text.
+/// True for a usable key id: not empty, of bounded length, and without control characters.
 pub(crate) fn is_kid(kid: &str) -> bool {
     (1..=MAX_KID_BYTES).contains(&kid.len()) && !kid.chars().any(char::is_control)
 }
 
-/// The keys of one issuer at one time.
+/// An issuer's key set (JWKS) at one point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JsonWebKeySet(Vec<VerificationKey>);
 
 impl JsonWebKeySet {
-    /// Reads what an issuer publishes. Keys that we cannot use are passed over; that none can be used is
-    /// an error, and so is a name that means two keys.
+    /// Parses a published key set and skips keys that we cannot use. A set without a usable key is an
+    /// error, and so is a `kid` that names two keys.
     pub(crate) fn parse(jwks: &Value) -> Result<Self, &'static str> {
         let listed = jwks
             .get("keys")
@@ -215,7 +216,7 @@ impl JsonWebKeySet {
         self.0.is_empty()
     }
 
-    /// The key that a token names; where it names none, the only one.
+    /// The key with this `kid`. A token without a `kid` is verified only when the set has a single key.
     pub(crate) fn find(&self, kid: Option<&str>) -> Option<&VerificationKey> {
         match (kid, self.0.as_slice()) {
             (Some(kid), keys) => keys.iter().find(|key| key.kid.as_deref() == Some(kid)),
@@ -225,16 +226,17 @@ impl JsonWebKeySet {
     }
 }
 
-/// Keys of an issuer in this process. Clones are one: [`replace`](Self::replace) is seen by all.
+/// The keys of an issuer in this process. Clones share them, so that [`replace`](Self::replace) takes
+/// effect for all.
 #[derive(Debug, Clone, Default)]
 pub struct LocalKeys(Arc<RwLock<Arc<JsonWebKeySet>>>);
 
 impl LocalKeys {
-    /// Takes a set of public keys as RFC 7517 writes it, in place of those before. To rotate, hand over
-    /// old and new together until the last token of the old has ended.
+    /// Replaces the key set (RFC 7517). To rotate keys, publish the old and the new one together until the
+    /// last token of the old key has expired.
     ///
     /// # Errors
-    /// When there is none that can be used; those before stay.
+    /// When no key in the set can be used; the previous keys stay in effect.
     pub fn replace(&self, jwks: &Value) -> Result<(), AuthError> {
         let keys = Arc::new(JsonWebKeySet::parse(jwks).map_err(AuthError::Keys)?);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;

@@ -1,8 +1,8 @@
-//! An issuer's keys, fetched when they are needed and kept while they are good.
+//! Cache for an issuer's key set (JWKS), with single-flight fetches.
 //!
-//! One fetch at a time, and none within half a minute of the last, however many tokens name a key that
-//! is not there. Keys are fetched anew after five minutes, so that one that was withdrawn is refused within
-//! ten. While the issuer cannot be reached, the keys that are here count for an hour.
+//! One fetch runs at a time, and none within 30 seconds of the last, however many tokens have an unknown
+//! `kid`. Keys are fetched again after five minutes, so that a withdrawn key is refused within ten. While
+//! the issuer is unreachable, the cached keys stay valid for an hour (stale on error).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,43 +14,44 @@ use super::jwk::{JsonWebKeySet, VerificationKey};
 use super::outbound_http::HttpFetch;
 use super::{AuthRejection, discovery, strict_json};
 
-/// How long keys count without a question.
+/// How long cached keys are used without a refresh.
 pub(crate) const FRESH: Duration = Duration::from_secs(300);
-/// How long they count while the issuer cannot be reached.
+/// How long cached keys are used while the issuer is unreachable.
 pub(crate) const STALE: Duration = Duration::from_secs(3_600);
-/// The shortest time between two fetches.
+/// The shortest time between two fetches: the rate limit for tokens with an unknown `kid`.
 pub(crate) const COOLDOWN: Duration = Duration::from_secs(30);
 
-/// How long the metadata and the keys may take together.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of a whole refresh, for the metadata and the key set together.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The keys of an issuer elsewhere.
+/// The cached key set of a remote issuer. `fetch_lock` makes fetches single-flight: whoever holds it
+/// fetches, everybody else waits for it or uses stale keys.
 pub(crate) struct JwksCache {
     issuer: String,
-    /// Where the keys are, if that was set; else it is discovered.
+    /// The configured URL of the key set; `None` to discover it from the issuer's metadata.
     jwks_uri: Option<String>,
-    web: Arc<dyn HttpFetch>,
-    /// The shortest time between two fetches.
+    fetcher: Arc<dyn HttpFetch>,
+    /// The shortest time between two fetches, [`COOLDOWN`] unless configured.
     pub(crate) cooldown: Duration,
     state: Mutex<JwksCacheState>,
-    flight: Arc<tokio::sync::Mutex<()>>,
+    fetch_lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
 struct JwksCacheState {
     keys: Option<(Instant, Arc<JsonWebKeySet>)>,
-    tried: Option<Instant>,
+    tried_at: Option<Instant>,
 }
 
 impl JwksCache {
-    pub(crate) fn new(issuer: &str, jwks_uri: Option<String>, web: Arc<dyn HttpFetch>) -> Self {
+    pub(crate) fn new(issuer: &str, jwks_uri: Option<String>, fetcher: Arc<dyn HttpFetch>) -> Self {
         Self {
             issuer: issuer.to_owned(),
             jwks_uri,
-            web,
+            fetcher,
             cooldown: COOLDOWN,
             state: Mutex::default(),
-            flight: Arc::default(),
+            fetch_lock: Arc::default(),
         }
     }
 
@@ -58,18 +59,18 @@ impl JwksCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys that count, if they are younger than this.
-    fn keys_younger_than(&self, than: Duration) -> Option<Arc<JsonWebKeySet>> {
+    /// The cached keys, if they are younger than `max_age`.
+    fn keys_younger_than(&self, max_age: Duration) -> Option<Arc<JsonWebKeySet>> {
         let state = self.state();
         let (since, keys) = state.keys.as_ref()?;
-        (since.elapsed() < than).then(|| keys.clone())
+        (since.elapsed() < max_age).then(|| keys.clone())
     }
 
     pub(crate) fn is_ready(&self) -> bool {
         self.keys_younger_than(STALE).is_some()
     }
 
-    /// The key that a token names.
+    /// The key with this `kid`, fetched if the cache has no fresh key of that name.
     pub(crate) async fn key(
         self: &Arc<Self>,
         kid: Option<&str>,
@@ -78,8 +79,8 @@ impl JwksCache {
         if let Some(key) = self.keys_younger_than(FRESH).and_then(find) {
             return Ok(key);
         }
-        // While somebody else waits for the issuer, keys that are not fresh any more are good enough.
-        if self.flight.try_lock().is_err()
+        // While another request fetches the keys, a stale key is good enough.
+        if self.fetch_lock.try_lock().is_err()
             && let Some(key) = self.keys_younger_than(STALE).and_then(find)
         {
             return Ok(key);
@@ -91,35 +92,39 @@ impl JwksCache {
         }
     }
 
-    /// Fetches the keys unless somebody just has; waits for whoever is at it.
+    /// Fetches the key set, unless the last attempt is younger than the cooldown. A fetch in flight is awaited instead
+    /// of repeated.
     pub(crate) async fn refresh(self: &Arc<Self>) {
-        let flight = self.flight.clone().lock_owned().await;
-        let rested = self
+        let fetch_lock = self.fetch_lock.clone().lock_owned().await;
+        let cooled_down = self
             .state()
-            .tried
-            .is_none_or(|tried| tried.elapsed() >= self.cooldown);
-        if !rested {
+            .tried_at
+            .is_none_or(|tried_at| tried_at.elapsed() >= self.cooldown);
+        if !cooled_down {
             return;
         }
-        let keyring = self.clone();
-        // A task of its own: a caller who hangs up would end the fetch before it is noted, and the next one would
-        // begin another. Callers who hang up in a row would ask the issuer without bound and never get its keys.
+        let cache = self.clone();
+        // Spawned as a task of its own: if a caller who disconnects ended the fetch before its time was
+        // noted, the next one would start another. A row of such callers would send unlimited requests to
+        // the issuer and never get its keys.
         let fetching = tokio::spawn(async move {
-            let _flight = flight;
-            keyring.fetch_and_keep().await;
+            let _fetch_lock = fetch_lock;
+            cache.fetch_and_keep().await;
         });
         let _ = fetching.await;
     }
 
     async fn fetch_and_keep(&self) {
-        let fetched = tokio::time::timeout(PATIENCE, self.fetch()).await;
-        let fetched = fetched.unwrap_or_else(|_| Err("it takes too long".to_owned()));
+        let fetched = tokio::time::timeout(REFRESH_TIMEOUT, self.fetch()).await;
+        let fetched = fetched.unwrap_or_else(|_| Err("the request timed out".to_owned()));
         let mut state = self.state();
         let now = Instant::now();
-        state.tried = Some(now);
+        state.tried_at = Some(now);
         match fetched {
             Ok(keys) => state.keys = Some((now, Arc::new(keys))),
-            Err(why) => tracing::warn!(issuer = %self.issuer, %why, "no keys came from the issuer"),
+            Err(why) => {
+                tracing::warn!(issuer = %self.issuer, %why, "cannot fetch the issuer's keys")
+            }
         }
     }
 
@@ -127,17 +132,22 @@ impl JwksCache {
         let url = match &self.jwks_uri {
             Some(url) => url.clone(),
             None => {
-                let metadata = discovery::metadata(&self.issuer, self.web.as_ref()).await?;
+                let metadata = discovery::metadata(&self.issuer, self.fetcher.as_ref()).await?;
                 discovery::endpoint_url(&metadata, "jwks_uri")
                     .ok_or("its metadata does not say where the keys are")?
             }
         };
-        let bytes = self.web.get(url).await.map_err(|error| error.to_string())?;
+        let bytes = self
+            .fetcher
+            .get(url)
+            .await
+            .map_err(|error| error.to_string())?;
         let jwks = strict_json::parse(&bytes).ok_or("its keys are not JSON")?;
         JsonWebKeySet::parse(&Value::Object(jwks)).map_err(str::to_owned)
     }
 
-    /// When to fetch next, for whoever keeps the keys fresh.
+    /// The time until the next refresh in the background: before the keys go stale, or after a cooldown
+    /// when there are none.
     pub(crate) fn next_refresh(&self) -> Duration {
         if self.keys_younger_than(FRESH).is_some() {
             FRESH.saturating_sub(self.cooldown)

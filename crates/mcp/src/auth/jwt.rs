@@ -1,8 +1,7 @@
-//! A token into a [`Caller`]: the one function that decides whether a JWT counts.
+//! JWT access token validation (RFC 9068): the one function that decides whether a JWT is valid.
 //!
-//! Nothing in a token chooses how it is checked. The issuer it names must be one of ours, and that
-//! issuer's settings and keys alone decide; a key, or the address of one, inside a token is a reason to
-//! refuse it.
+//! Nothing in a token chooses how it is verified. The issuer it names must be a configured one, and that
+//! issuer's settings and keys alone decide. A token that carries a key, or the URL of one, is refused.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +14,20 @@ use super::jwk::{SignatureAlgorithm, VerificationKey, is_kid};
 use super::strict_json::{self, numeric_date};
 use super::{AuthRejection, Caller, Issuer};
 
-/// The most bytes of a token. The largest of real providers, with 200 groups, have 12 KiB.
+/// The maximum size of a token. The largest tokens of real providers, with 200 groups, have 12 KiB.
 pub(crate) const MAX_TOKEN_BYTES: usize = 16 * 1024;
-/// The most bytes of a subject.
+/// The maximum length of the claim `sub`.
 pub(crate) const MAX_SUBJECT_BYTES: usize = 512;
-/// The most bytes of a client's name: some are addresses.
+/// The maximum length of a client id. Client ID metadata documents make a URL of it, hence as long as one.
 pub(crate) const MAX_CLIENT_BYTES: usize = 2_048;
-/// The most audiences of one token.
+/// The maximum number of values of the claim `aud`.
 pub(crate) const MAX_AUDIENCES: usize = 100;
-/// The most scopes of one token.
+/// The maximum number of scopes of one token.
 pub(crate) const MAX_SCOPES: usize = 256;
-/// Seconds by which clocks may differ.
+/// The clock skew in seconds that `exp`, `nbf` and `iat` allow for.
 pub(crate) const LEEWAY: u64 = 30;
 
-/// A JWT that has been taken apart, and believed in nothing.
+/// A parsed JWT whose signature and claims have not been verified.
 struct UnverifiedJwt<'a> {
     algorithm: &'static str,
     kind: Option<String>,
@@ -44,13 +43,15 @@ const fn reject<T>(why: &'static str) -> AuthResult<T> {
     Err(AuthRejection::Bad(why))
 }
 
-/// True for what is meant to be a JWT: three parts, of which the first begins as an object does.
+/// True for what is meant to be a JWT rather than an opaque token: three parts, the first of which begins
+/// like a base64url-encoded JSON object.
 pub(crate) fn is_jwt(token: &str) -> bool {
     token.starts_with("ey") && token.bytes().filter(|&byte| byte == b'.').count() == 2
 }
 
-/// Who has this token, if it counts: named by one of `issuers`, signed by its key, meant for one of
-/// `audiences`, at `now` in seconds since 1970.
+/// Validates an access token and returns its caller. One of `issuers` must have signed it, `aud` must match
+/// one of `audiences`, and its times must fit `now`, in seconds since 1970. The claims are checked before a
+/// key is fetched, because that is cheap.
 pub(crate) async fn verify(
     token: &str,
     issuers: &[Issuer],
@@ -66,8 +67,9 @@ pub(crate) async fn verify(
     check_not_revoked(issuer, caller)
 }
 
-/// Who signed in at `issuer`, by an ID token that it gave to us, its `client`, in answer to a request with this
-/// nonce. It opens nothing here; whoever asks makes a token of their own.
+/// Validates an OpenID Connect ID token that `issuer` gave to us, its `client`, for an authorization
+/// request with this nonce. The result identifies the user who signed in; an ID token itself never
+/// authorizes a request here.
 pub(crate) async fn verify_id_token(
     token: &str,
     issuer: &Issuer,
@@ -77,11 +79,11 @@ pub(crate) async fn verify_id_token(
 ) -> AuthResult<Caller> {
     let unverified = UnverifiedJwt::read(token)?;
     unverified.issuer(std::slice::from_ref(issuer))?;
-    let said = |name: &str| unverified.claims.get(name).and_then(Value::as_str);
-    if said("nonce") != Some(nonce) {
+    let claim_text = |name: &str| unverified.claims.get(name).and_then(Value::as_str);
+    if claim_text("nonce") != Some(nonce) {
         return reject("the ID token answers another request");
     }
-    if unverified.claims.contains_key("azp") && said("azp") != Some(client) {
+    if unverified.claims.contains_key("azp") && claim_text("azp") != Some(client) {
         return reject("the ID token is another client's");
     }
     if unverified
@@ -102,7 +104,7 @@ pub(crate) async fn verify_id_token(
     unverified.caller(issuer)
 }
 
-/// The owner of a good token, unless they are no longer welcome.
+/// Applies the issuer's revocation check to the caller of a valid token.
 pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> AuthResult<Caller> {
     if issuer.is_revoked(&caller) {
         return reject("the token does not count any more");
@@ -111,7 +113,7 @@ pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> AuthResult<C
 }
 
 impl<'a> UnverifiedJwt<'a> {
-    /// Takes a token apart.
+    /// Decodes the three parts, without any verification beyond the header's forbidden members.
     fn read(token: &'a str) -> AuthResult<Self> {
         if token.len() > MAX_TOKEN_BYTES {
             return reject("the token is too long");
@@ -155,14 +157,14 @@ impl<'a> UnverifiedJwt<'a> {
         })
     }
 
-    /// The issuer that the token names, if it is one of these.
+    /// The configured issuer that the claim `iss` names exactly.
     fn issuer<'i>(&self, issuers: &'i [Issuer]) -> AuthResult<&'i Issuer> {
         let named = self.claims.get("iss").and_then(Value::as_str);
         let known = issuers.iter().find(|issuer| Some(issuer.name()) == named);
         known.map_or_else(|| reject("the issuer of the token is not one of ours"), Ok)
     }
 
-    /// The key that the token names.
+    /// The key id of the header, if it has one and it is well-formed.
     fn kid(&self) -> AuthResult<Option<&str>> {
         match self.kid.as_deref() {
             Some(kid) if !is_kid(kid) => reject("the name of the key is not one"),
@@ -170,7 +172,7 @@ impl<'a> UnverifiedJwt<'a> {
         }
     }
 
-    /// Everything but the signature: cheap, and done before a key is looked for.
+    /// Validates everything but the signature. It runs first, because it is cheap and needs no key.
     fn claims(
         &self,
         issuer: &Issuer,
@@ -191,7 +193,7 @@ impl<'a> UnverifiedJwt<'a> {
         Ok(())
     }
 
-    /// Whether the owner of the key signed exactly this.
+    /// Verifies the signature over header and payload with the issuer's key.
     fn signature(&self, key: &VerificationKey) -> AuthResult<()> {
         let signed = SignatureAlgorithm::parse(self.algorithm).is_some_and(|algorithm| {
             key.verifies(algorithm, self.signed.as_bytes(), &self.signature)
@@ -203,7 +205,8 @@ impl<'a> UnverifiedJwt<'a> {
         }
     }
 
-    /// Access tokens only: an ID token tells a client who signed in, and opens nothing.
+    /// Refuses ID tokens where an access token is needed. An ID token tells a client who signed in and
+    /// authorizes nothing.
     fn check_kind(&self, issuer: &Issuer) -> AuthResult<()> {
         let kind = self.kind.as_deref().map(str::to_ascii_lowercase);
         let kind = kind
@@ -225,7 +228,8 @@ impl<'a> UnverifiedJwt<'a> {
     }
 }
 
-/// Whether claims are meant for us, now.
+/// Validates times and audience: `exp` must be there and in the future, `nbf` and `iat` in the past, `aud`
+/// ours.
 pub(crate) fn check_claims(
     claims: &Map<String, Value>,
     audiences: &BTreeSet<String>,
@@ -273,7 +277,7 @@ fn audience_matches(aud: Option<&Value>, audiences: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Somebody by their claims, which have been found good.
+/// Builds the caller from claims that have been validated.
 pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> AuthResult<Caller> {
     let subject = claims.get("sub").and_then(Value::as_str);
     let fits = |text: &&str| {
@@ -291,7 +295,8 @@ pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> Au
     Ok(Caller::verified(issuer, &subject, client, scopes, claims))
 }
 
-/// What was granted: `scope` as one text, or `scp` as a text or a list, as some providers write it.
+/// The granted scopes: `scope` as a space-separated string (RFC 9068), or `scp` as a string or a list, as
+/// Microsoft and Okta write it.
 fn scopes(claims: &Map<String, Value>) -> AuthResult<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     for value in ["scope", "scp"].iter().filter_map(|name| claims.get(*name)) {

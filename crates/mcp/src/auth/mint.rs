@@ -1,4 +1,4 @@
-//! Keys and tokens for tests: whatever an issuer could sign, and whatever it never would.
+//! Signing keys and tokens for tests: both what an issuer would sign and what it never would.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,10 +11,10 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
-/// Made for these tests, and used nowhere else.
+/// An RSA key generated for these tests and used nowhere else.
 const RSA: &[u8] = include_bytes!("../../tests/keys/rsa-2048.pk8");
 
-/// Somebody who signs.
+/// A test issuer's signing key, with its `kid`.
 pub(crate) struct Signer {
     pub(crate) kid: String,
     pair: Pair,
@@ -56,7 +56,7 @@ impl Signer {
         }
     }
 
-    /// The algorithm that the key signs with unless told otherwise.
+    /// The algorithm that the key signs with by default.
     pub(crate) fn algorithm(&self) -> &'static str {
         match self.pair {
             Pair::Rsa(_) => "RS256",
@@ -66,7 +66,7 @@ impl Signer {
         }
     }
 
-    /// The public half.
+    /// The public key as a JSON Web Key.
     pub(crate) fn jwk(&self) -> Value {
         let ec = |pair: &EcdsaKeyPair, curve: &str| {
             let point = &pair.public_key().as_ref()[1..];
@@ -93,14 +93,15 @@ impl Signer {
         let random = SystemRandom::new();
         match &self.pair {
             Pair::Rsa(pair) => {
-                let way: &dyn ring::signature::RsaEncoding = match algorithm {
+                let algorithm_impl: &dyn ring::signature::RsaEncoding = match algorithm {
                     "PS256" => &RSA_PSS_SHA256,
                     "RS384" => &RSA_PKCS1_SHA384,
                     "RS512" => &RSA_PKCS1_SHA512,
                     _ => &RSA_PKCS1_SHA256,
                 };
                 let mut signature = vec![0; pair.public().modulus_len()];
-                pair.sign(way, &random, message, &mut signature).unwrap();
+                pair.sign(algorithm_impl, &random, message, &mut signature)
+                    .unwrap();
                 signature
             }
             Pair::P256(pair) | Pair::P384(pair) => {
@@ -110,12 +111,12 @@ impl Signer {
         }
     }
 
-    /// A token with the usual header.
+    /// An access token with the usual header members.
     pub(crate) fn token(&self, claims: &Value) -> String {
         self.token_with(&json!({}), claims)
     }
 
-    /// A token with members of the header added, replaced, or by `null` left out.
+    /// An access token with header members added or replaced; a `null` removes one.
     pub(crate) fn token_with(&self, changes: &Value, claims: &Value) -> String {
         let mut header = json!({"alg": self.algorithm(), "typ": "at+jwt", "kid": self.kid});
         for (name, value) in changes.as_object().unwrap() {
@@ -129,7 +130,7 @@ impl Signer {
         self.signed(&header.to_string(), &claims.to_string(), &algorithm)
     }
 
-    /// A token of any two texts.
+    /// A token from two arbitrary texts as header and payload, so that they need not be JSON.
     pub(crate) fn signed(&self, header: &str, payload: &str, algorithm: &str) -> String {
         let message = format!("{}.{}", b64(header.as_bytes()), b64(payload.as_bytes()));
         let signature = self.sign(algorithm, message.as_bytes());
@@ -137,13 +138,13 @@ impl Signer {
     }
 }
 
-fn ecdsa(way: &'static EcdsaSigningAlgorithm) -> EcdsaKeyPair {
+fn ecdsa(algorithm_impl: &'static EcdsaSigningAlgorithm) -> EcdsaKeyPair {
     let random = SystemRandom::new();
-    let made = EcdsaKeyPair::generate_pkcs8(way, &random).unwrap();
-    EcdsaKeyPair::from_pkcs8(way, made.as_ref(), &random).unwrap()
+    let made = EcdsaKeyPair::generate_pkcs8(algorithm_impl, &random).unwrap();
+    EcdsaKeyPair::from_pkcs8(algorithm_impl, made.as_ref(), &random).unwrap()
 }
 
-/// The public halves of all, as an issuer publishes them.
+/// The key set (JWKS) of several signers, as an issuer publishes it.
 pub(crate) fn jwks(signers: &[&Signer]) -> Value {
     json!({"keys": signers.iter().map(|signer| signer.jwk()).collect::<Vec<_>>()})
 }

@@ -1,14 +1,14 @@
-//! Who is calling, and may they: the only place where a [`Caller`] is made.
+//! Authentication of MCP requests (OAuth 2.0 resource server): the only module that creates a [`Caller`].
 //!
-//! [`Auth`] is what a server is given to demand sign-in: `http::Options::auth`. It knows the addresses at
-//! which people reach the server, the [issuers](Issuer) whose tokens count, the [API keys](ApiKeys), and
-//! the scopes without which nobody gets in. From a request's headers it makes a [`Caller`] or a
-//! [refusal](Denied), before the body is read.
+//! [`Auth`] is the configuration that turns authentication on (`http::HttpOptions::auth`). It holds the
+//! server's base URLs, the trusted [issuers](Issuer), the [API keys](ApiKeyStore), and the scopes that
+//! every caller needs. From a request's headers it produces a [`Caller`] or an [`AuthRejection`], before
+//! the body is read.
 //!
 //! ```
-//! use docent_mcp::{Auth, Demand, Issuer, LocalKeys};
+//! use docent_mcp::{Auth, AuthRequirement, Issuer, LocalKeys};
 //!
-//! // Keys of an authorization server in this very process: no network. `replace` them to rotate.
+//! // Keys of an authorization server in the same process: no network. Call `replace` to rotate them.
 //! let keys = LocalKeys::default();
 //! keys.replace(&serde_json::json!({"keys": [{
 //!     "kty": "OKP", "crv": "Ed25519", "kid": "2026-11", "alg": "EdDSA", "use": "sig",
@@ -17,15 +17,16 @@
 //! let auth = Auth::builder(["https://docs.example.org"])
 //!     .issuer(Issuer::local("https://docs.example.org", keys))
 //!     .scopes(["docs.read"])
-//!     .demand(Demand::Always)
+//!     .requirement(AuthRequirement::Always)
 //!     .build()?;
 //! # Ok::<(), docent_mcp::AuthError>(())
 //! ```
 //!
-//! A token of such an issuer is a JWT with `typ` = `at+jwt`, a `kid`, `iss` = the issuer's name to the
-//! letter, `sub`, `aud` = the `resource` that the client asked for, `exp`, `iat`, and `scope` as one text;
-//! `client_id`, `groups`, `email` and other claims are found through [`Caller::claim`].
-//! [`Issuer::unless`] is asked for every token, so that a revoked sign-in ends at once.
+//! An access token of such an issuer is a JWT (RFC 9068) with the header members `typ` = `at+jwt` and
+//! `kid`, and the claims `iss` (the issuer's exact name), `sub`, `aud` (the `resource` that the client
+//! requested, RFC 8707), `exp`, `iat`, and `scope` as one space-separated string. `client_id`, `groups`,
+//! `email` and other claims are read with [`Caller::claim`]. [`Issuer::reject_if`] runs for every token, so
+//! that a revoked sign-in ends at once.
 
 mod api_key;
 pub(crate) mod auth_middleware;
@@ -62,22 +63,23 @@ pub use issuer::{Issuer, IssuerNetwork, IssuerTransport};
 pub use jwk::{LocalKeys, SignatureAlgorithm};
 pub use signed_link::LinkKey;
 
-/// The most issuers of one server; each token names its own, so this bounds only what is configured.
+/// The maximum number of configured issuers. A token names its own issuer, so this bounds configuration
+/// only.
 pub(crate) const MAX_ISSUERS: usize = 16;
-/// The most scopes that a server demands.
+/// The maximum number of scopes that the server requires of every caller.
 pub(crate) const MAX_SCOPES: usize = 32;
 
-/// Of whom sign-in is demanded.
+/// Which requests need authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuthRequirement {
-    /// Of everybody: without a token there is a 401 for every request.
+    /// Every request: one without a credential gets a 401.
     #[default]
     Always,
-    /// Of those who call a tool that needs it. A tool that says nothing about its
-    /// [security](crate::Descriptor::security) does.
+    /// Only calls of tools that need it. A tool that declares no [security](crate::Descriptor::security)
+    /// scheme needs it.
     ByTool,
-    /// Of nobody: a tool that says nothing about its security may be called either way, and learns who
-    /// calls. A token that is there must still be good.
+    /// No request: a tool that declares no security scheme accepts both anonymous and authenticated calls,
+    /// and learns who calls. A credential that is sent must still be valid.
     Optional,
 }
 
@@ -85,53 +87,57 @@ pub enum AuthRequirement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// Not an address at which people could reach a server.
+    /// A base URL that is not an absolute http or https URL.
     #[error("`{0}` is not an address: use one such as `https://docs.example.org`")]
     Address(String),
-    /// Nobody could ever sign in.
-    #[error("nobody vouches for callers: name an issuer or add an API key")]
+    /// Neither an issuer nor an API key is configured, so that nobody could authenticate.
+    #[error("no issuer and no API keys are configured: name an issuer or add an API key")]
     Nobody,
-    /// Two issuers of one name could not be told apart.
-    #[error("the issuer `{0}` is there twice: name it once")]
+    /// Two issuers have the same name, so that their tokens could not be told apart.
+    #[error("duplicate issuer `{0}`: name it once")]
     Twice(String),
-    /// More than there is room for.
-    #[error("there are too many {0}: leave some out")]
+    /// A configured list exceeds its limit; the text names the list.
+    #[error("too many {0}: leave some out")]
     TooMany(&'static str),
-    /// A scope that no header can carry.
+    /// A scope with a character that RFC 6749 does not allow in a scope token.
     #[error("`{0}` is not a scope: use letters, digits and signs without spaces or quotes")]
     Scope(String),
-    /// Keys that cannot be used.
-    #[error("the keys cannot be used: {0}")]
+    /// A JSON Web Key Set without a usable verification key.
+    #[error("invalid key set: {0}")]
     Keys(&'static str),
-    /// Two issuers who are asked about opaque tokens: each would see the other's.
-    #[error("more than one issuer is to be asked about opaque tokens: name one")]
+    /// More than one issuer uses token introspection. An opaque token names no issuer, so that each
+    /// introspection endpoint would see the tokens of the other issuers.
+    #[error("more than one issuer uses token introspection: name one")]
     Asked,
-    /// A name that no API key can have.
+    /// An API key's name that is empty, too long, or has control characters.
     #[error("`{0}` is not a name for an API key: use 1 to 100 letters, digits and signs")]
     KeyName(String),
     /// The file of API keys cannot be read or written.
-    #[error("the file of API keys `{0}` cannot be used: {1}")]
+    #[error("cannot use the API key file `{0}`: {1}")]
     KeyFile(String, String),
-    /// The file of the secret that signs links cannot be read or made.
-    #[error("the file of the secret for links `{0}` cannot be used: {1}")]
+    /// The file with the link signing secret cannot be read or created.
+    #[error("cannot use the link secret file `{0}`: {1}")]
     LinkFile(String, String),
-    /// The system gave no random bytes.
-    #[error("the system gave no random bytes: try again")]
+    /// The operating system's random number generator failed.
+    #[error("no random bytes from the operating system: try again")]
     Random,
 }
 
-/// Why a caller was not let in. It never holds any part of what was presented.
+/// Why a request was not authenticated. It never holds any part of the credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthRejection {
-    /// Nothing was presented.
+    /// The request carried no credential.
     Absent,
-    /// What was presented does not count; the text says why and may be shown to anybody.
+    /// The credential is invalid. The text is the `error_description` of the challenge and safe to show to
+    /// anybody.
     Bad(&'static str),
-    /// Whether it counts cannot be said yet: the issuer's keys are not here.
+    /// The credential cannot be verified yet, because the issuer's keys have not been fetched. It becomes a
+    /// 503 with `Retry-After`.
     Unready,
 }
 
-/// What a server demands of those who call, and how it finds out who they are. Clones are one.
+/// The server's authentication settings: what it requires of callers, and whom it trusts to identify them.
+/// A clone shares the same state.
 #[derive(Clone)]
 pub struct Auth(Arc<AuthInner>);
 
@@ -141,14 +147,15 @@ struct AuthInner {
     issuers: Vec<Issuer>,
     keys: Option<ApiKeyStore>,
     scopes: Vec<String>,
-    demand: AuthRequirement,
+    requirement: AuthRequirement,
     name: Option<String>,
     documentation: Option<String>,
 }
 
 impl Auth {
-    /// Begins with the addresses under which people reach the server, without its endpoint's path; the
-    /// first is the public one, which clients are told unless it is http, for use on this machine alone. Tokens must be meant for one of them.
+    /// Starts with the server's base URLs, each without the endpoint's path. The first is the public one,
+    /// which the metadata names; if it is http (local use only), the metadata names the base URL that the
+    /// client used. A token's audience must match one of them.
     pub fn builder<S: Into<String>>(addresses: impl IntoIterator<Item = S>) -> AuthBuilder {
         AuthBuilder {
             bases: addresses.into_iter().map(Into::into).collect(),
@@ -156,28 +163,30 @@ impl Auth {
             issuers: Vec::new(),
             keys: None,
             scopes: Vec::new(),
-            demand: AuthRequirement::default(),
+            requirement: AuthRequirement::default(),
             name: None,
             documentation: None,
         }
     }
 
-    /// Who sent these headers. Without a token that is nobody, unless sign-in is demanded of everybody.
+    /// Authenticates a request by its headers. A request without a credential is anonymous, unless
+    /// [`AuthRequirement::Always`] is set.
     ///
     /// # Errors
-    /// When sign-in is demanded and nothing was presented, or what was presented does not count.
+    /// When authentication is required and there is no credential, or when the credential is invalid.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, AuthRejection> {
         auth_middleware::identify(self, headers).await
     }
 
-    /// True when every issuer's keys are here, so that any good token can be told from a bad one.
+    /// True when the keys of every issuer are available, so that any token can be verified. Readiness
+    /// checks use it.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.0.issuers.iter().all(Issuer::is_ready)
     }
 
-    /// Keeps the keys of issuers elsewhere fresh until `stop` fires; begins at once, so that the first
-    /// caller finds them here.
+    /// Keeps the cached key sets of remote issuers fresh until `stop` fires. The first fetch starts at
+    /// once, so that the first caller does not wait for it.
     pub(crate) fn keep_keys_fresh(&self, stop: &CancellationToken) {
         for keys in self.0.issuers.iter().filter_map(Issuer::jwks_cache) {
             let stop = stop.clone();
@@ -196,45 +205,48 @@ impl Auth {
         }
     }
 
-    /// Who has this token.
+    /// Verifies a bearer token: a JWT by its issuer's keys, anything else by token introspection.
     async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, AuthRejection> {
         let inner = &self.0;
         if jwt::is_jwt(token) {
             return jwt::verify(token, &inner.issuers, &inner.audiences, now).await;
         }
-        let asked = inner
+        let introspector = inner
             .issuers
             .iter()
             .find_map(|one| Some((one, one.introspector()?)));
-        let Some((issuer, asked)) = asked else {
+        let Some((issuer, introspector)) = introspector else {
             return Err(AuthRejection::Bad("the token is not a JWT"));
         };
         let name = issuer.name();
-        let caller = asked.identify(name, token, &inner.audiences, now).await?;
+        let caller = introspector
+            .identify(name, token, &inner.audiences, now)
+            .await?;
         jwt::check_not_revoked(issuer, caller)
     }
 
-    /// Of whom sign-in is demanded.
+    /// Which requests need authentication.
     #[must_use]
     pub fn requirement(&self) -> AuthRequirement {
-        self.0.demand
+        self.0.requirement
     }
 
-    /// What a tool that says nothing about its security means.
+    /// The security schemes of a tool that declares none.
     fn default_security(&self) -> Vec<Security> {
         let signed_in = Security::OAuth2(self.0.scopes.clone());
-        match self.0.demand {
+        match self.0.requirement {
             AuthRequirement::Always | AuthRequirement::ByTool => vec![signed_in],
             AuthRequirement::Optional => vec![Security::NoAuth, signed_in],
         }
     }
 
-    /// The ways to call a tool, its own or the server's.
+    /// The security schemes that apply to a tool: its own, or else the server's default.
     pub(crate) fn security_schemes(&self, own: Option<&[Security]>) -> Vec<Security> {
         own.map_or_else(|| self.default_security(), <[Security]>::to_vec)
     }
 
-    /// All scopes that somebody needs to call a tool, if this caller may not.
+    /// The scopes that a call of the tool needs if this caller lacks one of them; `None` when the call is
+    /// allowed.
     pub(crate) fn missing_scope(
         &self,
         caller: &Caller,
@@ -244,8 +256,8 @@ impl Auth {
             return None;
         }
         let mut needed = None;
-        for way in self.security_schemes(own) {
-            let Security::OAuth2(scopes) = way else {
+        for scheme in self.security_schemes(own) {
+            let Security::OAuth2(scopes) = scheme else {
                 return None;
             };
             let all = self.with_base_scopes(&scopes);
@@ -260,7 +272,7 @@ impl Auth {
         })
     }
 
-    /// The server's scopes and then a tool's, each once.
+    /// The server's required scopes followed by the tool's, without duplicates.
     fn with_base_scopes(&self, scopes: &[String]) -> Vec<String> {
         let mut all = self.0.scopes.clone();
         for scope in scopes {
@@ -272,7 +284,8 @@ impl Auth {
     }
 }
 
-/// What somebody needs who may not call a tool.
+/// The scopes that a call needs and the caller lacks. `signed_in` decides between a 401 (sign in first) and
+/// a 403 (`insufficient_scope`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingScope {
     pub(crate) scopes: Vec<String>,
@@ -280,7 +293,7 @@ pub(crate) struct MissingScope {
 }
 
 impl MissingScope {
-    /// What somebody lacks where nobody can sign in.
+    /// The value for a server without authentication, where no scopes are known and nobody can sign in.
     pub(crate) const fn unknown() -> Self {
         Self {
             scopes: Vec::new(),
@@ -289,72 +302,73 @@ impl MissingScope {
     }
 }
 
-/// Collects the parts of an [`Auth`].
+/// Builds an [`Auth`]; [`build`](Self::build) checks the parts together.
 pub struct AuthBuilder {
     bases: Vec<String>,
     audiences: Vec<String>,
     issuers: Vec<Issuer>,
     keys: Option<ApiKeyStore>,
     scopes: Vec<String>,
-    demand: AuthRequirement,
+    requirement: AuthRequirement,
     name: Option<String>,
     documentation: Option<String>,
 }
 
 impl AuthBuilder {
-    /// Adds somebody whose tokens count. Clients are sent to the first.
+    /// Adds a trusted issuer. The metadata lists issuers in this order, and clients use the first.
     #[must_use]
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuers.push(issuer);
         self
     }
 
-    /// Takes API keys too, for clients that can send a header.
+    /// Accepts API keys too, for clients that can send a header but cannot run an OAuth flow.
     #[must_use]
     pub fn keys(mut self, keys: ApiKeyStore) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// More names that tokens may be meant for, where a provider does not know our address.
+    /// Adds accepted values of `aud`, for providers that do not issue tokens for the server's URL (RFC
+    /// 8707).
     #[must_use]
     pub fn audiences<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.audiences.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// The scopes without which nobody who signs in gets in.
+    /// The scopes that every authenticated caller needs.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// Of whom sign-in is demanded.
+    /// Sets which requests need authentication.
     #[must_use]
-    pub const fn requirement(mut self, demand: AuthRequirement) -> Self {
-        self.demand = demand;
+    pub const fn requirement(mut self, requirement: AuthRequirement) -> Self {
+        self.requirement = requirement;
         self
     }
 
-    /// What people call the server; hosts may show it when they ask to sign in.
+    /// The `resource_name` of the metadata (RFC 9728); hosts may show it in their sign-in dialog.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A page about the server for people.
+    /// The `resource_documentation` of the metadata: the URL of a page about the server for people.
     #[must_use]
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.documentation = Some(url.into());
         self
     }
 
-    /// Checks that somebody could sign in.
+    /// Validates the parts.
     ///
     /// # Errors
-    /// The first part that makes no sense, with what to change.
+    /// The first invalid part, with what to change.
     pub fn build(self) -> Result<Auth, AuthError> {
         if self.issuers.is_empty() && self.keys.is_none() {
             return Err(AuthError::Nobody);
@@ -365,18 +379,18 @@ impl AuthBuilder {
         if self.scopes.len() > MAX_SCOPES {
             return Err(AuthError::TooMany("scopes"));
         }
-        // Nobody may pass for an API key.
+        // The pseudo-issuer of API keys is reserved, so that no issuer's callers can pass for API keys.
         let mut names = BTreeSet::from([api_key::ISSUER]);
         for issuer in &self.issuers {
             if !names.insert(issuer.name()) {
                 return Err(AuthError::Twice(issuer.name().to_owned()));
             }
         }
-        let asked = self
+        let introspecting = self
             .issuers
             .iter()
             .filter(|issuer| issuer.introspector().is_some());
-        if asked.count() > 1 {
+        if introspecting.count() > 1 {
             return Err(AuthError::Asked);
         }
         if let Some(bad) = self.scopes.iter().find(|scope| !is_scope(scope)) {
@@ -398,14 +412,15 @@ impl AuthBuilder {
             issuers: self.issuers,
             keys: self.keys,
             scopes: self.scopes,
-            demand: self.demand,
+            requirement: self.requirement,
             name: self.name,
             documentation: self.documentation,
         })))
     }
 }
 
-/// A scope as RFC 6749 spells it, so that it can stand in a quoted list.
+/// True for a scope token by the grammar of RFC 6749 (section 3.3), which can stand inside a quoted header
+/// parameter.
 pub(crate) fn is_scope(text: &str) -> bool {
     let plain = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     (1..=256).contains(&text.len()) && text.bytes().all(plain)

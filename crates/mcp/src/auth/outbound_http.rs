@@ -1,8 +1,8 @@
-//! The only way from this crate into the network: small answers of issuers, fetched with care.
+//! The HTTP client for issuers: the only outgoing requests of this crate, guarded against SSRF.
 //!
-//! https alone, no redirects, no proxy, five seconds, a bounded answer, and no address of a private
-//! network unless the owner allows it. The address that was looked at is the one that is connected to, so
-//! that a name cannot change its mind in between.
+//! It uses https only, follows no redirects, uses no proxy, gives up after five seconds, limits the size of
+//! the response, and connects to no private address unless the operator allows it. The check runs inside
+//! the resolver, on the addresses that are then connected to, so that DNS rebinding cannot bypass it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use super::{CertificateAuthorities, IssuerNetwork, IssuerTransport};
 
-/// How long one fetch may take, from the name to the last byte.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The most bytes of an answer. Key sets of real providers have 2 to 20 KiB.
+/// The timeout of one request, from name resolution to the last byte.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum size of a response. Key sets of real providers have 2 to 20 KiB.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 256 * 1024;
 
-/// Why nothing was fetched. It quotes nothing that came from outside.
+/// Why a request failed. It quotes nothing from the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HttpFetchError {
     #[error("the address is not https")]
@@ -34,18 +34,18 @@ pub(crate) enum HttpFetchError {
     Status(u16),
     #[error("the answer is too long")]
     TooLong,
-    #[error("nobody who is trusted vouches for the server's certificate")]
+    #[error("untrusted certificate")]
     Untrusted,
     #[error("the server could not be reached in time")]
     Unreachable,
 }
 
-/// Where answers of issuers come from: the network, or a test.
+/// An HTTP client for issuer endpoints; tests substitute their own.
 pub(crate) trait HttpFetch: Send + Sync {
-    /// The body behind an address.
+    /// Fetches the body behind a URL.
     fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
 
-    /// The body of the answer to a form, sent with an `Authorization` of ours.
+    /// Posts a form, with our `Authorization` header, and returns the response's body.
     fn post(
         &self,
         url: String,
@@ -53,32 +53,32 @@ pub(crate) trait HttpFetch: Send + Sync {
     ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
 }
 
-/// What is sent with a POST. It holds secrets, so it cannot be printed.
+/// A form to post. It holds client secrets, so it does not implement `Debug`.
 pub(crate) struct FormPost {
     pub(crate) authorization: Option<String>,
     pub(crate) body: String,
 }
 
-/// The network.
+/// The [`HttpFetch`] that uses the network.
 pub(crate) struct HttpFetcher {
     agent: Agent,
     private: bool,
 }
 
 impl HttpFetcher {
-    /// `private` allows addresses of private networks, and http on this machine.
+    /// `private` allows private addresses, and http to a loopback address.
     #[cfg(test)]
     pub(crate) fn new(private: bool) -> Self {
         Self::with_authorities(private, None)
     }
 
-    /// The same with authorities of the owner's own.
+    /// A client that trusts the operator's certificate authorities instead of the public ones.
     pub(crate) fn with_authorities(
         private: bool,
         authorities: Option<&CertificateAuthorities>,
     ) -> Self {
         let config = Config::builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
@@ -158,7 +158,7 @@ fn read_response(
     if response.status() != 200 {
         return Err(HttpFetchError::Status(response.status().as_u16()));
     }
-    // The reader takes a body of exactly its limit for one that is too long.
+    // The reader reports a body of exactly its limit as too long, hence one byte more.
     let body = response
         .body_mut()
         .with_config()
@@ -169,7 +169,7 @@ fn read_response(
     })
 }
 
-/// Whether a server answered in a way that TLS does not trust.
+/// True when the TLS handshake failed, such as for an untrusted certificate.
 fn is_tls_error(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Rustls(_) => true,
@@ -181,7 +181,8 @@ fn is_tls_error(error: &ureq::Error) -> bool {
     }
 }
 
-/// Names into addresses, none of them private unless that is allowed.
+/// A DNS resolver that refuses a host if any of its addresses is private, unless private addresses are
+/// allowed.
 #[derive(Debug)]
 struct PublicAddressResolver {
     private: bool,
@@ -209,7 +210,7 @@ fn is_loopback_host(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// True for an address of the open internet.
+/// True for an address that is globally reachable (IANA special-purpose address registries).
 pub(crate) fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -241,21 +242,22 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(w, x, y, z))
     };
     match (a, b, c, d, e, f) {
-        // An address of the older kind inside one of the newer counts as what it is.
+        // An IPv4 address embedded in IPv6 (mapped, NAT64, 6to4) is judged as IPv4.
         (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => inner(g, h),
         (0x2002, high, low, ..) => inner(high, low),
-        // Only this eighth has been given out; of it, tunnels and examples are not the open internet.
+        // Only 2000::/3 is allocated for global unicast; inside it, Teredo tunnels (2001::/32) and
+        // documentation addresses (2001:db8::/32) are not public.
         (0x2001, 0 | 0xdb8, ..) => false,
         _ => a & 0xe000 == 0x2000,
     }
 }
 
-/// The network, ready to be shared.
-pub(crate) fn http_fetcher(reach: &IssuerTransport) -> Arc<dyn HttpFetch> {
-    let private = reach.network == IssuerNetwork::Private;
+/// A shareable client for the network.
+pub(crate) fn http_fetcher(transport: &IssuerTransport) -> Arc<dyn HttpFetch> {
+    let private = transport.network == IssuerNetwork::Private;
     Arc::new(HttpFetcher::with_authorities(
         private,
-        reach.authorities.as_ref(),
+        transport.authorities.as_ref(),
     ))
 }
 

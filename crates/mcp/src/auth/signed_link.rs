@@ -1,5 +1,5 @@
-//! Addresses that open one thing until a day: signed when somebody could see it, checked when somebody
-//! comes with it.
+//! Signed links: URLs with an expiry time and an HMAC, signed for a caller who may see a document and
+//! verified when the link is opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,25 +12,25 @@ use ring::hmac;
 use super::AuthError;
 use super::api_key::{make_folder, random};
 
-const BYTES: usize = 32;
+const SECRET_BYTES: usize = 32;
 
-/// What signs addresses: a secret that stays with the server, also when it starts again.
+/// The HMAC key for signed links. It is stored in a file, so that links outlive a restart.
 #[derive(Clone)]
 pub struct LinkKey(hmac::Key);
 
 impl LinkKey {
-    /// The secret in a file, which is made for its owner alone when it is not there.
+    /// Loads the secret from a file, which is created with mode 0600 if it does not exist.
     ///
     /// # Errors
-    /// When the file can neither be read nor made, or holds something else.
+    /// When the file can neither be read nor created, or does not hold a secret.
     pub fn open(path: &Path) -> Result<Self, AuthError> {
         let failed =
             |error: io::Error| AuthError::LinkFile(path.display().to_string(), error.to_string());
         let secret = match read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let made = random::<BYTES>()?;
+                let made = random::<SECRET_BYTES>()?;
                 match create(path, &made) {
-                    // Another process was quicker, and its secret is as good.
+                    // Another process created the file first; both use its secret.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
                     done => done.map(|()| made),
                 }
@@ -40,57 +40,58 @@ impl LinkKey {
         Ok(Self::from_secret(&secret.map_err(failed)?))
     }
 
-    fn from_secret(secret: &[u8; BYTES]) -> Self {
+    fn from_secret(secret: &[u8; SECRET_BYTES]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// The signature under a thing until a moment, in seconds since 1970; letters, digits, `-` and `_`.
+    /// The signature (HMAC-SHA256, base64url) over a resource and an expiry time in seconds since 1970.
     #[must_use]
-    pub fn sign(&self, thing: &str, expires: u64) -> String {
-        let tag = hmac::sign(&self.0, message(thing, expires).as_bytes());
+    pub fn sign(&self, resource: &str, expires: u64) -> String {
+        let tag = hmac::sign(&self.0, message(resource, expires).as_bytes());
         URL_SAFE_NO_PAD.encode(tag)
     }
 
-    /// True when this server signed exactly this, and the moment has not come.
+    /// True when this server signed exactly this pair and the link has not expired. The comparison takes
+    /// constant time.
     #[must_use]
-    pub fn verify(&self, thing: &str, expires: u64, signature: &str, now: u64) -> bool {
+    pub fn verify(&self, resource: &str, expires: u64, signature: &str, now: u64) -> bool {
         let Ok(tag) = URL_SAFE_NO_PAD.decode(signature) else {
             return false;
         };
-        let message = message(thing, expires);
+        let message = message(resource, expires);
         now < expires && hmac::verify(&self.0, message.as_bytes(), &tag).is_ok()
     }
 }
 
-/// The number has no zero byte, so that two pairs never read the same.
-fn message(thing: &str, expires: u64) -> String {
-    format!("docent link\0{expires}\0{thing}")
+/// The signed message. The expiry time has no zero byte, so that no two pairs give the same message.
+fn message(resource: &str, expires: u64) -> String {
+    format!("docent link\0{expires}\0{resource}")
 }
 
-fn read(path: &Path) -> io::Result<[u8; BYTES]> {
+fn read(path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     let mut bytes = Vec::new();
     File::open(path)?
-        .take(BYTES as u64 + 1)
+        .take(SECRET_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;
-    let wrong = |_| io::Error::other("it does not hold a secret of ours");
+    let wrong = |_| io::Error::other("it does not hold a link secret");
     bytes.try_into().map_err(wrong)
 }
 
-/// Whole or not at all: a link to the finished file takes the name only where nobody has it.
-fn create(path: &Path, secret: &[u8; BYTES]) -> io::Result<()> {
+/// Creates the file atomically: a hard link to the complete temporary file fails if the name is taken.
+fn create(path: &Path, secret: &[u8; SECRET_BYTES]) -> io::Result<()> {
     let folder = make_folder(path)?;
-    let draft = folder.join(format!(".link-{}", uuid::Uuid::new_v4().simple()));
+    let temporary = folder.join(format!(".link-{}", uuid::Uuid::new_v4().simple()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&draft)?;
+    let mut file = options.open(&temporary)?;
     let written = file
         .write_all(secret)
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::hard_link(&draft, path));
-    // The draft has done its part, or nobody reads it.
-    let _ = fs::remove_file(&draft);
+        .and_then(|()| fs::hard_link(&temporary, path));
+    // Ignored: what a failure leaves behind is a temporary file that nothing reads.
+    let _ = fs::remove_file(&temporary);
     written
 }
 
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_link_opens_what_it_was_signed_for_until_it_ends() {
-        let key = LinkKey::from_secret(&[7; BYTES]);
+        let key = LinkKey::from_secret(&[7; SECRET_BYTES]);
         let signature = key.sign("a/b.md", 1_000);
         assert_eq!(signature.len(), 43);
         assert!(key.verify("a/b.md", 1_000, &signature, 999));
@@ -111,9 +112,9 @@ mod tests {
         assert!(!key.verify("a/b.md", 1_001, &signature, 999), "another end");
         assert!(
             !key.verify("a/c.md", 1_000, &signature, 999),
-            "another thing"
+            "another resource"
         );
-        assert!(!LinkKey::from_secret(&[8; BYTES]).verify("a/b.md", 1_000, &signature, 999));
+        assert!(!LinkKey::from_secret(&[8; SECRET_BYTES]).verify("a/b.md", 1_000, &signature, 999));
         for bad in ["", "!", &signature[1..], &format!("{signature}A")] {
             assert!(!key.verify("a/b.md", 1_000, bad, 999), "{bad}");
         }
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             1,
-            "no draft is left"
+            "no temporary file is left"
         );
     }
 
@@ -163,7 +164,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600);
         }
         let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
-        assert_eq!(left.len(), 1, "no draft is left");
+        assert_eq!(left.len(), 1, "no temporary file is left");
         for size in [0, 31, 33] {
             fs::write(&path, vec![0; size]).unwrap();
             assert!(

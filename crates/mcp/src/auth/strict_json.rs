@@ -1,14 +1,14 @@
-//! JSON from outside into members that each appear once.
+//! A JSON parser that refuses duplicate object members.
 //!
-//! Two programs that read `{"aud":"a","aud":"b"}` can each believe another audience. A text with a member
-//! twice, at any depth, is therefore no text at all here.
+//! Two programs that read `{"aud":"a","aud":"b"}` may each see another audience (RFC 8259 leaves that
+//! open). JSON with a duplicate member at any depth is therefore invalid here.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// An object without repeated members; nothing for anything else.
+/// Parses an object without duplicate members; `None` for anything else.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes) {
         Ok(UniqueKeyJson(Value::Object(members))) => Some(members),
@@ -73,22 +73,23 @@ impl<'de> Visitor<'de> for UniqueKeyVisitor {
             members.next_entry::<String, UniqueKeyJson>()?
         {
             if all.insert(name, value).is_some() {
-                return Err(A::Error::custom("a member is there twice"));
+                return Err(A::Error::custom("duplicate member"));
             }
         }
         Ok(UniqueKeyJson(Value::Object(all)))
     }
 }
 
-/// A moment in seconds since 1970, as `exp` and its like give it: a number that is one, of any form.
+/// Parses a NumericDate (RFC 7519), the seconds since 1970 in `exp` and similar claims; fractions are cut
+/// off.
 pub(crate) fn numeric_date(value: &Value) -> Option<u64> {
-    /// Beyond this a float is no longer exact, and the year is the 285-millionth.
+    /// 2^53, beyond which a float is no longer exact; it is in the year 285 million.
     const MOST: f64 = 9_007_199_254_740_992.0;
     if let Some(whole) = value.as_u64() {
         return Some(whole).filter(|&whole| (whole as f64) < MOST);
     }
     let part = value.as_f64().filter(|part| (0.0..MOST).contains(part))?;
-    // In range by the line above.
+    // The cast is exact enough: the line above has checked the range.
     Some(part as u64)
 }
 

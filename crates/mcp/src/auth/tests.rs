@@ -1,4 +1,4 @@
-//! The lock as a whole: what builds, what is lacking, and which way a credential goes.
+//! Tests of [`Auth`] as a whole: its validation, missing scopes, and the dispatch of credentials.
 
 mod metadata;
 
@@ -32,7 +32,7 @@ fn a_lock_that_nobody_could_open_does_not_build() {
         fails(builder().issuer(local("https://a.example"))),
         AuthError::Twice(_)
     ));
-    // Who is called as API keys are could pass for one.
+    // An issuer with the name of the pseudo-issuer could pass for API keys.
     assert!(matches!(
         fails(builder().issuer(local("key"))),
         AuthError::Twice(_)
@@ -55,7 +55,7 @@ fn a_lock_that_nobody_could_open_does_not_build() {
     };
     assert_eq!(scopes(MAX_SCOPES), Ok(()));
     assert_eq!(scopes(MAX_SCOPES + 1), Err(AuthError::TooMany("scopes")));
-    let asked = |name: &str| {
+    let introspected = |name: &str| {
         Issuer::introspected(
             name,
             "https://a.example/i",
@@ -63,11 +63,11 @@ fn a_lock_that_nobody_could_open_does_not_build() {
             IssuerNetwork::Public,
         )
     };
-    let one = builder().issuer(asked("https://x.example"));
+    let one = builder().issuer(introspected("https://x.example"));
     assert!(one.build().is_ok());
     let two = builder()
-        .issuer(asked("https://x.example"))
-        .issuer(asked("https://y.example"));
+        .issuer(introspected("https://x.example"))
+        .issuer(introspected("https://y.example"));
     assert_eq!(fails(two), AuthError::Asked);
 }
 
@@ -163,7 +163,7 @@ fn what_a_caller_lacks_is_said_in_full() {
         lack(&caller(&["base"]), Some(&two)),
         Some(("base x".to_owned(), true))
     );
-    // A tool that says nothing means what the server means.
+    // A tool without security schemes has the server's default.
     assert_eq!(lack(&nobody, None), Some(("base".to_owned(), false)));
     assert_eq!(lack(&caller(&["base"]), None), None);
     let open = builder()
@@ -296,7 +296,7 @@ async fn every_kind_of_credential_finds_its_way() {
     );
 }
 
-/// Answers every question about a token, and fetches nothing.
+/// A fake that answers every introspection request alike and fetches nothing.
 struct StaticFetch(Mutex<serde_json::Value>);
 
 impl outbound_http::HttpFetch for StaticFetch {
@@ -320,14 +320,14 @@ impl outbound_http::HttpFetch for StaticFetch {
 #[tokio::test]
 async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
     let says = json!({"active": true, "sub": "u", "aud": format!("{BASE}/mcp"), "exp": now() + 60});
-    let asked = Issuer::with_introspector(
+    let introspected = Issuer::with_introspector(
         "https://x.example".to_owned(),
         "https://x.example/i",
         ("c", "s"),
         Arc::new(StaticFetch(Mutex::new(says))),
     );
     let auth = Auth::builder([BASE])
-        .issuer(asked.reject_if(|caller| caller.client() == Some("gone")))
+        .issuer(introspected.reject_if(|caller| caller.client() == Some("gone")))
         .build()
         .unwrap();
     let caller = auth.identify(&headers("opaque")).await.unwrap();
@@ -352,7 +352,7 @@ async fn keys_are_kept_until_the_server_stops() {
     let stop = CancellationToken::new();
     auth.keep_keys_fresh(&stop);
     tokio::time::sleep(std::time::Duration::from_secs(100)).await;
-    // The task and this test each hold the keys; when the task has gone, only the lock does.
+    // The background task and this test each hold the keys; after the task has ended, only `Auth` does.
     stop.cancel();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     drop(auth);

@@ -1,4 +1,4 @@
-//! The file of API keys: JSON that holds hashes, readable by its owner alone, replaced as a whole.
+//! The API key file: versioned JSON with hashes, readable by its owner alone, and replaced atomically.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{ApiKeyGrant, ApiKeyInfo, MAX_API_KEYS, make_folder};
 use crate::auth::AuthError;
 
-/// The most bytes of the file; a thousand keys with some claims have less.
+/// The maximum size of the file. A thousand keys with a few claims need less.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -43,16 +43,18 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> AuthError {
     move |error| AuthError::KeyFile(path.clone(), error.to_string())
 }
 
-/// How the file looks from outside; nothing when it is not there.
+/// The modification time and size of the file, by which changes are detected; `None` when it does not
+/// exist.
 pub(super) fn stamp(path: &Path) -> KeyFileStamp {
     let meta = fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
 
-/// What is in the file, and how it looked before it was read.
+/// Reads the file and returns its keys together with the stamp from before the read, so that a change in
+/// between is detected later.
 pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> {
     let failed = failed(path);
-    let looks = stamp(path);
+    let stamped = stamp(path);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -67,14 +69,16 @@ pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> 
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(failed(io::Error::other("it is too long")));
     }
-    let wire: ApiKeyFile = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
-    if wire.version != 1 {
-        return Err(failed(io::Error::other("it is of a later version")));
+    let contents: ApiKeyFile = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
+    if contents.version != 1 {
+        return Err(failed(io::Error::other(
+            "it was written by a later version",
+        )));
     }
-    if wire.keys.len() > MAX_API_KEYS {
+    if contents.keys.len() > MAX_API_KEYS {
         return Err(AuthError::TooMany("API keys"));
     }
-    let keys = wire.keys.into_iter().map(|entry| {
+    let keys = contents.keys.into_iter().map(|entry| {
         let key = ApiKeyInfo {
             id: entry.id.clone(),
             created: entry.created,
@@ -88,10 +92,10 @@ pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> 
         };
         (entry.id, key)
     });
-    Ok((keys.collect(), looks))
+    Ok((keys.collect(), stamped))
 }
 
-/// Writes the whole file beside the old one and then puts it in its place.
+/// Replaces the file atomically: writes a temporary file next to it and renames that over it.
 pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
     let failed = failed(path);
     let entries = keys.values().map(|key| ApiKeyRecord {
@@ -103,17 +107,18 @@ pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
         scopes: key.grant.scopes.clone(),
         claims: key.grant.claims.clone(),
     });
-    let wire = ApiKeyFile {
+    let contents = ApiKeyFile {
         version: 1,
         keys: entries.collect(),
     };
-    let text = serde_json::to_string_pretty(&wire).map_err(|error| failed(error.into()))?;
+    let text = serde_json::to_string_pretty(&contents).map_err(|error| failed(error.into()))?;
     let folder = make_folder(path).map_err(&failed)?;
-    let draft = folder.join(format!(".keys-{}", uuid::Uuid::new_v4().simple()));
-    let written = write_new(&draft, text.as_bytes()).and_then(|()| fs::rename(&draft, path));
+    let temporary = folder.join(format!(".keys-{}", uuid::Uuid::new_v4().simple()));
+    let written =
+        write_new(&temporary, text.as_bytes()).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // Nothing is lost if this fails too: it is a file nobody reads.
-        let _ = fs::remove_file(&draft);
+        // Ignored: what a failure leaves behind is a temporary file that nothing reads.
+        let _ = fs::remove_file(&temporary);
     }
     written.map_err(&failed)
 }

@@ -1,4 +1,4 @@
-//! API keys: what opens, what does not, and what is written down.
+//! Tests of API keys: which keys authenticate, which do not, and what the file contains.
 
 use std::fs;
 
@@ -142,7 +142,7 @@ fn another_process_is_seen() {
     );
 }
 
-/// Within a second the file is not looked at again, so that a flood of keys costs no disk.
+/// Within a second the file is not checked again, so that a flood of made-up keys causes no disk access.
 #[test]
 fn the_file_is_looked_at_once_a_second() {
     let (dir, keys) = keys();
@@ -252,12 +252,12 @@ fn a_look_lasts_for_a_second() {
 fn a_file_that_comes_back_is_seen() {
     let (dir, keys) = keys();
     let path = dir.path().join("in/api-keys.json");
-    let aside = dir.path().join("aside");
+    let moved = dir.path().join("moved");
     keys.add(grant("a"), NOW).unwrap();
-    fs::rename(&path, &aside).unwrap();
+    fs::rename(&path, &moved).unwrap();
     assert!(keys.list().is_empty());
-    // With the very time and size that it had before.
-    fs::rename(&aside, &path).unwrap();
+    // The replacement has the same modification time and size as before.
+    fs::rename(&moved, &path).unwrap();
     assert_eq!(keys.list().len(), 1);
 }
 
@@ -267,7 +267,7 @@ fn a_file_ends_at_its_bound() {
     keys.add(grant("a"), NOW).unwrap();
     let path = dir.path().join("in/api-keys.json");
     let text = fs::read_to_string(&path).unwrap();
-    // Its last byte is what makes it whole.
+    // The last byte completes the JSON, so that a shorter read fails.
     let fill = |size: usize| {
         let head = text.trim_end().trim_end_matches('}');
         let room = " ".repeat(size - head.len() - 1);

@@ -1,4 +1,4 @@
-//! Public keys: which are taken, and what each of them checks.
+//! Tests of JSON Web Keys: which are accepted, and which signatures each of them verifies.
 
 use serde_json::json;
 
@@ -46,20 +46,20 @@ fn a_key_checks_its_own_kind_of_signature_and_no_other() {
         (Signer::p384("c"), vec!["ES384"]),
         (Signer::ed25519("d"), vec!["EdDSA"]),
     ];
-    for (signer, ways) in &signers {
+    for (signer, algs) in &signers {
         let key = one(&signer.jwk()).unwrap();
-        for way in ways {
-            let signature = signer.sign(way, b"message");
+        for alg in algs {
+            let signature = signer.sign(alg, b"message");
             for algorithm in SignatureAlgorithm::ALL {
-                let expected = algorithm.name() == *way;
+                let expected = algorithm.name() == *alg;
                 let found = key.verifies(algorithm, b"message", &signature);
-                assert_eq!(found, expected, "{way} as {}", algorithm.name());
+                assert_eq!(found, expected, "{alg} as {}", algorithm.name());
             }
-            let algorithm = SignatureAlgorithm::parse(way).unwrap();
-            assert!(!key.verifies(algorithm, b"massage", &signature), "{way}");
+            let algorithm = SignatureAlgorithm::parse(alg).unwrap();
+            assert!(!key.verifies(algorithm, b"massage", &signature), "{alg}");
             assert!(
                 !key.verifies(algorithm, b"message", &signature[1..]),
-                "{way}"
+                "{alg}"
             );
         }
     }
@@ -127,7 +127,7 @@ fn rsa_keys_have_a_size() {
     let e = |bytes: usize| json!({"kty": "RSA", "n": b64(&[0x81; 256]), "e": b64(&vec![1; bytes])});
     assert!(one(&e(8)).is_some());
     assert!(one(&e(9)).is_none());
-    // A sign byte that some issuers write does not count.
+    // A leading zero byte, which some issuers write, is ignored.
     let signer = Signer::rsa("a");
     let mut n = vec![0];
     n.extend(

@@ -1,4 +1,4 @@
-//! Every branch of the one function that says whether a JWT counts.
+//! Tests of every branch of JWT validation.
 
 use serde_json::json;
 
@@ -38,8 +38,8 @@ impl JwtBench {
         verify(token, &self.issuers, &self.audiences, NOW).await
     }
 
-    /// What becomes of the usual claims with some changed, or by `null` left out.
-    async fn said(&self, changes: Value) -> Result<Caller, AuthRejection> {
+    /// Validates a token with the usual claims, some of them changed or removed by `null`.
+    async fn validate(&self, changes: Value) -> Result<Caller, AuthRejection> {
         let mut claims = json!({"iss": ISSUER, "sub": "u", "aud": "https://docs.example.org/mcp",
             "exp": NOW + 60});
         for (name, value) in changes.as_object().unwrap() {
@@ -70,7 +70,7 @@ fn why<T: std::fmt::Debug>(result: Result<T, AuthRejection>) -> &'static str {
 async fn a_good_token_says_who_somebody_is() {
     let bench = JwtBench::new();
     let caller = bench
-        .said(json!({"client_id": "c", "azp": "other", "scope": "b a  b", "groups": ["g"]}))
+        .validate(json!({"client_id": "c", "azp": "other", "scope": "b a  b", "groups": ["g"]}))
         .await
         .unwrap();
     assert_eq!(caller.issuer(), Some(ISSUER));
@@ -78,7 +78,7 @@ async fn a_good_token_says_who_somebody_is() {
     assert_eq!(caller.client(), Some("c"));
     assert_eq!(caller.scopes().collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(caller.claim("groups"), ["g"]);
-    let plain = bench.said(json!({})).await.unwrap();
+    let plain = bench.validate(json!({})).await.unwrap();
     assert_eq!(plain.client(), None);
     assert_eq!(plain.scopes().count(), 0);
 }
@@ -87,16 +87,22 @@ async fn a_good_token_says_who_somebody_is() {
 async fn the_client_has_three_names_and_a_bound() {
     let bench = JwtBench::new();
     for name in ["client_id", "azp", "cid"] {
-        let caller = bench.said(json!({name: "c"})).await.unwrap();
+        let caller = bench.validate(json!({name: "c"})).await.unwrap();
         assert_eq!(caller.client(), Some("c"), "{name}");
     }
     let long = |bytes: usize| json!({"azp": "c".repeat(bytes)});
-    let most = bench.said(long(MAX_CLIENT_BYTES)).await.unwrap();
+    let most = bench.validate(long(MAX_CLIENT_BYTES)).await.unwrap();
     assert!(most.client().is_some());
-    let over = bench.said(long(MAX_CLIENT_BYTES + 1)).await.unwrap();
+    let over = bench.validate(long(MAX_CLIENT_BYTES + 1)).await.unwrap();
     assert_eq!(over.client(), None);
-    assert_eq!(bench.said(json!({"azp": ""})).await.unwrap().client(), None);
-    assert_eq!(bench.said(json!({"azp": 5})).await.unwrap().client(), None);
+    assert_eq!(
+        bench.validate(json!({"azp": ""})).await.unwrap().client(),
+        None
+    );
+    assert_eq!(
+        bench.validate(json!({"azp": 5})).await.unwrap().client(),
+        None
+    );
 }
 
 #[tokio::test]
@@ -109,7 +115,7 @@ async fn times_are_numbers_within_half_a_minute() {
         json!({"iat": NOW + LEEWAY}),
         json!({"nbf": 0, "iat": 0}),
     ] {
-        assert!(bench.said(good.clone()).await.is_ok(), "{good}");
+        assert!(bench.validate(good.clone()).await.is_ok(), "{good}");
     }
     for (bad, expected) in [
         (json!({"exp": NOW - LEEWAY - 1}), "expired"),
@@ -122,7 +128,7 @@ async fn times_are_numbers_within_half_a_minute() {
         (json!({"iat": NOW + LEEWAY + 1}), "in the future"),
         (json!({"iat": [0]}), "not a number"),
     ] {
-        let found = why(bench.said(bad.clone()).await);
+        let found = why(bench.validate(bad.clone()).await);
         assert!(found.contains(expected), "{bad}: {found}");
     }
 }
@@ -137,7 +143,7 @@ async fn a_token_is_meant_for_us_by_our_exact_name() {
         json!(["x", "api://docs"]),
         json!(vec!["api://docs"; MAX_AUDIENCES]),
     ] {
-        assert!(bench.said(json!({"aud": good})).await.is_ok(), "{good}");
+        assert!(bench.validate(json!({"aud": good})).await.is_ok(), "{good}");
     }
     for bad in [
         json!("https://docs.example.org"),
@@ -153,17 +159,17 @@ async fn a_token_is_meant_for_us_by_our_exact_name() {
         json!(5),
         json!(vec!["api://docs"; MAX_AUDIENCES + 1]),
     ] {
-        let found = why(bench.said(json!({"aud": bad})).await);
+        let found = why(bench.validate(json!({"aud": bad})).await);
         assert!(found.contains("not meant for this server"), "{bad}");
     }
-    assert!(why(bench.said(json!({"aud": null})).await).contains("not meant"));
+    assert!(why(bench.validate(json!({"aud": null})).await).contains("not meant"));
 }
 
 #[tokio::test]
 async fn subjects_are_texts_of_some_length() {
     let bench = JwtBench::new();
     let sub = |bytes: usize| json!({"sub": "s".repeat(bytes)});
-    assert!(bench.said(sub(MAX_SUBJECT_BYTES)).await.is_ok());
+    assert!(bench.validate(sub(MAX_SUBJECT_BYTES)).await.is_ok());
     for bad in [
         sub(MAX_SUBJECT_BYTES + 1),
         sub(0),
@@ -171,7 +177,7 @@ async fn subjects_are_texts_of_some_length() {
         json!({"sub": 5}),
         json!({"sub": "a\u{0}"}),
     ] {
-        assert!(why(bench.said(bad).await).contains("whose it is"));
+        assert!(why(bench.validate(bad).await).contains("whose it is"));
     }
 }
 
@@ -187,7 +193,7 @@ async fn scopes_are_texts_with_a_bound() {
         (json!({"scope": ""}), vec![]),
     ];
     for (given, expected) in cases {
-        let caller = bench.said(given).await.unwrap();
+        let caller = bench.validate(given).await.unwrap();
         assert_eq!(caller.scopes().collect::<Vec<_>>(), expected);
     }
     for bad in [
@@ -196,14 +202,14 @@ async fn scopes_are_texts_with_a_bound() {
         json!({"scp": {}}),
         json!({"scope": true}),
     ] {
-        assert!(why(bench.said(bad).await).contains("not text"));
+        assert!(why(bench.validate(bad).await).contains("not text"));
     }
     let many = |count: usize| {
         let all: Vec<String> = (0..count).map(|n| format!("s{n}")).collect();
         json!({"scope": all.join(" ")})
     };
-    assert!(bench.said(many(MAX_SCOPES)).await.is_ok());
-    assert!(why(bench.said(many(MAX_SCOPES + 1)).await).contains("too many"));
+    assert!(bench.validate(many(MAX_SCOPES)).await.is_ok());
+    assert!(why(bench.validate(many(MAX_SCOPES + 1)).await).contains("too many"));
 }
 
 #[tokio::test]
@@ -216,7 +222,7 @@ async fn issuers_are_told_apart_to_the_letter() {
         json!([ISSUER]),
         json!(null),
     ] {
-        let found = why(bench.said(json!({"iss": bad})).await);
+        let found = why(bench.validate(json!({"iss": bad})).await);
         assert!(found.contains("not one of ours"), "{bad}");
     }
 }
@@ -364,8 +370,8 @@ async fn another_key_of_the_same_name_signs_nothing() {
 async fn somebody_who_was_signed_out_is_out() {
     let bench =
         JwtBench::with(|issuer| issuer.reject_if(|caller| caller.subject() == Some("gone")));
-    assert!(bench.said(json!({"sub": "here"})).await.is_ok());
-    assert!(why(bench.said(json!({"sub": "gone"})).await).contains("any more"));
+    assert!(bench.validate(json!({"sub": "here"})).await.is_ok());
+    assert!(why(bench.validate(json!({"sub": "gone"})).await).contains("any more"));
 }
 
 #[test]
@@ -433,7 +439,7 @@ async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
     assert!(why(forged).contains("signature"));
     let unnamed = check(&bench.signer, json!({"typ": "JWT", "kid": ""}), json!({})).await;
     assert!(why(unnamed).contains("name of the key"));
-    // A key that would do is of no use where the issuer does not sign that way.
+    // A key that fits does not help when the issuer's allowlist has another algorithm.
     let other = JwtBench::with(|issuer| issuer.algorithms([SignatureAlgorithm::Es256]));
     let token = other.signer.token_with(&jwt(), &good);
     let refused = verify_id_token(&token, &other.issuers[1], "me", "n", NOW).await;

@@ -1,31 +1,31 @@
-//! What is fetched, from where, and what is not.
+//! Tests of the guarded HTTP client: which requests succeed, and which it refuses to send.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use super::*;
 
-/// A server that gives one answer to one request, and then is gone.
+/// A server that answers a single request and then shuts down.
 fn once(answer: impl Into<Vec<u8>>) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
     let answer = answer.into();
-    let heard = std::thread::spawn(move || {
+    let request = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut bytes = vec![0; 64 * 1024];
-        let mut heard = String::new();
-        while !heard.contains("\r\n\r\n") {
+        let mut request = String::new();
+        while !request.contains("\r\n\r\n") {
             let size = stream.read(&mut bytes).unwrap();
-            heard.push_str(&String::from_utf8_lossy(&bytes[..size]));
+            request.push_str(&String::from_utf8_lossy(&bytes[..size]));
             if size == 0 {
                 break;
             }
         }
-        // Whoever stops reading early is welcome to.
+        // The client may close the connection early.
         let _ = stream.write_all(&answer);
-        heard
+        request
     });
-    (url, heard)
+    (url, request)
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> String {
@@ -37,18 +37,18 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn a_small_answer_is_fetched() {
-    let (url, heard) = once(answer("200 OK", "", "{}"));
+    let (url, request) = once(answer("200 OK", "", "{}"));
     assert_eq!(HttpFetcher::new(true).get(url).await, Ok(b"{}".to_vec()));
-    let heard = heard.join().unwrap().to_ascii_lowercase();
-    assert!(heard.starts_with("get /x "), "{heard}");
-    assert!(heard.contains("accept: application/json"), "{heard}");
-    assert!(heard.contains("user-agent: docent/"), "{heard}");
-    assert!(!heard.contains("authorization"), "{heard}");
+    let request = request.join().unwrap().to_ascii_lowercase();
+    assert!(request.starts_with("get /x "), "{request}");
+    assert!(request.contains("accept: application/json"), "{request}");
+    assert!(request.contains("user-agent: docent/"), "{request}");
+    assert!(!request.contains("authorization"), "{request}");
 }
 
 #[tokio::test]
 async fn a_form_is_sent_with_what_it_needs() {
-    let (url, heard) = once(answer("200 OK", "", "{}"));
+    let (url, request) = once(answer("200 OK", "", "{}"));
     let form = FormPost {
         authorization: Some("Basic abc".to_owned()),
         body: "token=x".to_owned(),
@@ -57,12 +57,12 @@ async fn a_form_is_sent_with_what_it_needs() {
         HttpFetcher::new(true).post(url, form).await,
         Ok(b"{}".to_vec())
     );
-    let heard = heard.join().unwrap().to_ascii_lowercase();
-    assert!(heard.starts_with("post /x "), "{heard}");
-    assert!(heard.contains("authorization: basic abc"), "{heard}");
+    let request = request.join().unwrap().to_ascii_lowercase();
+    assert!(request.starts_with("post /x "), "{request}");
+    assert!(request.contains("authorization: basic abc"), "{request}");
     assert!(
-        heard.contains("application/x-www-form-urlencoded"),
-        "{heard}"
+        request.contains("application/x-www-form-urlencoded"),
+        "{request}"
     );
 }
 
@@ -141,7 +141,7 @@ async fn only_the_owner_opens_private_networks() {
         web.post("http://127.0.0.1:1/".to_owned(), form).await,
         Err(HttpFetchError::Scheme)
     );
-    // http is for this machine alone, even where private networks are allowed.
+    // http is allowed to a loopback address only, even where private networks are allowed.
     let private = HttpFetcher::new(true);
     assert_eq!(
         private.get("http://10.0.0.1/x".to_owned()).await,

@@ -1,7 +1,8 @@
-//! What a client asks of `/authorize` into an [`AuthorizationRequest`] that can be granted, or into a refusal.
+//! Parses and validates an authorization request (RFC 6749, OAuth 2.1) into an [`AuthorizationRequest`] or
+//! a refusal.
 //!
-//! Until the client and the address for the answer are known, a refusal can only be told to the person; from then on
-//! the client can be told too, once the person has seen a page.
+//! Until client and redirect URI are validated, an error is shown to the user only, because redirecting
+//! would make an open redirector. From then on the client may get it too, once the user has seen a page.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use super::oauth_client::{OAuthClient, is_document_url};
 use crate::auth::challenge::canonical;
 use crate::error::Failure;
 
-/// The most bytes of what a client wants back unchanged.
+/// The maximum length of `state` and of `nonce`.
 const MAX_STATE: usize = 2_048;
-/// The most bytes of what a client knows of the person, as the form takes a name.
+/// The maximum length of `login_hint`; the form limits user names likewise.
 const MAX_HINT: usize = 200;
-/// What an S256 challenge is: 32 bytes in base64.
+/// The length of an S256 code challenge: 32 bytes in base64url.
 const CHALLENGE_CHARS: usize = 43;
 
-/// A request that can be granted.
+/// An authorization request whose parameters have all been validated.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthorizationRequest {
     pub(crate) client: Arc<OAuthClient>,
@@ -30,23 +31,23 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) resource: String,
     pub(crate) scopes: Vec<String>,
     pub(crate) nonce: Option<String>,
-    /// Who the client thinks will sign in.
+    /// The `login_hint`: the user name that the client expects.
     pub(crate) hint: Option<String>,
 }
 
-/// Why a request is not granted.
+/// Why an authorization request is refused, and who is told.
 #[derive(Debug)]
 pub(crate) enum AuthorizationRefusal {
-    /// Told to the person: there is no address that could be trusted with it.
+    /// Shown to the user only, because there is no redirect URI that can be trusted.
     Here(String),
-    /// For the client, by way of the person.
+    /// An OAuth error for the client, sent to its redirect URI through the user's browser.
     Back {
         to: String,
         state: Option<String>,
         error: &'static str,
         why: &'static str,
     },
-    /// Ours.
+    /// An internal failure of the server.
     Failed(Failure),
 }
 
@@ -63,7 +64,7 @@ impl From<FormError> for AuthorizationRefusal {
 }
 
 impl AuthorizationServer {
-    /// Checks a request that came as a query.
+    /// Validates a request from the query of `GET /authorize`.
     pub(crate) async fn parse_authorization_request(
         &self,
         query: &str,
@@ -74,7 +75,7 @@ impl AuthorizationServer {
         let state = form.get("state").map(str::to_owned);
         let back = |error, why| AuthorizationRefusal::Back {
             to: redirect.clone(),
-            // What is too long to be kept is too long to be sent back.
+            // A `state` over the limit is not sent back either.
             state: state.clone().filter(|state| state.len() <= MAX_STATE),
             error,
             why,
@@ -137,7 +138,7 @@ impl AuthorizationServer {
     ) -> Result<String, AuthorizationRefusal> {
         let bad = |text: &str| AuthorizationRefusal::Here(text.to_owned());
         match form.get("redirect_uri") {
-            Some(asked) if client.allows_redirect(asked) => Ok(asked.to_owned()),
+            Some(requested) if client.allows_redirect(requested) => Ok(requested.to_owned()),
             Some(_) => Err(bad(
                 "the app wants its answer at an address that it did not register",
             )),
@@ -145,31 +146,32 @@ impl AuthorizationServer {
         }
     }
 
-    /// The resource that is meant, if it is ours. A client that names none means the endpoint.
-    pub(crate) fn resource(&self, asked: Option<&str>) -> Option<String> {
-        let Some(asked) = asked else {
+    /// The requested resource in canonical form (RFC 8707), if it is one of ours; the MCP endpoint when
+    /// there is none.
+    pub(crate) fn resource(&self, requested: Option<&str>) -> Option<String> {
+        let Some(requested) = requested else {
             return Some(format!("{}/mcp", canonical(&self.0.issuer)));
         };
-        Some(canonical(asked)).filter(|asked| self.0.resources.contains(asked))
+        Some(canonical(requested)).filter(|requested| self.0.resources.contains(requested))
     }
 
-    /// What is granted of what is asked, in our order. Scopes that we do not know are left out, as RFC 6749
-    /// allows; nothing when none is left.
-    pub(crate) fn scopes(&self, asked: Option<&str>) -> Option<Vec<String>> {
-        let Some(asked) = asked else {
+    /// The granted subset of the requested scopes, in our order. Unknown scopes are ignored, as RFC 6749
+    /// (section 3.3) allows; `None` when none is left.
+    pub(crate) fn scopes(&self, requested: Option<&str>) -> Option<Vec<String>> {
+        let Some(requested) = requested else {
             return Some(vec![self.0.scope.clone()]);
         };
-        let asked: Vec<_> = asked.split(' ').collect();
+        let requested: Vec<_> = requested.split(' ').collect();
         let granted: Vec<_> = self
             .all_scopes()
             .into_iter()
-            .filter(|known| asked.contains(&known.as_str()))
+            .filter(|known| requested.contains(&known.as_str()))
             .collect();
         (!granted.is_empty()).then_some(granted)
     }
 }
 
-/// Who the client thinks will sign in, if that can be a name. It is a help, so a bad one is no error.
+/// Sanitizes the `login_hint`. It is only a convenience, so an unusable one is no error.
 fn login_hint(text: &str) -> Option<String> {
     let text = text.trim();
     let hidden = |c: char| c.is_control() || docent_unicode::is_invisible(c);
@@ -179,7 +181,7 @@ fn login_hint(text: &str) -> Option<String> {
 
 type OAuthErrorText = (&'static str, &'static str);
 
-/// Everything about a request that depends on nothing but itself.
+/// Validates the parameters that need no other state: PKCE with S256, the response type and mode, lengths.
 fn check_shape(form: &FormParams) -> Result<(), OAuthErrorText> {
     if form
         .get("state")
@@ -224,7 +226,7 @@ fn check_shape(form: &FormParams) -> Result<(), OAuthErrorText> {
             "`code_challenge` is not an S256 challenge",
         ));
     }
-    // Nobody is remembered, so nobody can be let through without being asked.
+    // There are no login sessions, so `prompt=none` can never succeed.
     let silent = form.get("prompt").unwrap_or_default();
     if silent.split(' ').any(|word| word == "none") {
         return Err(("login_required", "the user has to sign in"));

@@ -1,15 +1,16 @@
-//! `/authorize`: a client's request into a page that asks the person, and their answer into one for the client.
+//! Authorization endpoint: shows the consent page, checks the login, and redirects back with an
+//! authorization code.
 
 use tokio::time::Instant;
 
 use super::authorization_request::{AuthorizationRefusal, AuthorizationRequest};
 use super::client_registry::KnownClient;
 use super::cookie::BrowserCookie;
-use super::device::{self, KNOWN_FOR};
+use super::device::{self, DEVICE_COOKIE_LIFETIME};
 use super::form_params::with_query;
 use super::grant_store::{
-    AuthorizationCode, CODE_FOR, GrantError, GrantedAccess, LIVES_FOR, UPSTREAM_LIVES_FOR,
-    UserIdentity,
+    AuthorizationCode, CODE_LIFETIME, GRANT_LIFETIME, GrantError, GrantedAccess,
+    UPSTREAM_GRANT_LIFETIME, UserIdentity,
 };
 use super::password::HashLane;
 use super::sign_in_pages::{self, ConsentPage, SignInError};
@@ -19,32 +20,35 @@ use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
-/// How long a form can be sent, in seconds: as long as somebody may look for their password.
-pub(crate) const FORM_FOR: u64 = 900;
-/// The most bytes of a name that is tried.
+/// The lifetime of a consent form in seconds: time enough to look for one's password.
+pub(crate) const FORM_LIFETIME: u64 = 900;
+/// The maximum length of a user name in a login.
 const MAX_NAME: usize = 1_024;
 
-/// A form that was sent: what it was about, and who sends it.
+/// A submitted consent form with a valid MAC, and the authorization request that it contains.
 pub(crate) struct SubmittedForm {
     pub(crate) query: String,
     pub(crate) form: super::form_params::FormParams,
 }
 
 impl AuthorizationServer {
-    /// `GET /authorize`.
-    pub(super) async fn show_consent(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
-        match self.parse_authorization_request(visit.query()).await {
-            Ok(request) => self.consent_page(&visit, visit.query(), &request, None),
+    /// Handles `GET /authorize`: validates the request and shows the consent page.
+    pub(super) async fn show_consent(
+        self,
+        http_request: RouteRequest,
+    ) -> Result<RouteResponse, Failure> {
+        match self.parse_authorization_request(http_request.query()).await {
+            Ok(request) => self.consent_page(&http_request, http_request.query(), &request, None),
             Err(refused) => self.refuse(refused, RefusalStage::Unseen),
         }
     }
 
-    /// `POST /authorize`.
+    /// Handles `POST /authorize`: the submitted consent form.
     pub(super) async fn submit_consent(
         self,
-        visit: RouteRequest,
+        http_request: RouteRequest,
     ) -> Result<RouteResponse, Failure> {
-        let Some(sent) = self.submitted_form(&visit) else {
+        let Some(sent) = self.submitted_form(&http_request) else {
             let text = "this form is too old, or was not opened in this browser: go back to the app and connect again";
             return Ok(sign_in_pages::error_page(text).status(403));
         };
@@ -60,13 +64,14 @@ impl AuthorizationServer {
             );
         }
         match &self.0.sign_in {
-            LoginBackend::Password { .. } => match self.check_password(&visit, &sent).await? {
+            LoginBackend::Password { .. } => match self.check_password(&http_request, &sent).await?
+            {
                 Ok(person) => {
-                    let device = self.remembered_device(&visit, &person.subject)?;
+                    let device = self.remembered_device(&http_request, &person.subject)?;
                     let page = self.allow(request, person).await?;
                     Ok(page.header("set-cookie", device))
                 }
-                Err(trouble) => self.consent_page(&visit, &sent.query, &request, Some(trouble)),
+                Err(error) => self.consent_page(&http_request, &sent.query, &request, Some(error)),
             },
             LoginBackend::Upstream(provider) => {
                 self.redirect_to_provider(provider, &sent.query, &request)
@@ -83,28 +88,37 @@ impl AuthorizationServer {
         BrowserCookie::new("docent-device", &self.0.issuer)
     }
 
-    /// The header by which this browser is known again, for `name`.
-    fn remembered_device(&self, visit: &RouteRequest, name: &str) -> Result<String, Failure> {
+    /// The `Set-Cookie` value of the device cookie after `name` has logged in.
+    fn remembered_device(
+        &self,
+        http_request: &RouteRequest,
+        name: &str,
+    ) -> Result<String, Failure> {
         let cookie = self.device_cookie();
-        let before = cookie.read(visit);
-        let value = device::remembered(&self.0.seal, before.as_deref(), name, self.now())?;
-        Ok(cookie.set(&value, KNOWN_FOR))
+        let previous = cookie.read(http_request);
+        let value = device::remembered(&self.0.signer, previous.as_deref(), name, self.now())?;
+        Ok(cookie.set(&value, DEVICE_COOKIE_LIFETIME))
     }
 
-    /// The page that asks. Its form holds the request itself, sealed to this browser and this hour.
+    /// Renders the consent page. Its form contains the authorization request and a MAC that binds it to
+    /// this browser's cookie and an expiry time (CSRF protection).
     fn consent_page(
         &self,
-        visit: &RouteRequest,
+        http_request: &RouteRequest,
         query: &str,
         request: &AuthorizationRequest,
-        trouble: Option<SignInError>,
+        error: Option<SignInError>,
     ) -> Result<RouteResponse, Failure> {
-        let browser = match self.cookie().read(visit).filter(|value| value.len() == 43) {
+        let browser = match self
+            .cookie()
+            .read(http_request)
+            .filter(|value| value.len() == 43)
+        {
             Some(browser) => browser,
             None => crypto::secret()?,
         };
-        let until = (self.now() + FORM_FOR).to_string();
-        let token = self.0.seal.sign("form", &[&browser, query, &until]);
+        let until = (self.now() + FORM_LIFETIME).to_string();
+        let token = self.0.signer.sign("form", &[&browser, query, &until]);
         let at = match &self.0.sign_in {
             LoginBackend::Password { .. } => None,
             LoginBackend::Upstream(provider) => Some(provider.display_host()),
@@ -118,36 +132,37 @@ impl AuthorizationServer {
             token: &format!("{until}.{token}"),
             hint: request.hint.as_deref(),
             at,
-            trouble,
+            error,
         });
-        Ok(page.header("set-cookie", self.cookie().set(&browser, FORM_FOR)))
+        Ok(page.header("set-cookie", self.cookie().set(&browser, FORM_LIFETIME)))
     }
 
-    /// The form, if it is one of ours, still fresh, and sent by the browser that was given it.
-    fn submitted_form(&self, visit: &RouteRequest) -> Option<SubmittedForm> {
-        // Browsers say where a form was; whoever says nothing still needs the cookie.
+    /// The form, if its MAC is valid, it has not expired, and it comes from the browser that it was given
+    /// to.
+    fn submitted_form(&self, http_request: &RouteRequest) -> Option<SubmittedForm> {
+        // Browsers send `Sec-Fetch-Site`; a client that does not still needs the cookie.
         if !matches!(
-            visit.header("sec-fetch-site"),
+            http_request.header("sec-fetch-site"),
             None | Some("same-origin" | "none")
         ) {
             return None;
         }
-        let form = parse_form_body(visit).ok()?;
-        let browser = self.cookie().read(visit)?;
+        let form = parse_form_body(http_request).ok()?;
+        let browser = self.cookie().read(http_request)?;
         let query = form.get("request")?.to_owned();
         let (until, token) = form.get("token")?.split_once('.')?;
         let fresh = until.parse::<u64>().is_ok_and(|until| self.now() < until);
         let ours = self
             .0
-            .seal
+            .signer
             .verify("form", &[&browser, &query, until], token);
         (fresh && ours).then_some(SubmittedForm { query, form })
     }
 
-    /// Who sent the form, by their password.
+    /// Checks the user name and password of a form, within the rate limits.
     async fn check_password(
         &self,
-        visit: &RouteRequest,
+        http_request: &RouteRequest,
         sent: &SubmittedForm,
     ) -> Result<Result<UserIdentity, SignInError>, Failure> {
         let LoginBackend::Password {
@@ -164,43 +179,45 @@ impl AuthorizationServer {
         if name.is_empty() || name.len() > MAX_NAME || password.is_empty() {
             return Ok(Err(SignInError::Wrong));
         }
-        // Keyed, because people type passwords into the wrong field, and a plain hash can be guessed on.
-        let shown = self.0.seal.sign("log", &[&name]);
-        let cookie = self.device_cookie().read(visit);
-        let device = device::known(&self.0.seal, cookie.as_deref(), &name, self.now());
+        // An HMAC instead of the name, because people type passwords into the wrong field and a plain hash
+        // could be guessed offline.
+        let name_mac = self.0.signer.sign("log", &[&name]);
+        let cookie = self.device_cookie().read(http_request);
+        let device = device::known(&self.0.signer, cookie.as_deref(), &name, self.now());
         let now = Instant::now();
-        // Names can be made up, networks less so. A known browser has counters that nobody else uses up.
+        // Names are easy to make up, networks less so. A known browser has a bucket that nobody else can
+        // use up.
         if device.is_none()
-            && let Err(wait) = rate.take(visit, now)
+            && let Err(wait) = rate.take(http_request, now)
         {
-            tracing::debug!("too many sign-ins from one network");
+            tracing::debug!("rate limit exceeded: sign-ins from one network");
             return Ok(Err(SignInError::NetworkTooOften(wait)));
         }
         if let Err(wait) = throttle.take(&name, device.as_ref(), now) {
-            tracing::warn!(user = %shown, "too many wrong passwords");
+            tracing::warn!(user = %name_mac, "rate limit exceeded: wrong passwords for one user name");
             return Ok(Err(SignInError::TooOften(wait)));
         }
-        let (list, asked) = (users.clone(), name.clone());
-        let user = tokio::task::spawn_blocking(move || list.find(&asked)).await??;
+        let (user_store, lookup_name) = (users.clone(), name.clone());
+        let user = tokio::task::spawn_blocking(move || user_store.find(&lookup_name)).await??;
         let hash = user.as_ref().map(|user| user.password.as_str());
-        let lane = match device {
+        let hash_lane = match device {
             None => HashLane::Anybody,
             Some(_) => HashLane::KnownBrowser,
         };
-        let Ok(right) = verifier.check(password, hash, lane).await else {
-            // Nobody looked at the password, so this was no guess.
+        let Ok(right) = verifier.check(password, hash, hash_lane).await else {
+            // The password was not checked, so this was no guess and the token goes back.
             throttle.refund(&name, device.as_ref());
             return Ok(Err(SignInError::Busy));
         };
         let Some(user) = user.filter(|_| right) else {
-            tracing::info!(user = %shown, "a wrong name or password");
+            tracing::info!(user = %name_mac, "login failed: wrong user name or password");
             return Ok(Err(SignInError::Wrong));
         };
         throttle.refund(&name, device.as_ref());
         Ok(Ok(identity_of(&user)))
     }
 
-    /// Keeps what was allowed and hands the client its code.
+    /// Stores an authorization code for the consented access and redirects back to the client with it.
     pub(crate) async fn allow(
         &self,
         request: AuthorizationRequest,
@@ -220,7 +237,7 @@ impl AuthorizationServer {
             redirect: request.redirect.clone(),
             challenge: request.challenge.clone(),
             nonce: request.nonce.clone(),
-            ends: now + CODE_FOR,
+            ends: now + CODE_LIFETIME,
             spent: None,
         };
         let client = KnownClient::from(request.client.as_ref());
@@ -248,19 +265,19 @@ impl AuthorizationServer {
 
     fn grant_lifetime(&self) -> u64 {
         match self.0.sign_in {
-            LoginBackend::Password { .. } => LIVES_FOR,
-            LoginBackend::Upstream(_) => UPSTREAM_LIVES_FOR,
+            LoginBackend::Password { .. } => GRANT_LIFETIME,
+            LoginBackend::Upstream(_) => UPSTREAM_GRANT_LIFETIME,
         }
     }
 
-    /// The address of an answer: what it says, the state as it came, and who says it.
+    /// The redirect URI with the response parameters, the unchanged `state`, and `iss` (RFC 9207).
     fn redirect_url(
         &self,
         redirect: &str,
-        says: &[(&str, &str)],
+        params: &[(&str, &str)],
         state: &Option<String>,
     ) -> String {
-        let mut values = says.to_vec();
+        let mut values = params.to_vec();
         if let Some(state) = state {
             values.push(("state", state));
         }
@@ -268,7 +285,7 @@ impl AuthorizationServer {
         with_query(redirect, &values)
     }
 
-    /// The answer to a request that is not granted.
+    /// The response to a refused authorization request.
     pub(crate) fn refuse(
         &self,
         refused: AuthorizationRefusal,
@@ -283,8 +300,8 @@ impl AuthorizationServer {
                 error,
                 why,
             } => {
-                let says = [("error", error), ("error_description", why)];
-                let to = self.redirect_url(&to, &says, &state);
+                let params = [("error", error), ("error_description", why)];
+                let to = self.redirect_url(&to, &params, &state);
                 Ok(match stage {
                     RefusalStage::Unseen => sign_in_pages::refused_page(error, why, &to),
                     RefusalStage::AfterForm => sign_in_pages::redirect_page(&to),
@@ -295,19 +312,19 @@ impl AuthorizationServer {
     }
 }
 
-/// How far a request came before it was refused, which decides how its client learns of it.
+/// How far a request came before it was refused, which decides how the client is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefusalStage {
-    /// Nobody has seen a page of ours: the person is told, and nobody is sent anywhere.
+    /// The user has seen no page of ours: an error page without a redirect, against open redirection.
     Unseen,
-    /// A person sent our form. A page hands the answer over: a redirect would be held to the form's policy, through
-    /// however many hosts the client sends the browser on.
+    /// The user submitted our form. A page forwards the browser: a redirect would be subject to the form's
+    /// CSP (`form-action`), through however many hosts the client redirects the browser.
     AfterForm,
-    /// A person consented here and came back from the provider.
+    /// The user consented here and came back from the upstream provider, so a plain redirect works.
     AfterProvider,
 }
 
-/// A refusal that goes back to the client of a request.
+/// A refusal that is sent to the client of a validated request.
 pub(crate) fn refuse_to_client(
     request: &AuthorizationRequest,
     error: &'static str,
@@ -321,7 +338,7 @@ pub(crate) fn refuse_to_client(
     }
 }
 
-/// What tokens tell about somebody with a password. The owner wrote the address down, so it counts as verified.
+/// The identity of a password account. The operator entered its e-mail address, so it counts as verified.
 pub(crate) fn identity_of(user: &UserAccount) -> UserIdentity {
     UserIdentity {
         subject: user.name.clone(),

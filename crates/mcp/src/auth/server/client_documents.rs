@@ -1,4 +1,5 @@
-//! A client that is named by an address into what its document there says about it, kept for a while.
+//! Client ID metadata documents: resolves a client id that is an https URL to the metadata at that URL,
+//! with a cache.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +11,20 @@ use super::document_fetcher::{DocumentFetchError, DocumentFetcher, FetchedDocume
 use super::fetch_slots::{FETCHES, FetchSlots, WAITS};
 use super::oauth_client::{ClientMetadata, OAuthClient};
 
-/// The most bytes of a client's address.
+/// The maximum length of a client id URL.
 const MAX_ADDRESS: usize = 1_024;
-/// The most documents that are kept.
-const MAX_KEPT: usize = 256;
-/// How long a document is kept, in seconds: at least so that one sign-in asks once, at most a day.
-const KEPT: std::ops::RangeInclusive<u64> = 60..=86_400;
-/// Without a header.
-const USUALLY: u64 = 300;
-/// How long a failure is kept: a stranger must not make us knock at somebody's door again and again.
-const FAILURE: u64 = 30;
+/// The capacity of the cache in documents.
+const MAX_CACHED: usize = 256;
+/// The range of a document's time to live in seconds: at least so long that one login fetches it once, at
+/// most a day.
+const TTL_RANGE: std::ops::RangeInclusive<u64> = 60..=86_400;
+/// The time to live in seconds for a document without a `Cache-Control` header.
+const DEFAULT_TTL: u64 = 300;
+/// The time to live in seconds of a failure (negative caching), so that an attacker cannot make us send
+/// request after request to a third party.
+const FAILURE_TTL: u64 = 30;
 
-/// Why a client that is named by an address is not known.
+/// Why a client with a metadata document is refused. The texts are shown on the error page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DocumentError {
     #[error("the client's id is not an address of a document")]
@@ -41,24 +44,25 @@ struct CachedClientDocument {
     outcome: DocumentResult,
 }
 
-/// The documents of clients.
+/// The cache of client ID metadata documents. `fetches` and `waits` limit concurrency by host.
 pub(crate) struct ClientDocumentCache {
     fetcher: DocumentFetcher,
     kept: Mutex<HashMap<String, CachedClientDocument>>,
-    /// One at a time for each address, so that many who ask at once wait for one answer. No more than `waits` allows.
+    /// A lock for each URL being fetched (single-flight): concurrent requests for one URL wait for one
+    /// fetch. `waits` bounds how many.
     turns: Mutex<HashMap<String, SharedTurn>>,
     fetches: Arc<FetchSlots>,
     waits: Arc<FetchSlots>,
 }
 
-/// The turn to fetch a document, and how many want it.
+/// The lock of one URL, and the number of requests that hold or await it.
 #[derive(Default)]
 struct SharedTurn {
     turn: Arc<Turn<()>>,
     wanted: usize,
 }
 
-/// Somebody who wants a turn. Dropping it is enough: whoever hangs up leaves nothing behind.
+/// A request's interest in a lock. `Drop` removes an unused lock, also when the caller disconnects.
 struct TurnRequest<'a> {
     documents: &'a ClientDocumentCache,
     address: &'a str,
@@ -88,7 +92,7 @@ impl ClientDocumentCache {
         }
     }
 
-    /// The client that has `address` as its id.
+    /// The client whose id is `address`, from the cache or fetched.
     pub(crate) async fn client(&self, address: &str, now: u64) -> DocumentResult {
         self.check(address)?;
         if let Some(outcome) = self.cached(address, now) {
@@ -118,20 +122,22 @@ impl ClientDocumentCache {
         }
     }
 
-    /// How many documents somebody waits for.
+    /// The number of documents that requests are waiting for.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.turns().len()
     }
 
-    /// Somebody signed in through the client at this address: floods of strangers do not keep its host waiting.
+    /// Marks the client's host as trusted after a login, so that floods of requests with unknown hosts
+    /// cannot delay it.
     pub(crate) fn trust(&self, address: &str) {
         let host = host(address);
         self.fetches.trust(&host);
         self.waits.trust(&host);
     }
 
-    /// An https address with a path, as the draft wants it: no user, no fragment, no dots in its path.
+    /// Validates a client id URL by the rules of the Internet-Draft: https with a path, no userinfo, no
+    /// fragment, no dot segments.
     fn check(&self, address: &str) -> Result<(), DocumentError> {
         let plain = address.len() <= MAX_ADDRESS
             && address.starts_with("https://")
@@ -139,7 +145,7 @@ impl ClientDocumentCache {
             && !address.contains(['#', '\\', '@']);
         let url = Url::parse(address).ok().filter(|_| plain);
         let url = url.ok_or(DocumentError::Address)?;
-        // What the parser would write otherwise is a second name of the same document.
+        // A URL that the parser would normalize is a second name of the same document.
         if url.as_str() != address || matches!(url.path(), "" | "/") {
             return Err(DocumentError::Address);
         }
@@ -160,22 +166,22 @@ impl ClientDocumentCache {
     async fn fetch(&self, address: &str, now: u64) -> DocumentResult {
         let slot = self.fetches.take(&host(address));
         let slot = slot.ok_or(DocumentError::Busy)?;
-        let (fetcher, asked) = (self.fetcher.clone(), address.to_owned());
+        let (fetcher, url) = (self.fetcher.clone(), address.to_owned());
         let fetched = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            fetcher.json(&asked)
+            fetcher.json(&url)
         });
         let fetched = fetched.await.unwrap_or(Err(DocumentFetchError::Failed));
         let (outcome, kept_for) = match fetched {
             Ok(FetchedDocument { body, fresh_for }) => {
-                let kept_for = fresh_for.unwrap_or(USUALLY);
-                let kept_for = kept_for.clamp(*KEPT.start(), *KEPT.end());
+                let kept_for = fresh_for.unwrap_or(DEFAULT_TTL);
+                let kept_for = kept_for.clamp(*TTL_RANGE.start(), *TTL_RANGE.end());
                 match read(address, &body) {
                     Ok(client) => (Ok(Arc::new(client)), kept_for),
-                    Err(error) => (Err(error), FAILURE),
+                    Err(error) => (Err(error), FAILURE_TTL),
                 }
             }
-            Err(error) => (Err(error.into()), FAILURE),
+            Err(error) => (Err(error.into()), FAILURE_TTL),
         };
         self.cache(address, now + kept_for, now, &outcome);
         outcome
@@ -183,10 +189,10 @@ impl ClientDocumentCache {
 
     fn cache(&self, address: &str, until: u64, now: u64, outcome: &DocumentResult) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MAX_KEPT {
+        if kept.len() >= MAX_CACHED {
             kept.retain(|_, kept| now < kept.until);
         }
-        if kept.len() >= MAX_KEPT {
+        if kept.len() >= MAX_CACHED {
             let soonest = kept.iter().min_by_key(|(_, kept)| kept.until);
             if let Some(key) = soonest.map(|(key, _)| key.clone()) {
                 kept.remove(&key);
@@ -197,13 +203,13 @@ impl ClientDocumentCache {
     }
 }
 
-/// The host of an address, with its port.
+/// The host of a URL with its port.
 fn host(address: &str) -> String {
     let url = Url::parse(address).ok();
     url.map_or_else(String::new, |url| url.authority().to_owned())
 }
 
-/// What the document at `address` says.
+/// Parses the document, whose `client_id` must be its own URL.
 fn read(address: &str, body: &[u8]) -> Result<OAuthClient, DocumentError> {
     let metadata: ClientMetadata =
         serde_json::from_slice(body).map_err(|_| DocumentError::Content("is not a client's"))?;
@@ -297,17 +303,17 @@ mod tests {
         let documents = documents();
         let busy = Err(DocumentError::Busy);
         let at = |n: usize| format!("https://a.example/{n}");
-        for n in 0..MAX_KEPT {
+        for n in 0..MAX_CACHED {
             let until = if n < 10 { 200 } else { 1_000 + n as u64 };
             documents.cache(&at(n), until, 100, &busy);
         }
         let count = || documents.kept.lock().unwrap().len();
         documents.cache("https://b.example/1", 900, 199, &busy);
-        assert_eq!(count(), MAX_KEPT, "nothing is over, so the soonest goes");
+        assert_eq!(count(), MAX_CACHED, "nothing is over, so the soonest goes");
         documents.cache("https://b.example/2", 2_000, 200, &busy);
         assert_eq!(
             count(),
-            MAX_KEPT - 8,
+            MAX_CACHED - 8,
             "ten were over, of which one had gone"
         );
         assert_eq!(documents.cached(&at(0), 199), None);
@@ -327,25 +333,28 @@ mod tests {
             format!("{head}{}", "x".repeat(size - head.len()))
         };
         for bad in ["https://nowhere.invalid", &of(MAX_ADDRESS + 1)] {
-            let told = documents.client(bad, 100).await;
-            assert_eq!(told, Err(DocumentError::Address), "{bad}");
+            let result = documents.client(bad, 100).await;
+            assert_eq!(result, Err(DocumentError::Address), "{bad}");
             assert_eq!(documents.cached(bad, 100), None);
         }
-        let told = documents.client(&of(MAX_ADDRESS), 100).await;
-        assert_eq!(told, Err(DocumentError::Fetch(DocumentFetchError::Failed)));
+        let result = documents.client(&of(MAX_ADDRESS), 100).await;
+        assert_eq!(
+            result,
+            Err(DocumentError::Fetch(DocumentFetchError::Failed))
+        );
     }
 
     #[tokio::test]
     async fn whoever_waits_for_an_answer_has_bounded_room() {
         let documents = documents();
-        let told = || documents.client("https://nowhere.invalid/1", 100);
+        let result = || documents.client("https://nowhere.invalid/1", 100);
         let mut waiting: Vec<_> = (0..WAITS.each_host)
             .map(|_| documents.waits.take("nowhere.invalid").unwrap())
             .collect();
-        assert_eq!(told().await, Err(DocumentError::Busy));
+        assert_eq!(result().await, Err(DocumentError::Busy));
         waiting.pop();
         let fetched = Err(DocumentError::Fetch(DocumentFetchError::Failed));
-        assert_eq!(told().await, fetched);
+        assert_eq!(result().await, fetched);
         assert_eq!(documents.waiting(), 0);
     }
 
@@ -357,11 +366,11 @@ mod tests {
         assert!(matches!(first, DocumentError::Fetch(_)));
         assert_eq!(documents.cached(address, 129), Some(Err(first)));
         assert_eq!(documents.cached(address, 130), None);
-        for n in 0..=MAX_KEPT {
+        for n in 0..=MAX_CACHED {
             let outcome = Err(DocumentError::Busy);
             documents.cache(&format!("https://a.example/{n}"), 1000, 200, &outcome);
         }
-        assert_eq!(documents.kept.lock().unwrap().len(), MAX_KEPT);
+        assert_eq!(documents.kept.lock().unwrap().len(), MAX_CACHED);
         assert!(documents.turns.lock().unwrap().is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! Clients that registered themselves (RFC 7591): for a day until somebody authorizes them, then for as long as that
-//! lasts and a month more.
+//! Registry of dynamically registered clients (RFC 7591). A client is kept for a day until a user
+//! authorizes it, and then for 30 days beyond its last grant.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,16 +8,17 @@ use super::oauth_client::OAuthClient;
 use super::pending_clients::{ClientRow, PendingClients, RegistrationError};
 use super::store::{AuthStore, CLIENTS, CLIENTS_BY_END, NEWCOMERS, StoreError, StoreTransaction};
 
-/// Clients that somebody authorized. There are no more grants than this, so one of them always has none.
-pub(crate) const MAX_KEPT: usize = 20_000;
-/// How long a client outlives its last grant, so that an app can find its way back: 30 days.
-const OUTLIVES: u64 = 30 * 86_400;
+/// The maximum number of authorized clients. There are no more grants than this, so when the registry is
+/// over it, at least one client has no grant and can be evicted.
+pub(crate) const MAX_CLIENTS: usize = 20_000;
+/// How long a client outlives its last grant, so that a host that still has the id can reconnect: 30 days.
+const RETENTION_AFTER_GRANT: u64 = 30 * 86_400;
 
-/// A client that may ask for tokens: one that registered, or one that is named by the address of its document.
+/// A client that may request tokens: a registered one, or one whose id is the URL of its metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownClient {
     pub(crate) id: String,
-    /// What it registered with, if it did.
+    /// The registered metadata; `None` for a client with a metadata document.
     pub(crate) registered: Option<OAuthClient>,
 }
 
@@ -30,18 +31,18 @@ impl From<&OAuthClient> for KnownClient {
     }
 }
 
-/// Clients that registered themselves.
+/// The registry: authorized clients in the main store, pending ones in a file of their own.
 pub(crate) struct ClientRegistry {
     store: AuthStore,
     pending: PendingClients,
 }
 
 impl ClientRegistry {
-    /// Opens the registrations in `dir`, beside the store of what people allowed.
+    /// Opens the pending registrations in `dir`, next to the main store.
     pub(crate) fn open(dir: &Path, store: AuthStore) -> Result<Self, StoreError> {
         let pending = PendingClients::open(dir)?;
-        // Older versions kept these in the store. They are written here before they go there, so that a crash
-        // between the two loses none.
+        // Migration: older versions kept pending clients in the main store. They are written to the new
+        // file before they are deleted from the old one, so that a crash in between loses none.
         let old = store.change(|rows| rows.all::<ClientRow>(NEWCOMERS))?;
         if !old.is_empty() {
             pending.import(&old)?;
@@ -50,7 +51,7 @@ impl ClientRegistry {
         Ok(Self { store, pending })
     }
 
-    /// Keeps a client under a new id.
+    /// Registers a client under a new random id.
     pub(crate) async fn add(
         &self,
         client: OAuthClient,
@@ -59,9 +60,9 @@ impl ClientRegistry {
         self.pending.add(client, now).await
     }
 
-    /// The client of an id.
+    /// Looks a client up by its id.
     pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
-        // Our ids are this long; anything else is not looked for.
+        // Our ids have this length; a lookup of anything else is skipped.
         if id.len() != 22 {
             return Ok(None);
         }
@@ -72,15 +73,16 @@ impl ClientRegistry {
         }
     }
 
-    /// Keeps the writer of registrations waiting until what this returns is dropped.
+    /// Holds the write lock of the registrations until the result is dropped.
     #[cfg(test)]
     pub(crate) fn hold_writer(&self) -> redb::WriteTransaction {
         self.pending.hold_writer()
     }
 }
 
-/// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.
-/// Where there are too many, those leave that end first, and none that is `in_use`.
+/// Extends the lifetime of an authorized client beyond a grant that ends at `ends`; a no-op for a client
+/// with a metadata document. If the table is full, the clients that expire first are evicted, except those
+/// in `in_use`.
 pub(crate) fn retain_client(
     rows: &StoreTransaction,
     client: &KnownClient,
@@ -94,7 +96,7 @@ pub(crate) fn retain_client(
     let mut row = ClientRow {
         client: client.clone(),
         made: 0,
-        ends: ends.saturating_add(OUTLIVES),
+        ends: ends.saturating_add(RETENTION_AFTER_GRANT),
     };
     if let Some(known) = rows.get::<ClientRow>(CLIENTS, id)? {
         rows.remove_index_entry(CLIENTS_BY_END, known.ends, id)?;
@@ -102,7 +104,7 @@ pub(crate) fn retain_client(
     }
     rows.insert_index_entry(CLIENTS_BY_END, row.ends, id)?;
     rows.put(CLIENTS, id, &row)?;
-    let over = rows.count(CLIENTS)?.saturating_sub(MAX_KEPT);
+    let over = rows.count(CLIENTS)?.saturating_sub(MAX_CLIENTS);
     if over > 0 {
         let in_use = in_use();
         let leave = rows.select_index_entries(CLIENTS_BY_END, over, |other| {
@@ -116,7 +118,7 @@ pub(crate) fn retain_client(
     Ok(())
 }
 
-/// Drops every client whose time is over and makes the index anew, which older versions did not keep.
+/// Deletes expired clients and rebuilds the expiry index, which older versions did not have.
 pub(crate) fn sweep(rows: &StoreTransaction, now: u64) -> Result<(), StoreError> {
     rows.clear(CLIENTS_BY_END)?;
     for (id, row) in rows.all::<ClientRow>(CLIENTS)? {
@@ -131,7 +133,7 @@ pub(crate) fn sweep(rows: &StoreTransaction, now: u64) -> Result<(), StoreError>
 
 #[cfg(test)]
 mod tests {
-    use super::super::pending_clients::PENDING_FOR;
+    use super::super::pending_clients::PENDING_LIFETIME;
     use super::*;
 
     fn client(id: &str) -> OAuthClient {
@@ -161,8 +163,8 @@ mod tests {
     async fn of_the_authorized_the_first_to_end_makes_room_and_never_one_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let store = AuthStore::open(dir.path()).unwrap();
-        // The first to end is not the first by name.
-        let most = MAX_KEPT as u64;
+        // The first client to expire is not the first in key order.
+        let most = MAX_CLIENTS as u64;
         store
             .change(|rows| {
                 for n in 0..most {
@@ -178,18 +180,18 @@ mod tests {
             let kept = store.change(|rows| retain_client(rows, &known(id), ends, || in_use));
             kept.unwrap();
         };
-        // One that is there already needs no room.
+        // A client that is there already needs no room.
         keep_one(&id(2), 2_000_000, nobody());
         assert!(there(&store, &id(1)));
         keep_one("new", 1_000, nobody());
         assert!(!there(&store, &id(1)), "it ended first");
         assert!(there(&store, &id(2)) && there(&store, "new"));
-        // The next to end has a grant that lives, so the one after it leaves.
+        // The next to expire has a live grant, so the one after it is evicted.
         keep_one("newer", 1_000, HashSet::from([id(3)]));
         assert!(there(&store, &id(3)) && !there(&store, &id(4)));
         let count = |rows: &StoreTransaction| rows.count(CLIENTS);
-        assert_eq!(store.change(count).unwrap(), MAX_KEPT);
-        // A client that did not register is not kept.
+        assert_eq!(store.change(count).unwrap(), MAX_CLIENTS);
+        // A client with a metadata document is not stored.
         keep_one("https://app.example/client.json", 9_000_000, nobody());
         assert!(!there(&store, "https://app.example/client.json"));
         store.change(|rows| sweep(rows, 1_000_005)).unwrap();
@@ -208,10 +210,10 @@ mod tests {
             .change(|rows| retain_client(rows, &kept, 500_000, HashSet::new))
             .unwrap();
         for (client, now, known) in [
-            (&unused, 1_000 + PENDING_FOR - 1, true),
-            (&unused, 1_000 + PENDING_FOR, false),
-            (&used, 500_000 + OUTLIVES - 1, true),
-            (&used, 500_000 + OUTLIVES, false),
+            (&unused, 1_000 + PENDING_LIFETIME - 1, true),
+            (&unused, 1_000 + PENDING_LIFETIME, false),
+            (&used, 500_000 + RETENTION_AFTER_GRANT - 1, true),
+            (&used, 500_000 + RETENTION_AFTER_GRANT, false),
         ] {
             let found = registry.find(&client.id, now).await.unwrap();
             assert_eq!(found.is_some(), known, "{now}");
@@ -225,7 +227,7 @@ mod tests {
         let (new, old) = ("n".repeat(22), "o".repeat(22));
         store
             .change(|rows| {
-                rows.put(NEWCOMERS, &new, &row(&new, 1_000, 1_000 + PENDING_FOR))?;
+                rows.put(NEWCOMERS, &new, &row(&new, 1_000, 1_000 + PENDING_LIFETIME))?;
                 rows.put(CLIENTS, &old, &row(&old, 1_000, 9_000_000))
             })
             .unwrap();
@@ -234,7 +236,7 @@ mod tests {
             let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();
             let found = async |id: &str, now: u64| registry.find(id, now).await.unwrap();
             assert_eq!(found(&new, 1_001).await, Some(client(&new)));
-            assert_eq!(found(&new, 1_000 + PENDING_FOR).await, None);
+            assert_eq!(found(&new, 1_000 + PENDING_LIFETIME).await, None);
             assert_eq!(found(&old, 1_001).await, Some(client(&old)));
             let left = store.change(|rows| rows.count(NEWCOMERS)).unwrap();
             assert_eq!(left, 0, "they are in the file of registrations alone");

@@ -1,11 +1,11 @@
-//! Cookies that tie a form, or a trip to a provider, to the browser that was given it.
+//! Cookies that bind a form or an upstream login to the browser that started it, against login CSRF.
 
 use crate::http::RouteRequest;
 
-/// The most bytes of one that is read.
+/// The maximum length of a cookie's value.
 const MAX_BYTES: usize = 4_096;
 
-/// A cookie of ours. On https its name keeps other hosts of the domain from setting it.
+/// A cookie of this server. On https its `__Host-` prefix keeps other hosts of the domain from setting it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BrowserCookie {
     name: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct BrowserCookie {
 }
 
 impl BrowserCookie {
-    /// The cookie `name` of a server at this address.
+    /// The cookie `name` for a server with this base URL.
     pub(crate) fn new(name: &'static str, address: &str) -> Self {
         let secure = address.starts_with("https://");
         Self { name, secure }
@@ -24,10 +24,10 @@ impl BrowserCookie {
         format!("{prefix}{}", self.name)
     }
 
-    /// Its value, if the browser sent exactly one.
-    pub(crate) fn read(self, visit: &RouteRequest) -> Option<String> {
+    /// The cookie's value, if the browser sent exactly one.
+    pub(crate) fn read(self, request: &RouteRequest) -> Option<String> {
         let name = self.name();
-        let mut found = visit
+        let mut found = request
             .header("cookie")?
             .split(';')
             .filter_map(|pair| pair.trim().split_once('='))
@@ -37,8 +37,8 @@ impl BrowserCookie {
         found.next().is_none().then(|| value.to_owned())
     }
 
-    /// The header that sets it for this many seconds. `Lax`, because a provider sends the browser back from
-    /// another site.
+    /// The `Set-Cookie` value with a lifetime in seconds. `SameSite=Lax`, because the provider's redirect
+    /// comes from another site.
     pub(crate) fn set(self, value: &str, seconds: u64) -> String {
         let secure = if self.secure { "; Secure" } else { "" };
         format!(

@@ -1,4 +1,5 @@
-//! Randomness, digests and seals: texts that only this server can have made, and that nobody changed.
+//! Cryptographic helpers: random secrets, digests, and HMAC signatures over values that this server sends
+//! out and gets back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -6,15 +7,15 @@ use ring::rand::SecureRandom as _;
 use ring::{hmac, rand};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a secret that nobody can guess.
+/// The size of a random secret: 256 bits.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// The system gave no randomness.
+/// The operating system's random number generator failed.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the system gives no random numbers")]
+#[error("no random bytes from the operating system")]
 pub(crate) struct RandomnessError;
 
-/// Fresh random bytes.
+/// Random bytes from the operating system.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], RandomnessError> {
     let mut bytes = [0; N];
     rand::SystemRandom::new()
@@ -23,33 +24,34 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], RandomnessError> {
     Ok(bytes)
 }
 
-/// Bytes as they can stand in an address, a cookie and a header.
+/// Encodes bytes in base64url, which is safe in a URL, a cookie and a header.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// The reverse of [`encode`]; nothing for any other text.
+/// Decodes base64url; `None` for any other text.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
 }
 
-/// A fresh secret as text.
+/// A new random secret in base64url.
 pub(crate) fn secret() -> Result<String, RandomnessError> {
     random::<SECRET_BYTES>().map(|bytes| encode(&bytes))
 }
 
-/// What is kept of a secret: enough to know it again, useless to whoever reads the disk.
+/// The digest under which a secret is stored: enough to recognise it, useless to whoever reads the disk. A
+/// plain SHA-256 suffices for 256 random bits.
 pub(crate) fn digest(text: &str) -> String {
     encode(&Sha256::digest(text.as_bytes()))
 }
 
-/// True when both texts are the same, in the same time for all that differ.
+/// Compares two texts in constant time.
 pub(crate) fn constant_time_eq(a: &str, b: &str) -> bool {
-    // Digests have one length, and how long two of them agree tells nothing about the texts.
+    // Digests have equal length, and how far two of them agree reveals nothing about the texts.
     Sha256::digest(a.as_bytes()) == Sha256::digest(b.as_bytes())
 }
 
-/// Seals texts for a purpose, so that a seal made for one cannot serve another.
+/// HMAC-SHA256 signatures with domain separation: a MAC made for one `purpose` is not valid for another.
 pub(crate) struct HmacSigner(hmac::Key);
 
 impl HmacSigner {
@@ -57,20 +59,20 @@ impl HmacSigner {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// The seal over `parts`, in this order and with these borders.
+    /// The MAC over `parts`, in this order and with unambiguous boundaries.
     pub(crate) fn sign(&self, purpose: &str, parts: &[&str]) -> String {
         encode(hmac::sign(&self.0, &length_prefixed(purpose, parts)).as_ref())
     }
 
-    /// True for the seal over exactly these.
-    pub(crate) fn verify(&self, purpose: &str, parts: &[&str], seal: &str) -> bool {
-        decode(seal).is_some_and(|seal| {
-            hmac::verify(&self.0, &length_prefixed(purpose, parts), &seal).is_ok()
+    /// Verifies the MAC over exactly these parts, in constant time.
+    pub(crate) fn verify(&self, purpose: &str, parts: &[&str], mac: &str) -> bool {
+        decode(mac).is_some_and(|mac| {
+            hmac::verify(&self.0, &length_prefixed(purpose, parts), &mac).is_ok()
         })
     }
 }
 
-/// Each part with its length before it, so that no two lists of parts read alike.
+/// Prefixes each part with its length, so that no two lists of parts give the same message.
 fn length_prefixed(purpose: &str, parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in std::iter::once(&purpose).chain(parts) {
@@ -87,13 +89,13 @@ mod tests {
     #[test]
     fn a_seal_holds_for_what_it_was_made_for_and_nothing_else() {
         let (ours, theirs) = (HmacSigner::new(b"one"), HmacSigner::new(b"two"));
-        let seal = ours.sign("form", &["ab", "c"]);
-        assert!(ours.verify("form", &["ab", "c"], &seal));
-        assert!(!ours.verify("form", &["a", "bc"], &seal));
-        assert!(!ours.verify("login", &["ab", "c"], &seal));
+        let mac = ours.sign("form", &["ab", "c"]);
+        assert!(ours.verify("form", &["ab", "c"], &mac));
+        assert!(!ours.verify("form", &["a", "bc"], &mac));
+        assert!(!ours.verify("login", &["ab", "c"], &mac));
         assert!(!ours.verify("form", &["ab", "c"], "!"));
         assert!(!ours.verify("form", &["ab", "c"], ""));
-        assert!(!theirs.verify("form", &["ab", "c"], &seal));
+        assert!(!theirs.verify("form", &["ab", "c"], &mac));
     }
 
     #[test]

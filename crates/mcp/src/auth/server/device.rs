@@ -1,43 +1,46 @@
-//! Device cookies: a browser in which somebody has signed in before is known again, for that name alone.
+//! Device cookies: they recognise a browser in which a given user has logged in before.
 //!
-//! Guesses are counted by name, so whoever guesses keeps the owner of the name waiting. A browser with a device cookie
-//! has a counter of its own, which nobody without the cookie can use up (OWASP, "Slow Down Online Guessing Attacks
-//! with Device Cookies"). The cookie opens nothing: the password is asked for all the same. Nothing is kept here; what
-//! the cookie says holds by our seal over it, and whatever else it may be is as if there were none.
+//! Wrong passwords are rate limited by user name, so an attacker who guesses would lock out the name's
+//! owner. A browser with a device cookie has a bucket of its own, which nobody without the cookie can use
+//! up (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"). The cookie authorizes nothing: the
+//! password is still required. The server stores nothing; the cookie's content is authenticated by a MAC,
+//! and any invalid cookie counts as absent.
 
 use super::crypto::{self, HmacSigner, RandomnessError};
 
-/// How long a browser is known, in seconds: a year. A grant lasts half of one, so the next sign-in comes within it.
-pub(crate) const KNOWN_FOR: u64 = 365 * 86_400;
-/// Names that one browser is known for. A cookie has few bytes, and few people share a browser.
+/// The lifetime of a device cookie in seconds: a year. A grant lasts half of one, so the next login comes
+/// within it.
+pub(crate) const DEVICE_COOKIE_LIFETIME: u64 = 365 * 86_400;
+/// The maximum number of users in one cookie. A cookie has few bytes, and few people share a browser.
 const MAX_NAMES: usize = 4;
 const ID_BYTES: usize = 16;
-const SEAL_BYTES: usize = 32;
-/// What the seal is for.
+const MAC_BYTES: usize = 32;
+/// The purpose of the MAC, for domain separation.
 const PURPOSE: &str = "device";
 
-/// A browser in which somebody signed in.
+/// The random id of a browser for one user name; the key of its rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct DeviceId(String);
 
-/// One name's part of the cookie. It does not hold the name: only who says the name again can use it.
+/// The cookie's entry for one user. It does not contain the name; the MAC covers it, so that only a login
+/// attempt with the same name can use the entry.
 #[derive(Clone, Copy)]
 struct DeviceEntry<'a> {
     text: &'a str,
     until: &'a str,
     id: &'a str,
-    seal: &'a str,
+    mac: &'a str,
 }
 
 impl<'a> DeviceEntry<'a> {
-    /// An entry of the right form whose time is not over.
+    /// Parses an entry that is well-formed and has not expired.
     fn parse(text: &'a str, now: u64) -> Option<Self> {
         let mut parts = text.split('.');
         let entry = Self {
             text,
             until: parts.next()?,
             id: parts.next()?,
-            seal: parts.next()?,
+            mac: parts.next()?,
         };
         let long =
             |text: &str, bytes: usize| crypto::decode(text).is_some_and(|b| b.len() == bytes);
@@ -45,13 +48,13 @@ impl<'a> DeviceEntry<'a> {
         let until = entry.until.parse::<u64>().ok().filter(|_| digits)?;
         let whole = parts.next().is_none()
             && long(entry.id, ID_BYTES)
-            && long(entry.seal, SEAL_BYTES)
+            && long(entry.mac, MAC_BYTES)
             && now < until;
         whole.then_some(entry)
     }
 
-    fn is_for(&self, seal: &HmacSigner, name: &str) -> bool {
-        seal.verify(PURPOSE, &[name, self.id, self.until], self.seal)
+    fn is_for(&self, signer: &HmacSigner, name: &str) -> bool {
+        signer.verify(PURPOSE, &[name, self.id, self.until], self.mac)
     }
 }
 
@@ -60,34 +63,34 @@ fn entries(cookie: Option<&str>, now: u64) -> impl Iterator<Item = DeviceEntry<'
     texts.filter_map(move |text| DeviceEntry::parse(text, now))
 }
 
-/// The browser that sent this cookie, if `name` signed in there.
+/// The id of the browser that sent this cookie, if `name` has logged in there.
 pub(crate) fn known(
-    seal: &HmacSigner,
+    signer: &HmacSigner,
     cookie: Option<&str>,
     name: &str,
     now: u64,
 ) -> Option<DeviceId> {
     let mut all = entries(cookie, now);
-    let entry = all.find(|entry| entry.is_for(seal, name))?;
+    let entry = all.find(|entry| entry.is_for(signer, name))?;
     Some(DeviceId(entry.id.to_owned()))
 }
 
-/// The cookie after `name` signed in: theirs first, then what it said about others.
+/// The new cookie value after `name` has logged in: that user's entry first, then the other valid entries.
 pub(crate) fn remembered(
-    seal: &HmacSigner,
+    signer: &HmacSigner,
     cookie: Option<&str>,
     name: &str,
     now: u64,
 ) -> Result<String, RandomnessError> {
-    // The same browser keeps its counter.
-    let id = match known(seal, cookie, name, now) {
+    // The same browser keeps its id, and with it its bucket.
+    let id = match known(signer, cookie, name, now) {
         Some(DeviceId(id)) => id,
         None => crypto::encode(&crypto::random::<ID_BYTES>()?),
     };
-    let until = now.saturating_add(KNOWN_FOR).to_string();
-    let sealed = seal.sign(PURPOSE, &[name, &id, &until]);
-    let mut texts = vec![format!("{until}.{id}.{sealed}")];
-    let others = entries(cookie, now).filter(|entry| !entry.is_for(seal, name));
+    let until = now.saturating_add(DEVICE_COOKIE_LIFETIME).to_string();
+    let mac = signer.sign(PURPOSE, &[name, &id, &until]);
+    let mut texts = vec![format!("{until}.{id}.{mac}")];
+    let others = entries(cookie, now).filter(|entry| !entry.is_for(signer, name));
     texts.extend(
         others
             .map(|entry| entry.text.to_owned())
@@ -102,16 +105,16 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    fn seal() -> HmacSigner {
+    fn signer() -> HmacSigner {
         HmacSigner::new(b"one")
     }
 
     fn cookie(name: &str, before: Option<&str>) -> String {
-        remembered(&seal(), before, name, NOW).unwrap()
+        remembered(&signer(), before, name, NOW).unwrap()
     }
 
     fn is_known(cookie: &str, name: &str) -> bool {
-        known(&seal(), Some(cookie), name, NOW).is_some()
+        known(&signer(), Some(cookie), name, NOW).is_some()
     }
 
     #[test]
@@ -122,13 +125,17 @@ mod tests {
             assert!(!is_known(&anna, other), "{other}");
         }
         assert!(known(&HmacSigner::new(b"two"), Some(&anna), "anna", NOW).is_none());
-        let at = |now: u64| known(&seal(), Some(&anna), "anna", now).is_some();
-        assert!(at(NOW + KNOWN_FOR - 1) && !at(NOW + KNOWN_FOR) && !at(u64::MAX));
+        let at = |now: u64| known(&signer(), Some(&anna), "anna", now).is_some();
+        assert!(
+            at(NOW + DEVICE_COOKIE_LIFETIME - 1)
+                && !at(NOW + DEVICE_COOKIE_LIFETIME)
+                && !at(u64::MAX)
+        );
     }
 
     #[test]
     fn absent_empty_malformed_or_changed_is_as_if_there_were_none() {
-        assert!(known(&seal(), None, "anna", NOW).is_none());
+        assert!(known(&signer(), None, "anna", NOW).is_none());
         let anna = cookie("anna", None);
         let (until, rest) = anna.split_once('.').unwrap();
         let (id, mac) = rest.split_once('.').unwrap();
@@ -149,11 +156,14 @@ mod tests {
             format!("{anna} "),
             format!("x{anna}"),
             anna.replace('.', "~"),
-            // One of ours for another purpose, of the same shape.
-            format!("{until}.{id}.{}", seal().sign("form", &["anna", id, until])),
+            // A valid MAC of this server with the same shape, but for another purpose.
+            format!(
+                "{until}.{id}.{}",
+                signer().sign("form", &["anna", id, until])
+            ),
         ] {
             assert!(!is_known(&bad, "anna"), "{bad}");
-            // And what follows counts as from a new browser.
+            // The next login gets a new entry, as from a new browser.
             assert!(is_known(&cookie("anna", Some(&bad)), "anna"), "{bad}");
         }
         for at in 0..anna.len() {
@@ -167,8 +177,8 @@ mod tests {
     #[test]
     fn a_browser_keeps_its_counter_and_another_has_another() {
         let first = cookie("anna", None);
-        let id = |cookie: &str| known(&seal(), Some(cookie), "anna", NOW).unwrap();
-        let later = remembered(&seal(), Some(&first), "anna", NOW + 1_000).unwrap();
+        let id = |cookie: &str| known(&signer(), Some(cookie), "anna", NOW).unwrap();
+        let later = remembered(&signer(), Some(&first), "anna", NOW + 1_000).unwrap();
         assert_eq!(id(&later), id(&first));
         assert_ne!(later, first, "its time begins anew");
         assert_ne!(id(&cookie("anna", None)), id(&first));
@@ -187,7 +197,7 @@ mod tests {
                 .chain(&["anna"])
                 .all(|name| is_known(&all, name))
         );
-        // Whoever comes again takes no place of another.
+        // A user who logs in again takes no other user's entry.
         all = cookie("anna", Some(&all));
         assert!(names.iter().all(|name| is_known(&all, name)));
         all = cookie("tove", Some(&all));
@@ -195,11 +205,11 @@ mod tests {
         assert!(!is_known(&all, "nils"), "who was longest not here");
         assert_eq!(all.split('~').count(), MAX_NAMES);
         assert!(all.len() < 400, "{}", all.len());
-        // What is not of the form is not sent back, and what is over is dropped.
+        // Malformed entries are not sent back, and expired ones are dropped.
         let strange = format!("a;b~\r\nx~1.2.3~{}", cookie("nils", None));
         let kept = cookie("anna", Some(&strange));
         assert!(is_known(&kept, "nils") && kept.split('~').count() == 2);
-        let late = remembered(&seal(), Some(&all), "anna", NOW + KNOWN_FOR).unwrap();
+        let late = remembered(&signer(), Some(&all), "anna", NOW + DEVICE_COOKIE_LIFETIME).unwrap();
         assert_eq!(late.split('~').count(), 1);
     }
 }

@@ -1,5 +1,6 @@
-//! Addresses into documents, for those that a stranger names: https, no redirects, only hosts on the internet,
-//! and the very address that was looked at is the one that is called.
+//! SSRF-safe HTTP client for client ID metadata documents, whose URLs anybody can choose: https only, no
+//! redirects, public addresses only, and the connection goes to the very address that was checked (no DNS
+//! rebinding).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,29 +15,31 @@ use ureq::{Agent, Error};
 use crate::auth::outbound_http::is_public;
 use crate::auth::{CertificateAuthorities, InvalidAuthorities};
 
-/// How long one document may take, from its name to its last byte. Hosts wait ten seconds for all of a sign-in.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest document.
+/// The timeout of one fetch, from name resolution to the last byte. Hosts allow ten seconds for a whole
+/// login.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum size of a document in bytes.
 pub(crate) const MAX_BYTES: u64 = 32 * 1024;
 
-/// Hosts of the owner's own network from which documents are fetched too, and the authorities that vouch for them.
+/// Hosts in the operator's own network from which client ID metadata documents may be fetched too, and the
+/// CAs to trust for them.
 #[derive(Debug, Clone, Default)]
 pub struct OwnHosts {
-    /// Their names, with the port where it is not the usual one.
+    /// The host names, each with its port unless that is 443.
     pub names: Vec<String>,
-    /// Certificates in PEM, for hosts whose authority is the owner's own.
+    /// CA certificates in PEM, for hosts with certificates of a private PKI.
     pub authorities: Option<String>,
 }
 
-/// A document, and how long it may be kept.
+/// A fetched document with its freshness lifetime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FetchedDocument {
     pub(crate) body: Vec<u8>,
-    /// What its `cache-control` says, in seconds.
+    /// The lifetime in seconds from `Cache-Control`, if the header sets one.
     pub(crate) fresh_for: Option<u64>,
 }
 
-/// Why a document was not fetched.
+/// Why a document could not be fetched. The texts are shown on the error page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DocumentFetchError {
     #[error("its host is not on the internet")]
@@ -51,7 +54,7 @@ pub(crate) enum DocumentFetchError {
     Failed,
 }
 
-/// Fetches documents; blocking, so for a thread that may wait.
+/// The HTTP client. It blocks, so it must run on a blocking thread.
 #[derive(Clone)]
 pub(crate) struct DocumentFetcher {
     own: Arc<OwnHosts>,
@@ -60,7 +63,7 @@ pub(crate) struct DocumentFetcher {
 
 impl DocumentFetcher {
     /// # Errors
-    /// When the authorities are not certificates.
+    /// When the certificate authorities are not valid PEM certificates.
     pub(crate) fn new(own: OwnHosts) -> Result<Self, InvalidAuthorities> {
         let authorities = own
             .authorities
@@ -72,7 +75,7 @@ impl DocumentFetcher {
         })
     }
 
-    /// True for a host that the owner named.
+    /// True for a host that the operator has allowed.
     pub(crate) fn is_own(&self, authority: &str) -> bool {
         self.own
             .names
@@ -80,7 +83,7 @@ impl DocumentFetcher {
             .any(|name| name.eq_ignore_ascii_case(authority))
     }
 
-    /// Fetches a JSON document from an https address.
+    /// Fetches a JSON document from an https URL.
     pub(crate) fn json(&self, address: &str) -> Result<FetchedDocument, DocumentFetchError> {
         let uri: Uri = address.parse().map_err(|_| DocumentFetchError::Failed)?;
         let authority = uri.authority().ok_or(DocumentFetchError::Failed)?;
@@ -95,7 +98,7 @@ impl DocumentFetcher {
                 DocumentFetchError::NotPublic
             }
             error => {
-                tracing::debug!(%error, "a client's document cannot be fetched");
+                tracing::debug!(%error, "cannot fetch a client metadata document");
                 DocumentFetchError::Failed
             }
         })?;
@@ -111,7 +114,7 @@ impl DocumentFetcher {
             return Err(DocumentFetchError::NotJson);
         }
         let fresh_for = header("cache-control").and_then(fresh_for);
-        // The reader takes a body of exactly its limit for one that is too long.
+        // The reader reports a body of exactly its limit as too long, hence one byte more.
         let body = response
             .body_mut()
             .with_config()
@@ -127,12 +130,12 @@ impl DocumentFetcher {
     fn agent(&self, own: bool) -> Agent {
         let authorities = self.authorities.as_ref().filter(|_| own);
         let config = Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .https_only(true)
-            // A proxy would look names up for itself.
+            // A proxy would resolve names itself and so bypass the address check.
             .proxy(None)
             .tls_config(CertificateAuthorities::tls(authorities))
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
@@ -142,10 +145,11 @@ impl DocumentFetcher {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("not an address of the internet")]
+#[error("the address is not public")]
 struct PrivateAddressError;
 
-/// Looks names up and gives the addresses only if all of them are public; the connection goes to these.
+/// A DNS resolver that returns addresses only if all of them are public. The connection is made to exactly
+/// these.
 #[derive(Debug)]
 struct DocumentResolver {
     own: bool,
@@ -168,7 +172,7 @@ impl Resolver for DocumentResolver {
     }
 }
 
-/// How long a document may be kept, as its header says.
+/// The freshness lifetime in seconds from a `Cache-Control` header.
 fn fresh_for(header: &str) -> Option<u64> {
     let mut seconds = None;
     for part in header.split(',') {
@@ -232,7 +236,7 @@ mod tests {
         for other in ["a.example", "a.example:8444", "b.example:8443", ""] {
             assert!(!fetcher.is_own(other), "{other}");
         }
-        // A key among the certificates is not one of them.
+        // A private key among the certificates is ignored.
         let key = made.signing_key.serialize_pem();
         let both = with(Some(format!("{key}{}", made.cert.pem())));
         assert_eq!(format!("{:?}", both.authorities), "Some(Authorities(1))");

@@ -1,41 +1,42 @@
-//! How many client documents are fetched at once, by host, so that hosts that answer slowly keep nobody else waiting.
+//! Concurrency limits for fetching client ID metadata documents, in total and by host, so that slow hosts
+//! delay nobody else.
 //!
-//! Whoever reaches `/authorize` names a document, so hosts of strangers share one pool. A host through whose clients
-//! somebody has signed in here has a pool apart: strangers cannot fill it, whatever they name.
+//! Anybody who calls `/authorize` can name a document, so unknown hosts share one pool. Hosts through whose
+//! clients a user has logged in have a separate pool, which an attacker cannot fill, whatever hosts the
+//! requests name.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most hosts that are remembered as trusted. A host in use is remembered anew at each sign-in.
+/// The maximum number of trusted hosts. The least recently used is evicted; each login counts as a use.
 pub(crate) const MAX_TRUSTED_HOSTS: usize = 256;
 
-/// How much may go on at once.
+/// Concurrency limits: of each single host, of all unknown hosts (`strangers`) together, and of all trusted hosts
+/// together.
 #[derive(Debug)]
 pub(crate) struct SlotLimits {
-    /// Of one host.
     pub(crate) each_host: usize,
-    /// Of all hosts that nobody signed in through.
     pub(crate) strangers: usize,
-    /// Of all hosts that somebody signed in through.
     pub(crate) trusted: usize,
 }
 
-/// Documents that are fetched.
+/// The limits of documents that are being fetched.
 pub(crate) const FETCHES: SlotLimits = SlotLimits {
     each_host: 2,
     strangers: 32,
     trusted: 16,
 };
 
-/// Requests that wait for a document, each in a place of the page that people sign in at. All of them together are fewer
-/// than those places, so that slow hosts leave room for whoever waits for none.
+/// The limits of requests that wait for a document. Each of them occupies one of the concurrent requests
+/// that the sign-in pages may have, so all of them together stay below that number, and slow hosts leave
+/// room for other logins.
 pub(crate) const WAITS: SlotLimits = SlotLimits {
     each_host: 16,
     strangers: 32,
     trusted: 16,
 };
 
-/// What is under way: fetches, or waits.
+/// The slots in use, for fetches or for waiting requests.
 pub(crate) struct FetchSlots {
     limits: &'static SlotLimits,
     counts: Mutex<SlotCounts>,
@@ -46,11 +47,11 @@ struct SlotCounts {
     by_host: HashMap<String, usize>,
     strangers: usize,
     trusted: usize,
-    /// The last to be trusted is at the end.
+    /// The trusted hosts in the order of their last use, the most recent at the end.
     trusted_hosts: VecDeque<String>,
 }
 
-/// The right to fetch one document, or to wait for it, until it is dropped.
+/// A slot for one host, released when it is dropped.
 pub(crate) struct FetchSlot {
     slots: Arc<FetchSlots>,
     host: String,
@@ -67,7 +68,7 @@ impl FetchSlots {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for a host, if it has one left.
+    /// Takes a slot for a host, unless its own limit or its pool is exhausted.
     pub(crate) fn take(self: &Arc<Self>, host: &str) -> Option<FetchSlot> {
         let mut guard = self.counts();
         let counts = &mut *guard;
@@ -90,7 +91,7 @@ impl FetchSlots {
         })
     }
 
-    /// Somebody signed in through a client of this host.
+    /// Marks a host as trusted, because a user has logged in through one of its clients.
     pub(crate) fn trust(&self, host: &str) {
         let mut counts = self.counts();
         counts.trusted_hosts.retain(|known| known != host);

@@ -1,17 +1,19 @@
-//! What a form or a query carries into named values, each at most once.
+//! Parser for form bodies and query strings (`application/x-www-form-urlencoded`) that refuses duplicate
+//! parameters.
 
 use std::collections::BTreeMap;
 
-/// The most bytes of a form or a query. A form that carries a whole query once more is the longest.
+/// The maximum size of a form or query. The longest is a consent form, which contains a whole authorization
+/// request.
 pub(crate) const MAX_BYTES: usize = 32 * 1024;
-/// The most values of one form.
+/// The maximum number of parameters.
 const MAX_VALUES: usize = 64;
 
-/// Named values. A name that comes twice is refused: two readers could each believe another one.
+/// Parsed parameters. RFC 6749 forbids duplicates; two readers could each see a different value.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FormParams(BTreeMap<String, String>);
 
-/// Why a form cannot be read.
+/// Why a form or query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FormError {
     #[error("the request is too long")]
@@ -23,14 +25,14 @@ pub(crate) enum FormError {
 }
 
 impl FormParams {
-    /// Reads `a=b&c=d` in the encoding of forms.
+    /// Parses and percent-decodes a body such as `a=b&c=d`.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, FormError> {
         if bytes.len() > MAX_BYTES {
             return Err(FormError::TooLong);
         }
         let mut values = BTreeMap::new();
         for (name, value) in url::form_urlencoded::parse(bytes) {
-            // The decoder puts this in place of bytes that are no text.
+            // The decoder replaces bytes that are not UTF-8 with this character.
             if name.contains('\u{FFFD}') || value.contains('\u{FFFD}') {
                 return Err(FormError::NotText);
             }
@@ -47,7 +49,7 @@ impl FormParams {
         Ok(Self(values))
     }
 
-    /// A value that is there and not empty.
+    /// The value of a parameter. An empty one counts as absent (RFC 6749, section 3.1).
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -56,7 +58,7 @@ impl FormParams {
     }
 }
 
-/// Adds values to an address that may have a query already.
+/// Appends parameters to a URL that may already have a query.
 pub(crate) fn with_query(address: &str, values: &[(&str, &str)]) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(values);

@@ -1,9 +1,10 @@
-//! What people allowed: codes that are spent once, and grants that live on through refresh tokens.
+//! Grants and their tokens: single-use authorization codes, and refresh tokens with rotation and reuse
+//! detection.
 //!
-//! A refresh token is the id of its grant and a secret. Each use gives a new secret. Whoever comes with an old one
-//! either stole it or was stolen from, and the whole grant ends. One repetition is forgiven, since an answer can get
-//! lost: the token before the present one, within half a minute; the present one is void then, and its use ends
-//! the grant.
+//! A refresh token is its grant's id and a secret, and each use rotates the secret. A reused old secret
+//! means that a token was stolen (RFC 9700, section 4.14.2), so it revokes the whole grant. One retry is
+//! allowed, since a response can get lost: the previous secret works again within 30 seconds. That voids
+//! the current one, whose later use then counts as reuse.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,38 +15,42 @@ use super::client_registry::{self, KnownClient};
 use super::crypto;
 use super::store::{AuthStore, CODES, GRANTS, StoreError, StoreTransaction};
 
-/// How long a code is good for, in seconds: hosts come with it at once.
-pub(crate) const CODE_FOR: u64 = 60;
-/// How long a grant lives without being used: 30 days.
-pub(crate) const IDLE_FOR: u64 = 30 * 86_400;
-/// How long a grant lives at most: half a year, then somebody signs in again. Whether they still may is asked at each
-/// refresh.
-pub(crate) const LIVES_FOR: u64 = 180 * 86_400;
-/// The same where a provider knows that and cannot be asked.
-pub(crate) const UPSTREAM_LIVES_FOR: u64 = 30 * 86_400;
-/// How long the last refresh token but one is forgiven.
-pub(crate) const FORGIVEN_FOR: u64 = 30;
-/// Codes that wait to be spent.
+/// The lifetime of an authorization code in seconds. Hosts redeem it at once.
+pub(crate) const CODE_LIFETIME: u64 = 60;
+/// The idle timeout of a grant: 30 days without a refresh.
+pub(crate) const GRANT_IDLE_TIMEOUT: u64 = 30 * 86_400;
+/// The maximum lifetime of a grant: 180 days, after which the user has to log in again. Each refresh checks
+/// that the account still exists.
+pub(crate) const GRANT_LIFETIME: u64 = 180 * 86_400;
+/// The maximum lifetime of a grant of an upstream provider. It is shorter, because no refresh can ask the
+/// provider whether the account still exists.
+pub(crate) const UPSTREAM_GRANT_LIFETIME: u64 = 30 * 86_400;
+/// How long, in seconds, the previous refresh token may be used again after a rotation, for clients that
+/// lost the response.
+pub(crate) const REUSE_LEEWAY: u64 = 30;
+/// The maximum number of authorization codes that are stored at once.
 pub(crate) const MAX_CODES: usize = 1_000;
-/// Grants in all, and those of one person.
+/// The maximum number of grants, in total and per user.
 pub(crate) const MAX_GRANTS: usize = 20_000;
-pub(crate) const MAX_OWN: usize = 100;
+pub(crate) const MAX_GRANTS_PER_USER: usize = 100;
 
-/// Bytes of a grant's id inside a refresh token.
+/// The size in bytes of a grant's id inside a refresh token.
 const ID_BYTES: usize = 16;
 
-/// Who signed in, as tokens tell it.
+/// The user's identity, as tokens state it in their claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UserIdentity {
     pub(crate) subject: String,
     pub(crate) email: Option<String>,
     pub(crate) email_verified: bool,
     pub(crate) groups: Vec<String>,
-    /// Changes with the password, so that a new one ends what the old one allowed.
+    /// A digest of the password's hash. It changes with the password, so that a new password revokes the
+    /// grants of the old one.
     pub(crate) stamp: Option<String>,
 }
 
-/// What somebody allowed a client.
+/// The access that a user granted to a client: resource, scopes, whether refresh tokens are issued, and
+/// when it began and ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GrantedAccess {
     pub(crate) client: String,
@@ -57,7 +62,8 @@ pub(crate) struct GrantedAccess {
     pub(crate) until: u64,
 }
 
-/// A code that waits to be spent, or was.
+/// An authorization code with everything that its redemption must match. `challenge` is the PKCE code
+/// challenge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AuthorizationCode {
     pub(crate) allowed: GrantedAccess,
@@ -65,15 +71,15 @@ pub(crate) struct AuthorizationCode {
     pub(crate) challenge: String,
     pub(crate) nonce: Option<String>,
     pub(crate) ends: u64,
-    /// The grant that came of it.
+    /// The id of the grant that was issued for the code, once it is spent.
     pub(crate) spent: Option<String>,
 }
 
-/// A grant on the disk.
+/// A grant as it is stored. `turned` is the time of the last rotation, `used` that of the last refresh.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredGrant {
     allowed: GrantedAccess,
-    /// Digests of the secrets of the present refresh token and the one before.
+    /// Digests of the secrets of the current refresh token and of the one before it.
     present: String,
     before: Option<String>,
     turned: u64,
@@ -82,13 +88,14 @@ struct StoredGrant {
 
 impl StoredGrant {
     fn ends(&self) -> u64 {
-        let idle = self.used.saturating_add(IDLE_FOR);
+        let idle = self.used.saturating_add(GRANT_IDLE_TIMEOUT);
         idle.min(self.allowed.until)
     }
 
-    /// Takes the secret of a refresh token for the next one; false when it has had its turn.
+    /// Rotates the refresh token's secret to `next`. Returns false when the presented secret is neither the
+    /// current one nor the previous one within the leeway, which is reuse.
     fn rotate(&mut self, secret: &str, next: String, now: u64) -> bool {
-        let lost = now < self.turned.saturating_add(FORGIVEN_FOR);
+        let lost = now < self.turned.saturating_add(REUSE_LEEWAY);
         if self.present == secret {
             self.before = Some(std::mem::replace(&mut self.present, next));
             self.turned = now;
@@ -102,18 +109,18 @@ impl StoredGrant {
     }
 }
 
-/// What a client comes with to spend a code.
+/// A token request with an authorization code, ready to be compared with the stored code.
 #[derive(Debug, Clone)]
 pub(crate) struct CodeRedemption {
     pub(crate) code: String,
     pub(crate) client: KnownClient,
     pub(crate) redirect: Option<String>,
     pub(crate) verifier: String,
-    /// The resource it names once more, in our spelling.
+    /// The resource of the token request, in canonical form.
     pub(crate) resource: Option<String>,
 }
 
-/// A grant, and what its client gets.
+/// An issued grant, and what the token response for it contains.
 #[derive(Debug, Clone)]
 pub(crate) struct IssuedGrant {
     pub(crate) id: String,
@@ -122,7 +129,7 @@ pub(crate) struct IssuedGrant {
     pub(crate) nonce: Option<String>,
 }
 
-/// Why nothing was granted. Clients only learn which kind of error it is.
+/// Why a token request is refused. Clients learn only the OAuth error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantError {
     Unknown,
@@ -138,18 +145,19 @@ pub(crate) enum GrantError {
 
 type GrantResult<T> = Result<Result<T, GrantError>, StoreError>;
 
-/// All grants: on the disk, and in memory by id, so that every request can ask whether its grant still lives.
+/// The grant store: on disk, and in memory by id, so that every request can check whether its grant is
+/// still live.
 pub(crate) struct GrantStore {
     store: AuthStore,
     live: LiveGrants,
 }
 
-/// Every grant that lives, by id. It changes within the transaction that changes the grant, so that both always
-/// change in the same order.
+/// The live grants by id. It changes inside the transaction that changes the grant, so that memory and disk
+/// always change in the same order.
 #[derive(Clone, Default)]
 struct LiveGrants(Arc<RwLock<HashMap<String, LiveGrant>>>);
 
-/// When a grant ends, and whose it is.
+/// The expiry time and the client of a live grant.
 struct LiveGrant {
     ends: u64,
     client: String,
@@ -170,7 +178,7 @@ impl LiveGrants {
         live.get(id).map(|grant| grant.ends)
     }
 
-    /// Every client that has a grant.
+    /// The ids of all clients with a live grant.
     fn clients(&self) -> HashSet<String> {
         let live = self.0.read().unwrap_or_else(PoisonError::into_inner);
         live.values().map(|grant| grant.client.clone()).collect()
@@ -182,7 +190,7 @@ impl LiveGrants {
 }
 
 impl GrantStore {
-    /// Reads what is there and drops what has ended.
+    /// Loads the live grants and deletes expired ones.
     pub(crate) fn open(store: AuthStore, now: u64) -> Result<Self, StoreError> {
         let live = LiveGrants::default();
         store.change(|rows| {
@@ -194,12 +202,13 @@ impl GrantStore {
         Ok(Self { store, live })
     }
 
-    /// True while the grant `id` has not ended.
+    /// True while the grant `id` exists and has not expired.
     pub(crate) fn is_live(&self, id: &str, now: u64) -> bool {
         self.live.ends(id).is_some_and(|ends| now < ends)
     }
 
-    /// Keeps a code, which is returned once and never again, and its client, which somebody authorized by it.
+    /// Stores an authorization code and returns its text, of which only the digest is kept. It also retains
+    /// the client, which the user has now authorized.
     pub(crate) async fn allow(
         &self,
         code: AuthorizationCode,
@@ -221,13 +230,14 @@ impl GrantStore {
             .await
     }
 
-    /// Spends a code. Whatever is wrong with it, it is spent from now on; a second try ends what the first one got.
+    /// Redeems an authorization code. The code is consumed even when a check fails. A second use revokes
+    /// the grant of the first one (RFC 6749, section 4.1.2).
     pub(crate) async fn spend(
         &self,
-        spending: CodeRedemption,
+        redemption: CodeRedemption,
         now: u64,
     ) -> GrantResult<IssuedGrant> {
-        let key = crypto::digest(&spending.code);
+        let key = crypto::digest(&redemption.code);
         let live = self.live.clone();
         self.store
             .write(move |rows| {
@@ -238,13 +248,13 @@ impl GrantStore {
                     end(rows, &live, &grant)?;
                     return Ok(Err(GrantError::Spent));
                 }
-                if let Err(why) = check_redemption(&code, &spending, now) {
+                if let Err(why) = check_redemption(&code, &redemption, now) {
                     rows.remove(CODES, &key)?;
                     return Ok(Err(why));
                 }
                 let granted = issue_grant(rows, &live, &code, now)?;
                 let ends = live.ends(&granted.id).unwrap_or(now);
-                client_registry::retain_client(rows, &spending.client, ends, || live.clients())?;
+                client_registry::retain_client(rows, &redemption.client, ends, || live.clients())?;
                 let spent = Some(granted.id.clone());
                 rows.put(CODES, &key, &AuthorizationCode { spent, ..code })?;
                 Ok(Ok(granted))
@@ -252,7 +262,7 @@ impl GrantStore {
             .await
     }
 
-    /// What the grant of a refresh token allows, without using the token.
+    /// The access behind a refresh token, without using the token.
     pub(crate) async fn peek(&self, token: &str) -> Result<Option<GrantedAccess>, StoreError> {
         let Some((id, _)) = parse_refresh_token(token) else {
             return Ok(None);
@@ -261,7 +271,7 @@ impl GrantStore {
         Ok(grant.map(|grant| grant.allowed))
     }
 
-    /// Turns a refresh token into the next one; `person` is who its owner is by now.
+    /// Rotates a refresh token. `person` is the user's current identity and replaces the stored one.
     pub(crate) async fn refresh(
         &self,
         token: &str,
@@ -308,7 +318,7 @@ impl GrantStore {
             .await
     }
 
-    /// Ends the grant `id`, if it is this client's.
+    /// Revokes the grant `id`, if it belongs to `client`; with `None`, in any case.
     pub(crate) async fn end(&self, id: &str, client: Option<&str>) -> Result<(), StoreError> {
         let (id, client) = (id.to_owned(), client.map(str::to_owned));
         let live = self.live.clone();
@@ -334,7 +344,7 @@ fn end(rows: &StoreTransaction, live: &LiveGrants, id: &str) -> Result<(), Store
     rows.remove(GRANTS, id)
 }
 
-/// The id of the grant of a refresh token, and the digest of its secret.
+/// Parses a refresh token into the digest of its grant's id and the digest of its secret.
 pub(crate) fn parse_refresh_token(token: &str) -> Option<(String, String)> {
     let (id, secret) = token.split_once('.')?;
     let bytes = |text: &str| crypto::decode(text).map(|bytes| bytes.len());
@@ -348,27 +358,28 @@ fn prefix(token: &str) -> String {
 
 fn check_redemption(
     code: &AuthorizationCode,
-    spending: &CodeRedemption,
+    redemption: &CodeRedemption,
     now: u64,
 ) -> Result<(), GrantError> {
     if now >= code.ends {
         return Err(GrantError::Expired);
     }
-    if code.allowed.client != spending.client.id {
+    if code.allowed.client != redemption.client.id {
         return Err(GrantError::OtherClient);
     }
-    // OAuth 2.1 no longer sends it again; who does must send the same.
-    if spending
+    // OAuth 2.1 no longer requires `redirect_uri` here; if it is sent, it must be the same.
+    if redemption
         .redirect
         .as_ref()
         .is_some_and(|uri| *uri != code.redirect)
     {
         return Err(GrantError::OtherRedirect);
     }
-    if !is_verifier(&spending.verifier) || crypto::digest(&spending.verifier) != code.challenge {
+    if !is_verifier(&redemption.verifier) || crypto::digest(&redemption.verifier) != code.challenge
+    {
         return Err(GrantError::WrongVerifier);
     }
-    if spending
+    if redemption
         .resource
         .as_ref()
         .is_some_and(|uri| *uri != code.allowed.resource)
@@ -378,7 +389,7 @@ fn check_redemption(
     Ok(())
 }
 
-/// What RFC 7636 lets be a verifier.
+/// True for a code verifier by the grammar of RFC 7636: 43 to 128 unreserved characters.
 fn is_verifier(text: &str) -> bool {
     (43..=128).contains(&text.len())
         && text
@@ -386,7 +397,7 @@ fn is_verifier(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Makes the grant of a code.
+/// Creates the grant for an authorization code, with its first refresh token.
 fn issue_grant(
     rows: &StoreTransaction,
     live: &LiveGrants,
@@ -419,7 +430,7 @@ fn issue_grant(
 fn sweep_codes(rows: &StoreTransaction, now: u64) -> Result<usize, StoreError> {
     let mut left = 0;
     for (key, code) in rows.all::<AuthorizationCode>(CODES)? {
-        // A spent one is kept for as long as it could have been used, to notice a second try.
+        // A spent code is kept until it would have expired, so that a second use is detected.
         if now < code.ends {
             left += 1;
         } else {
@@ -429,8 +440,8 @@ fn sweep_codes(rows: &StoreTransaction, now: u64) -> Result<usize, StoreError> {
     Ok(left)
 }
 
-/// Drops what has ended and makes room for one more, of `newcomer` if somebody is named: what was used longest ago
-/// goes first. Returns what lives.
+/// Deletes expired grants and makes room for one more, of the user `newcomer` if given: the least recently
+/// used grants are evicted first (LRU). Returns the live ones.
 fn sweep_grants(
     rows: &StoreTransaction,
     now: u64,
@@ -443,7 +454,7 @@ fn sweep_grants(
     for (id, grant) in grants {
         let is_own = newcomer == Some(grant.allowed.person.subject.as_str());
         own += usize::from(is_own);
-        let room = live.len() + 1 < MAX_GRANTS && !(is_own && own >= MAX_OWN);
+        let room = live.len() + 1 < MAX_GRANTS && !(is_own && own >= MAX_GRANTS_PER_USER);
         if room && now < grant.ends() {
             live.insert(id, LiveGrant::from(&grant));
         } else {
@@ -455,7 +466,7 @@ fn sweep_grants(
 
 #[cfg(test)]
 impl GrantStore {
-    /// How many rows of a kind are on the disk.
+    /// The number of rows in a table on disk.
     pub(crate) fn count(&self, table: super::store::StoreTable) -> usize {
         self.store.change(|rows| rows.count(table)).unwrap()
     }

@@ -1,8 +1,9 @@
-//! How often a password may be guessed: by the name that is tried, since all the world can come from one
-//! address and one person from many.
+//! Login rate limiter: token buckets for wrong passwords, keyed by the user name, because an attack may
+//! come from many addresses and one proxy may send many users.
 //!
-//! A browser in which that name signed in before has a counter of its own, so that guesses elsewhere do not keep its
-//! owner waiting. All such browsers of a name share one more, so that many cookies are not many times the guesses.
+//! A browser with a device cookie for that name has a bucket of its own, so that guessing elsewhere does
+//! not lock out the name's owner. All such browsers of one name also share a bucket, so that many cookies
+//! do not multiply the guesses.
 
 use std::time::Duration;
 
@@ -11,20 +12,20 @@ use tokio::time::Instant;
 use super::device::DeviceId;
 use super::rate_limit::RateLimiter;
 
-/// Wrong passwords in a row before one has to wait.
-const AT_ONCE: u32 = 10;
-/// How long each one more has to wait.
-const EACH: Duration = Duration::from_secs(30);
-/// Passwords, right or wrong, in all known browsers of one name, and how long each one more has to wait.
-const DEVICES_AT_ONCE: u32 = 30;
-const DEVICES_EACH: Duration = Duration::from_secs(2);
-/// Counters, in one mebibyte. To keep all of them empty, and so everybody out, takes 2,184 guesses a second, which is
-/// far more than the password hash lets through.
+/// The number of wrong passwords in a row before the rate limit applies.
+const BURST: u32 = 10;
+/// The time after which one more guess is allowed.
+const PERIOD: Duration = Duration::from_secs(30);
+/// The burst and period that all known browsers of one name share. Successful logins count here too.
+const DEVICES_BURST: u32 = 30;
+const DEVICES_PERIOD: Duration = Duration::from_secs(2);
+/// The number of buckets, which take 1 MiB. Keeping all of them empty, and so every user out, takes 2,184
+/// guesses a second, which is far more than the password hashing lets through.
 const SLOTS: usize = 65_536;
-/// The same for known browsers. Only who has signed in can draw from these.
+/// The number of buckets for known browsers. Only who has logged in before can draw from these.
 const DEVICE_SLOTS: usize = 16_384;
 
-/// Counts wrong passwords. In memory alone: a restart forgives a few guesses.
+/// Rate limits for logins. They are in memory only; a restart resets them, which forgives a few guesses.
 pub(crate) struct LoginRateLimiter {
     names: RateLimiter,
     devices: RateLimiter,
@@ -34,16 +35,16 @@ pub(crate) struct LoginRateLimiter {
 impl Default for LoginRateLimiter {
     fn default() -> Self {
         Self {
-            names: RateLimiter::new(SLOTS, AT_ONCE, EACH),
-            devices: RateLimiter::new(DEVICE_SLOTS, AT_ONCE, EACH),
-            device_names: RateLimiter::new(DEVICE_SLOTS, DEVICES_AT_ONCE, DEVICES_EACH),
+            names: RateLimiter::new(SLOTS, BURST, PERIOD),
+            devices: RateLimiter::new(DEVICE_SLOTS, BURST, PERIOD),
+            device_names: RateLimiter::new(DEVICE_SLOTS, DEVICES_BURST, DEVICES_PERIOD),
         }
     }
 }
 
 impl LoginRateLimiter {
-    /// Takes one guess at a name's password, in a known browser or anywhere, or says how long to wait. It counts
-    /// before the password is looked at, so that guesses at the same time count too.
+    /// Takes one guess at the password of `name`, from a known device or any other, or returns the time to
+    /// wait. It counts before the password is checked, so that concurrent guesses count too.
     pub(crate) fn take(
         &self,
         name: &str,
@@ -61,8 +62,9 @@ impl LoginRateLimiter {
         taken
     }
 
-    /// The right password was given: this guess was none. Those before it still count, because names may share a
-    /// counter, and nobody's own password wins back guesses at somebody else's.
+    /// Returns the token of a login with the right password, which was no guess. Earlier guesses still
+    /// count, because names may share a bucket: an attacker's login to their own account must not refill
+    /// another name's bucket.
     pub(crate) fn refund(&self, name: &str, device: Option<&DeviceId>) {
         match device {
             None => self.names.give_back(&name),
@@ -77,82 +79,82 @@ mod tests {
     use super::super::device;
     use super::*;
 
-    /// A browser in which `name` signed in.
+    /// The id of a browser in which `name` has logged in.
     fn browser(name: &str) -> DeviceId {
-        let seal = HmacSigner::new(b"one");
-        let cookie = device::remembered(&seal, None, name, 0).unwrap();
-        device::known(&seal, Some(&cookie), name, 0).unwrap()
+        let signer = HmacSigner::new(b"one");
+        let cookie = device::remembered(&signer, None, name, 0).unwrap();
+        device::known(&signer, Some(&cookie), name, 0).unwrap()
     }
 
     #[tokio::test]
     async fn the_eleventh_guess_waits_and_others_do_not() {
-        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
-        assert!((0..10).all(|_| throttle.take("anna", None, now).is_ok()));
-        assert_eq!(throttle.take("anna", None, now), Err(EACH));
-        assert!(throttle.take("nils", None, now).is_ok());
-        let later = now + EACH;
-        assert!(throttle.take("anna", None, later).is_ok());
-        assert!(throttle.take("anna", None, later).is_err());
+        let (limiter, now) = (LoginRateLimiter::default(), Instant::now());
+        assert!((0..10).all(|_| limiter.take("anna", None, now).is_ok()));
+        assert_eq!(limiter.take("anna", None, now), Err(PERIOD));
+        assert!(limiter.take("nils", None, now).is_ok());
+        let later = now + PERIOD;
+        assert!(limiter.take("anna", None, later).is_ok());
+        assert!(limiter.take("anna", None, later).is_err());
     }
 
     #[tokio::test]
     async fn the_right_password_does_not_count_and_wins_nothing_back() {
         let home = browser("anna");
         for (device, tries) in [(None, 100), (Some(&home), 20)] {
-            let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
+            let (limiter, now) = (LoginRateLimiter::default(), Instant::now());
             for _ in 0..tries {
-                throttle.take("anna", device, now).unwrap();
-                throttle.refund("anna", device);
+                limiter.take("anna", device, now).unwrap();
+                limiter.refund("anna", device);
             }
             for _ in 0..9 {
-                throttle.take("anna", device, now).unwrap();
+                limiter.take("anna", device, now).unwrap();
             }
-            throttle.take("anna", device, now).unwrap();
-            throttle.refund("anna", device);
-            let now = now + DEVICES_EACH;
-            assert!(throttle.take("anna", device, now).is_ok());
-            assert!(throttle.take("anna", device, now).is_err());
+            limiter.take("anna", device, now).unwrap();
+            limiter.refund("anna", device);
+            let now = now + DEVICES_PERIOD;
+            assert!(limiter.take("anna", device, now).is_ok());
+            assert!(limiter.take("anna", device, now).is_err());
         }
     }
 
     #[tokio::test]
     async fn no_flood_of_names_wins_back_a_guess_at_one() {
-        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
-        while throttle.take("anna", None, now).is_ok() {}
-        // Enough for a map of any bound: twenty thousand names that used up all they have.
+        let (limiter, now) = (LoginRateLimiter::default(), Instant::now());
+        while limiter.take("anna", None, now).is_ok() {}
+        // More names than a bounded map would hold: 20,000, each with an empty bucket.
         for n in 0..20_000 {
             let name = format!("user{n}");
-            while throttle.take(&name, None, now).is_ok() {}
+            while limiter.take(&name, None, now).is_ok() {}
         }
-        assert!(throttle.take("anna", None, now).is_err());
-        let almost = now + EACH - Duration::from_millis(1);
-        assert!(throttle.take("anna", None, almost).is_err());
+        assert!(limiter.take("anna", None, now).is_err());
+        let almost = now + PERIOD - Duration::from_millis(1);
+        assert!(limiter.take("anna", None, almost).is_err());
     }
 
     #[tokio::test]
     async fn guesses_elsewhere_do_not_count_in_a_known_browser_nor_the_other_way() {
-        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
+        let (limiter, now) = (LoginRateLimiter::default(), Instant::now());
         let (home, work) = (browser("anna"), browser("anna"));
-        while throttle.take("anna", None, now).is_ok() {}
-        assert!((0..10).all(|_| throttle.take("anna", Some(&home), now).is_ok()));
-        assert_eq!(throttle.take("anna", Some(&home), now), Err(EACH));
-        assert!(throttle.take("anna", Some(&work), now).is_ok());
-        let (throttle, home) = (LoginRateLimiter::default(), browser("nils"));
-        while throttle.take("nils", Some(&home), now).is_ok() {}
-        assert!(throttle.take("nils", None, now).is_ok());
+        while limiter.take("anna", None, now).is_ok() {}
+        assert!((0..10).all(|_| limiter.take("anna", Some(&home), now).is_ok()));
+        assert_eq!(limiter.take("anna", Some(&home), now), Err(PERIOD));
+        assert!(limiter.take("anna", Some(&work), now).is_ok());
+        let (limiter, home) = (LoginRateLimiter::default(), browser("nils"));
+        while limiter.take("nils", Some(&home), now).is_ok() {}
+        assert!(limiter.take("nils", None, now).is_ok());
     }
 
     #[tokio::test]
     async fn many_browsers_of_a_name_have_a_bound_together() {
-        let (throttle, now) = (LoginRateLimiter::default(), Instant::now());
+        let (limiter, now) = (LoginRateLimiter::default(), Instant::now());
         let browsers: Vec<_> = (0..50).map(|_| browser("anna")).collect();
         let guessed = |now: Instant| {
             let all = browsers.iter().cycle().take(500);
-            all.filter(|device| throttle.take("anna", Some(device), now).is_ok())
+            all.filter(|device| limiter.take("anna", Some(device), now).is_ok())
                 .count()
         };
         assert_eq!(guessed(now), 30);
-        assert_eq!(guessed(now + DEVICES_EACH), 1);
-        assert!(throttle.take("nils", Some(&browser("nils")), now).is_ok());
+        assert_eq!(guessed(now + DEVICES_PERIOD), 1);
+        assert!(limiter.take("nils", Some(&browser("nils")), now).is_ok());
     }
 }

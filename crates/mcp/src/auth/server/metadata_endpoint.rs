@@ -1,17 +1,18 @@
-//! What clients read first: where the endpoints are and what they can do (RFC 8414, OpenID discovery), and the keys.
+//! Authorization server metadata (RFC 8414, OpenID Connect Discovery) and the key set (JWKS).
 
 use serde_json::{Value, json};
 
 use super::AuthorizationServer;
 use crate::http::{Route, RouteResponse};
 
-/// How long clients may keep these documents.
-const KEEP: &str = "public, max-age=300";
+/// Clients may cache the metadata and the keys for five minutes.
+const CACHE_CONTROL: &str = "public, max-age=300";
 
 impl AuthorizationServer {
-    /// The documents at every address where clients look for them.
+    /// The routes of the metadata document, at every well-known path where clients look for it.
     pub(super) fn metadata_routes(&self) -> Vec<Route> {
-        // Behind a path the well-known part stands before it, or after it as OpenID has it.
+        // For an issuer with a path, RFC 8414 puts the well-known part before that path and OpenID Connect
+        // puts it after.
         let path = self.0.issuer.split_once("://").and_then(|(_, rest)| {
             let at = rest.find('/')?;
             rest.get(at..)
@@ -28,13 +29,14 @@ impl AuthorizationServer {
             .iter()
             .map(|place| {
                 self.get(place, |server, _| async move {
-                    Ok(RouteResponse::json(&server.metadata()).header("cache-control", KEEP))
+                    Ok(RouteResponse::json(&server.metadata())
+                        .header("cache-control", CACHE_CONTROL))
                 })
             })
             .collect()
     }
 
-    /// One document for both kinds of clients.
+    /// One document that satisfies both RFC 8414 and OpenID Connect Discovery.
     fn metadata(&self) -> Value {
         let issuer = &self.0.issuer;
         let at = |path: &str| format!("{issuer}{path}");
@@ -63,8 +65,8 @@ impl AuthorizationServer {
         })
     }
 
-    /// The public keys.
+    /// The public signing keys as a key set.
     pub(super) fn jwks_response(&self) -> RouteResponse {
-        RouteResponse::json(&self.0.keys.jwks()).header("cache-control", KEEP)
+        RouteResponse::json(&self.0.keys.jwks()).header("cache-control", CACHE_CONTROL)
     }
 }

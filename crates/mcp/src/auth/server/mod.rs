@@ -1,27 +1,33 @@
-//! An authorization server for people without one: OAuth 2.1 with passwords or with a provider's sign-in, good enough
-//! for ChatGPT and Claude to connect with no other software.
+//! A built-in OAuth 2.1 authorization server, for deployments without an identity provider of their own.
+//! Users log in with a password or at an upstream OpenID Connect provider; ChatGPT and Claude connect to it
+//! without further software.
 //!
-//! [`AuthorizationServer::open`] reads its state from a folder; [`routes`](AuthorizationServer::routes) are its
-//! endpoints and pages, and [`issuer`](AuthorizationServer::issuer) lets a server accept its tokens.
+//! [`AuthorizationServer::open`] opens its state in a folder, [`routes`](AuthorizationServer::routes) are
+//! its endpoints and pages, and [`issuer`](AuthorizationServer::issuer) makes a resource server accept its
+//! tokens.
 //!
 //! ```no_run
-//! use docent_mcp::sign_in::{AuthorizationServer, Login, Options};
+//! use docent_mcp::sign_in::{AuthorizationServer, AuthorizationServerOptions};
 //! use docent_mcp::{Auth, http};
 //!
-//! let options = Options::new("https://docs.example.org", "Harbour archive", "./state");
+//! let options = AuthorizationServerOptions::new("https://docs.example.org", "Harbour archive", "./state");
 //! let server = AuthorizationServer::open(options)?;
 //! let auth = Auth::builder(["https://docs.example.org"])
 //!     .issuer(server.issuer())
 //!     .scopes(["docs.read"])
 //!     .build()?;
-//! let options = http::Options { auth: Some(auth), routes: server.routes(), ..http::Options::default() };
+//! let options = http::HttpOptions {
+//!     auth: Some(auth),
+//!     routes: server.routes(),
+//!     ..http::HttpOptions::default()
+//! };
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nobody is remembered between two sign-ins: the page that asks for the password is the page that asks for
-//! consent. A browser in which somebody signed in is known again, but only so that guesses elsewhere do not keep it
-//! waiting. What a sign-in allowed is a grant, and every token names its own, so that a grant that ends takes its tokens
-//! along.
+//! There are no login sessions: the page that asks for the password also asks for consent. A device cookie
+//! recognises a browser in which a user has logged in before, but only so that password guessing elsewhere
+//! does not rate-limit that user. Each consent creates a grant and every token names its grant (`sid`), so
+//! that a grant that ends revokes its tokens at once.
 
 mod authorization_request;
 mod authorize_endpoint;
@@ -83,43 +89,44 @@ use registration_limiter::NetworkRate;
 use signing_keys::{SigningKeyError, SigningKeys};
 use store::{AuthStore, StoreError};
 
-/// The clock: seconds since 1970.
+/// A clock that returns seconds since 1970; tests pass their own.
 pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// How people prove who they are.
+/// How users log in.
 #[derive(Debug, Clone)]
 pub enum LoginMethod {
-    /// With a password of [`Users`] in the same folder.
+    /// With a password of the [`UserStore`] in the same folder.
     Password,
-    /// At an OpenID provider.
+    /// At an upstream OpenID Connect provider.
     Upstream(UpstreamProvider),
 }
 
-/// What an [`AuthorizationServer`] is made from.
+/// The options of an [`AuthorizationServer`].
 #[derive(Clone)]
 pub struct AuthorizationServerOptions {
-    /// The address at which people reach the server, which is also the name of the issuer.
+    /// The server's public base URL, which is also the issuer name.
     pub address: String,
-    /// More addresses under which it is reached; tokens may be meant for any of them.
+    /// Further base URLs of the server. A client may request tokens for any of them (RFC 8707).
     pub more_addresses: Vec<String>,
-    /// What people call the server.
+    /// The server's display name, shown on the consent page.
     pub name: String,
-    /// What a token has to allow; one scope, such as `docs.read`.
+    /// The scope of access tokens, such as `docs.read`.
     pub scope: String,
-    /// The folder of the state. It is made if it is not there.
+    /// The folder of the state. It is created if it does not exist.
     pub dir: PathBuf,
-    /// How people prove who they are.
+    /// How users log in.
     pub login: LoginMethod,
-    /// The authorities that vouch for the provider of [`Login::Upstream`], if not those that browsers trust.
+    /// The certificate authorities that are trusted for the provider of [`LoginMethod::Upstream`]; with
+    /// `None`, the root certificates that browsers trust.
     pub provider_authorities: Option<CertificateAuthorities>,
-    /// Hosts of the owner's own network that may hold documents of clients.
+    /// Hosts in the operator's network from which client ID metadata documents may be fetched.
     pub own_hosts: OwnHosts,
-    /// The clock.
+    /// The clock; the system's by default.
     pub clock: UnixClock,
 }
 
 impl AuthorizationServerOptions {
-    /// Sign-in with passwords, for the scope `docs.read`.
+    /// The options with passwords as login method and the scope `docs.read`.
     #[must_use]
     pub fn new(address: impl Into<String>, name: impl Into<String>, dir: impl AsRef<Path>) -> Self {
         let seconds = || SystemTime::now().duration_since(UNIX_EPOCH);
@@ -141,42 +148,42 @@ impl AuthorizationServerOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorizationServerError {
-    /// The address or the scope makes no sense.
+    /// The base URL or the scope is invalid.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The folder cannot be made or written to.
+    /// The folder cannot be created or written to.
     #[error("cannot use the folder `{}`", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
-    /// Another server has the folder.
+    /// Another process has the folder open; the store has a lock on its file.
     #[error("another server uses the folder `{}`", .0.display())]
     Taken(PathBuf),
-    /// The state in the folder fails or is damaged.
+    /// The state in the folder cannot be read, or is corrupt.
     #[error("the state in the folder `{}` cannot be used", .0.display())]
     State(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The authorities of the owner's hosts are not certificates.
+    /// The certificate authorities for the operator's hosts are not valid certificates.
     #[error(transparent)]
     Authorities(#[from] InvalidAuthorities),
-    /// The provider's settings make no sense.
+    /// The upstream provider's settings are invalid.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// The system gave no randomness.
+    /// No password could be hashed, because the operating system gave no random bytes.
     #[error(transparent)]
     Password(#[from] PasswordError),
 }
 
-/// An authorization server. Clones are one.
+/// An OAuth 2.1 authorization server. A clone shares the same state.
 #[derive(Clone)]
 pub struct AuthorizationServer(Arc<AuthorizationServerInner>);
 
 struct AuthorizationServerInner {
     issuer: String,
-    /// Everything that a token may be meant for.
+    /// The accepted values of `resource`, which become the audience of tokens.
     resources: BTreeSet<String>,
     name: String,
     scope: String,
     clock: UnixClock,
     keys: SigningKeys,
-    seal: HmacSigner,
+    signer: HmacSigner,
     registry: ClientRegistry,
     registrations: NetworkRate,
     documents: ClientDocumentCache,
@@ -184,12 +191,12 @@ struct AuthorizationServerInner {
     sign_in: LoginBackend,
 }
 
-/// How people prove who they are, with what that takes.
+/// The login method with the state that it needs. `rate` limits logins by network, `throttle` by user name.
 enum LoginBackend {
     Password {
         users: UserStore,
         verifier: PasswordChecker,
-        /// How often one network may try a password.
+        /// Per-network rate limit of password logins, boxed because it is large.
         rate: Box<NetworkRate>,
         throttle: LoginRateLimiter,
     },
@@ -197,10 +204,10 @@ enum LoginBackend {
 }
 
 impl AuthorizationServer {
-    /// Opens the state in a folder, or begins with an empty one.
+    /// Opens the state in a folder, or creates an empty one.
     ///
     /// # Errors
-    /// When an option makes no sense, or the folder cannot be used.
+    /// When an option is invalid, or the folder cannot be used.
     pub fn open(options: AuthorizationServerOptions) -> Result<Self, AuthorizationServerError> {
         let issuer = base_url(&options.address)?;
         if !is_scope(&options.scope) {
@@ -245,7 +252,7 @@ impl AuthorizationServer {
             scope: options.scope,
             clock: options.clock,
             keys: state.keys,
-            seal: state.seal,
+            signer: state.signer,
             registry: state.registry,
             registrations: NetworkRate::new(&registration_limiter::REGISTRATIONS),
             documents: ClientDocumentCache::new(fetcher),
@@ -254,7 +261,8 @@ impl AuthorizationServer {
         })))
     }
 
-    /// Lets a server accept this one's tokens, as long as their grants live.
+    /// The issuer of this server's tokens, for [`Auth::builder`](super::Auth::builder). It refuses the
+    /// tokens of revoked or expired grants.
     #[must_use]
     pub fn issuer(&self) -> Issuer {
         let server = self.clone();
@@ -266,7 +274,7 @@ impl AuthorizationServer {
             })
     }
 
-    /// The endpoints and pages. They are open to everybody.
+    /// The routes of the endpoints and pages, which need no authentication.
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
         let mut routes = self.metadata_routes();
@@ -294,7 +302,7 @@ impl AuthorizationServer {
         R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         let server = self.clone();
-        Route::get(path, move |visit| handler(server.clone(), visit))
+        Route::get(path, move |request| handler(server.clone(), request))
             .open()
             .sign_in()
     }
@@ -305,7 +313,7 @@ impl AuthorizationServer {
         R: Future<Output = Result<RouteResponse, Failure>> + Send + 'static,
     {
         let server = self.clone();
-        Route::post(path, move |visit| handler(server.clone(), visit))
+        Route::post(path, move |request| handler(server.clone(), request))
             .open()
             .sign_in()
     }
@@ -314,7 +322,7 @@ impl AuthorizationServer {
         (self.0.clock)()
     }
 
-    /// Every scope that can be granted: ours first, then what OpenID clients ask for.
+    /// Every scope that can be granted: the server's own first, then those of OpenID Connect.
     fn all_scopes(&self) -> [String; 3] {
         [
             self.0.scope.clone(),
@@ -324,11 +332,11 @@ impl AuthorizationServer {
     }
 }
 
-/// What is read from the folder.
+/// The state that is loaded from the folder.
 struct AuthorizationServerState {
     registry: ClientRegistry,
     keys: SigningKeys,
-    seal: HmacSigner,
+    signer: HmacSigner,
     grants: GrantStore,
 }
 
@@ -337,7 +345,7 @@ impl AuthorizationServerState {
         let store = AuthStore::open(dir)?;
         Ok(Self {
             keys: SigningKeys::open(store.clone(), LocalKeys::default(), now)?,
-            seal: HmacSigner::new(&signing_keys::secret(&store)?),
+            signer: HmacSigner::new(&signing_keys::secret(&store)?),
             grants: GrantStore::open(store.clone(), now)?,
             registry: ClientRegistry::open(dir, store)?,
         })

@@ -1,44 +1,44 @@
-//! A program that wants to act for somebody: what it says about itself into a [`Client`].
+//! OAuth client metadata (RFC 7591): validates it into an [`OAuthClient`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::redirect;
 
-/// The most characters of a client's name that a person is shown.
+/// The maximum length of a client's display name in characters.
 const MAX_NAME: usize = 80;
 
-/// A program that wants to act for somebody. It keeps no secret: what it can prove is where answers go.
+/// A public client (RFC 6749, section 2.1). It has no secret; its redirect URIs are all that identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OAuthClient {
     pub(crate) id: String,
-    /// What it calls itself, fit to be shown.
+    /// The display name, sanitized for the consent page.
     pub(crate) name: String,
     pub(crate) redirects: Vec<String>,
-    /// Whether it takes refresh tokens.
+    /// Whether the client gets refresh tokens.
     pub(crate) refreshes: bool,
 }
 
 impl OAuthClient {
-    /// True when answers may go to `asked`. The rule of addresses is kept here too: who registered with an older
-    /// version may have been allowed more.
-    pub(crate) fn allows_redirect(&self, asked: &str) -> bool {
-        let registered = |known: &String| redirect::matches(known, asked);
-        redirect::is_acceptable(asked) && self.redirects.iter().any(registered)
+    /// True if `requested` is a redirect URI of the client. The URI is validated again, because an older
+    /// version may have accepted more at registration.
+    pub(crate) fn allows_redirect(&self, requested: &str) -> bool {
+        let registered = |known: &String| redirect::matches(known, requested);
+        redirect::is_acceptable(requested) && self.redirects.iter().any(registered)
     }
 
-    /// True when its id is the address of a document, which somebody at that host wrote.
+    /// True if the client id is the URL of a client ID metadata document.
     pub(crate) fn has_document(&self) -> bool {
         is_document_url(&self.id)
     }
 }
 
-/// True for the id of a client that has a document.
+/// True for a client id that is the URL of a metadata document.
 pub(crate) fn is_document_url(id: &str) -> bool {
     id.starts_with("https://")
 }
 
-/// What a client says about itself (RFC 7591), as far as it matters here.
+/// Client metadata from a registration request or a metadata document; unknown members are ignored.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ClientMetadata {
     pub(crate) client_id: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct ClientMetadata {
     client_secret_expires_at: Option<Value>,
 }
 
-/// What about a client cannot be accepted.
+/// Why client metadata is refused; the text follows the words "the client" in the error description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientMetadataError(pub(crate) &'static str);
 
@@ -62,8 +62,8 @@ impl ClientMetadata {
         self.client_secret.is_some() || self.client_secret_expires_at.is_some()
     }
 
-    /// The client, if all it wants can be given. Of the ways to prove itself, `none` must be among those it
-    /// knows, which is the only one here.
+    /// Validates the metadata of a client that must be able to do without a secret: `none` has to be among
+    /// its authentication methods.
     pub(crate) fn into_public_client(self, id: &str) -> Result<OAuthClient, ClientMetadataError> {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         let plain = match (methods, self.token_endpoint_auth_method.as_deref()) {
@@ -78,7 +78,8 @@ impl ClientMetadata {
         self.into_client(id)
     }
 
-    /// The same, whatever way to prove itself it would have liked.
+    /// Validates the metadata whatever authentication method it asks for; a registration response tells the
+    /// client that it is `none`.
     pub(crate) fn into_client(self, id: &str) -> Result<OAuthClient, ClientMetadataError> {
         let lists = |list: &Option<Vec<String>>, value: &str| {
             list.as_ref().map(|list| list.iter().any(|v| v == value))
@@ -127,7 +128,7 @@ impl ClientMetadata {
     }
 }
 
-/// A name as it can be shown: one line of letters that say what they are, and not a page of them.
+/// Sanitizes a display name: one line of visible characters, shortened to the limit.
 fn display_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -208,7 +209,7 @@ mod tests {
         assert!(with(redirect::MAX_URIS).is_ok());
         assert!(with(redirect::MAX_URIS + 1).is_err());
         assert!(with(0).is_err());
-        // Together they have one too, well below that of so many of the longest.
+        // The total length is limited too, well below that of as many URIs of the maximum length.
         let of = |total: usize| {
             let uri = |bytes: usize| format!("https://a.example/{}", "a".repeat(bytes - 18));
             let uris = [uri(2_000), uri(2_000), uri(total - 4_000)];

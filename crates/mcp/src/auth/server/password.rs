@@ -1,4 +1,4 @@
-//! A password into what is kept of it, and back into yes or no.
+//! Password hashing with Argon2id, with a limit on concurrent hashes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Characters of the shortest password that is taken.
+/// The minimum length of a password in characters.
 pub const MIN_CHARS: usize = 10;
-/// Bytes of the longest one: hashing more would only cost time.
+/// The maximum length of a password in bytes; hashing more would only cost time.
 pub const MAX_BYTES: usize = 512;
 
-/// Memory in KiB, rounds and lanes: what OWASP names first for argon2id.
+/// Memory in KiB, iterations and parallelism: the first recommendation of OWASP for Argon2id.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
-/// Passwords hashed at once; each takes the memory above and one processor.
-const AT_ONCE: usize = 2;
-/// One more for browsers in which somebody has signed in before, so that a flood from all the world leaves them theirs.
-const RESERVED: usize = 1;
-/// How long one waits for its turn. Hosts give a sign-in minutes, proxies half of one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The number of passwords that are hashed at once; each takes the memory above and one core.
+const CONCURRENCY: usize = 2;
+/// One additional slot for browsers with a device cookie, so that a flood of logins cannot starve them.
+const RESERVED_SLOTS: usize = 1;
+/// How long a login waits for a slot. Hosts allow minutes for a login, proxies about half of one.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A password that is not taken.
+/// Why a password cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// It can be guessed.
+    /// The password has fewer than [`MIN_CHARS`] characters.
     #[error("the password has fewer than {MIN_CHARS} characters")]
     Short,
-    /// It cannot be meant.
+    /// The password has more than [`MAX_BYTES`] bytes.
     #[error("the password has more than {MAX_BYTES} bytes")]
     Long,
-    /// The system gave no randomness.
+    /// No random bytes for the salt, or the hash function failed.
     #[error("the password cannot be hashed")]
     Failed,
 }
 
-/// What is kept of a new password: its salted hash, as PHC writes it.
+/// Hashes a new password with a random salt, in the PHC string format.
 ///
 /// # Errors
-/// When it is too short or too long.
+/// When the password is too short or too long, or hashing fails.
 pub fn hash(password: &str) -> Result<String, PasswordError> {
     if password.chars().count() < MIN_CHARS {
         return Err(PasswordError::Short);
@@ -52,13 +52,13 @@ pub fn hash(password: &str) -> Result<String, PasswordError> {
         .ok_or(PasswordError::Failed)
 }
 
-/// Letters and digits that nobody takes for each other.
+/// Letters and digits that cannot be mistaken for each other.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// A new password that nobody can guess: four groups of five letters and digits, 100 random bits.
+/// Generates a random password: four groups of five letters and digits, 100 random bits.
 ///
 /// # Errors
-/// When the system gives no randomness.
+/// When the operating system gives no random bytes.
 pub fn new_password() -> Result<String, PasswordError> {
     let random = super::crypto::random::<20>().map_err(|_| PasswordError::Failed)?;
     let mut password = String::new();
@@ -85,23 +85,24 @@ fn verify(password: &str, hash: &str) -> bool {
     argon2().is_some_and(|argon2| argon2.verify_password(password.as_bytes(), &parsed).is_ok())
 }
 
-/// Nobody's turn came in time.
+/// No slot became free before the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PasswordCheckBusy;
 
-/// Who waits for their password to be hashed.
+/// The lane in which a login waits for a hashing slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashLane {
     Anybody,
-    /// A browser in which somebody has signed in before.
+    /// The lane of browsers with a valid device cookie, which has the reserved slot too.
     KnownBrowser,
 }
 
-/// Says whether passwords are right, a few at a time.
+/// Verifies passwords, a bounded number at a time.
 pub(crate) struct PasswordChecker {
     turns: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
-    /// The hash of a password that nobody has, so that an unknown name takes as long as a wrong password.
+    /// The hash of a random password. Unknown user names are checked against it, so that the response time
+    /// does not reveal which names exist.
     nobody: String,
 }
 
@@ -109,13 +110,14 @@ impl PasswordChecker {
     pub(crate) fn new() -> Result<Self, PasswordError> {
         let unknown = super::crypto::secret().map_err(|_| PasswordError::Failed)?;
         Ok(Self {
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            reserved: Arc::new(Semaphore::new(RESERVED)),
+            turns: Arc::new(Semaphore::new(CONCURRENCY)),
+            reserved: Arc::new(Semaphore::new(RESERVED_SLOTS)),
             nobody: hash(&unknown)?,
         })
     }
 
-    /// True for the password behind `hash`; without one the work is done all the same.
+    /// True if the password matches `hash`. Without a hash the work is done all the same, and the result is
+    /// false.
     pub(crate) async fn check(
         &self,
         password: &str,
@@ -147,15 +149,15 @@ impl PasswordChecker {
                 },
             }
         };
-        let turn = tokio::time::timeout(PATIENCE, turn).await;
+        let turn = tokio::time::timeout(TURN_TIMEOUT, turn).await;
         turn.map_err(|_| PasswordCheckBusy)?
             .map_err(|_| PasswordCheckBusy)
     }
 
-    /// Takes every turn of the browsers that nobody knows, for as long as this is kept.
+    /// Takes every slot of the common lane until the result is dropped.
     #[cfg(test)]
     pub(crate) async fn take_all_turns(&self) -> OwnedSemaphorePermit {
-        let all = u32::try_from(AT_ONCE).unwrap();
+        let all = u32::try_from(CONCURRENCY).unwrap();
         self.turns.clone().acquire_many_owned(all).await.unwrap()
     }
 }
@@ -241,7 +243,7 @@ mod tests {
         let check = || verifier.check("harbour lights", Some(&kept), HashLane::KnownBrowser);
         let all = verifier.take_all_turns().await;
         assert_eq!(check().await, Ok(true));
-        // It has those of the others too.
+        // A known browser may use the common slots too.
         let reserved = verifier.reserved.clone().acquire_owned().await.unwrap();
         drop(all);
         assert_eq!(check().await, Ok(true));

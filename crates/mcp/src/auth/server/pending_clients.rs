@@ -1,13 +1,13 @@
-//! Clients that registered themselves (RFC 7591) and that nobody authorized yet.
+//! Dynamically registered clients (RFC 7591) that no user has authorized yet.
 //!
-//! Anybody may register, so what that costs is bounded. The rows have a file of their own, whose writer nobody else
-//! waits for. A registration reads and writes the same number of rows however many there are: the count is the
-//! table's own, and the oldest is the first entry of a time index. Registrations that come at the same time share one
-//! commit, and each is answered once it is on the disk.
+//! Anybody may register, so the cost is bounded. The rows are in a file of their own, whose writer delays
+//! nobody else. A registration reads and writes a constant number of rows: the count is the table's own,
+//! and the oldest client is the first entry of a time index. Concurrent registrations share one commit
+//! (group commit), and each is answered once it is durable.
 //!
-//! Where there is no more room the oldest client leaves, and one that nobody ever came to `/authorize` with leaves
-//! before any whose page was opened: a flood that only registers pushes out nobody who is being asked for consent. A
-//! flood that opens pages too must not push out whoever registers next, so the unseen have a share that is theirs.
+//! A full table evicts the oldest client, and those that no authorization request has named (unseen) before
+//! the others (seen), so a flood that only registers evicts nobody whose consent page is open. A flood that
+//! opens pages too must not evict new clients at once, so the unseen ones have a guaranteed share.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,20 +22,21 @@ use super::store::{
     AuthStore, NEWCOMERS, SEEN_BY_TIME, StoreError, StoreTransaction, TimeIndex, UNSEEN_BY_TIME,
 };
 
-/// How long a client is kept that nobody authorized, in seconds: a day.
-pub(crate) const PENDING_FOR: u64 = 86_400;
-/// Such clients at once. The rate of one site, and the shared one behind a proxy with its reserve, let in fewer than
-/// this without the share below within the 15 minutes for which a consent form counts, so none of them pushes out a
-/// client whose form is open.
+/// The lifetime in seconds of a client that no user authorizes: a day.
+pub(crate) const PENDING_LIFETIME: u64 = 86_400;
+/// The maximum number of pending clients. Within the 15 minutes in which a consent form is valid, the rate
+/// limits of one site, and the shared one behind a proxy with its reserve, admit fewer than this minus the
+/// share below. So no flood within them evicts a client whose consent page is open.
 pub(crate) const MAX_PENDING: usize = 4_096;
-/// Of these the ones that nobody came with yet, before others leave in their place.
+/// The share of unseen clients. Above it they are evicted first.
 pub(crate) const UNSEEN_SHARE: usize = 1_024;
-/// Registrations that wait for the next commit.
+/// The maximum number of registrations in the queue for the next commit (backpressure).
 pub(crate) const MAX_QUEUED: usize = 256;
-/// How many leave at most for each one that comes.
-const LEAVE_AT_ONCE: usize = 2;
+/// The maximum number of evictions for each inserted client, which keeps the cost of a registration
+/// constant.
+const MAX_EVICTIONS_PER_INSERT: usize = 2;
 
-/// A client on the disk.
+/// A registered client as it is stored, with its registration and expiry time.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ClientRow {
     pub(crate) client: OAuthClient,
@@ -43,11 +44,11 @@ pub(crate) struct ClientRow {
     pub(crate) ends: u64,
 }
 
-/// Why a client was not registered.
+/// Why a client registration failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegistrationError {
-    /// Too many wait for the disk.
-    #[error("too many registrations wait")]
+    /// The queue is full; the client gets a 503.
+    #[error("the registration queue is full")]
     Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -58,16 +59,17 @@ struct QueuedRegistration {
     done: oneshot::Sender<OAuthClient>,
 }
 
-/// Clients that nobody authorized yet.
+/// The pending clients, in a database of their own.
 pub(crate) struct PendingClients {
     store: AuthStore,
     queue: Arc<Mutex<Vec<QueuedRegistration>>>,
-    /// When the clients registered that somebody came with since the last commit, and their ids. It only matters when
-    /// the next one registers, so it is written then and no visit waits for the disk. A restart in between forgets it.
-    /// Only clients on the disk come in here, so there are never more.
+    /// Registration times and ids of the clients that have been seen since the last commit. That only
+    /// matters for evictions, so it is written with the next registration, and no authorization request
+    /// waits for the disk. A restart loses it. Only stored clients enter here, so the set is bounded too.
     seen: Arc<Mutex<HashSet<(u64, String)>>>,
-    /// Who commits. Whoever waits for it is most likely in the batch that is written meanwhile.
-    turn: AsyncMutex<()>,
+    /// Held by whoever commits. A registration that waits for it is most likely in the batch that is being
+    /// committed.
+    commit_lock: AsyncMutex<()>,
     #[cfg(test)]
     commits: Arc<std::sync::atomic::AtomicUsize>,
 }
@@ -78,13 +80,13 @@ impl PendingClients {
             store: AuthStore::open_registrations(dir)?,
             queue: Arc::default(),
             seen: Arc::default(),
-            turn: AsyncMutex::default(),
+            commit_lock: AsyncMutex::default(),
             #[cfg(test)]
             commits: Arc::default(),
         })
     }
 
-    /// Takes over clients from where an older version kept them.
+    /// Imports clients from the store of an older version.
     pub(crate) fn import(&self, old: &[(String, ClientRow)]) -> Result<(), StoreError> {
         self.store.change(|rows| {
             for (_, row) in old {
@@ -94,7 +96,7 @@ impl PendingClients {
         })
     }
 
-    /// Keeps a client under a new id. It is on the disk when this returns.
+    /// Registers a client under a new random id. It is durable when this returns.
     pub(crate) async fn add(
         &self,
         client: OAuthClient,
@@ -104,7 +106,7 @@ impl PendingClients {
         let row = ClientRow {
             client: OAuthClient { id, ..client },
             made: now,
-            ends: now.saturating_add(PENDING_FOR),
+            ends: now.saturating_add(PENDING_LIFETIME),
         };
         let (done, mut answer) = oneshot::channel();
         {
@@ -114,7 +116,7 @@ impl PendingClients {
             }
             queue.push(QueuedRegistration { row, done });
         }
-        let _turn = self.turn.lock().await;
+        let _commit_lock = self.commit_lock.lock().await;
         if let Ok(client) = answer.try_recv() {
             return Ok(client);
         }
@@ -122,7 +124,7 @@ impl PendingClients {
         Ok(answer.await.map_err(|_| StoreError::Gone)?)
     }
 
-    /// Writes all that waits in one transaction, then answers it.
+    /// Commits the whole queue in one transaction and answers every registration in it.
     async fn commit(&self, now: u64) -> Result<(), StoreError> {
         let (store, queue, seen) = (self.store.clone(), self.queue.clone(), self.seen.clone());
         #[cfg(test)]
@@ -145,7 +147,7 @@ impl PendingClients {
                 Ok(())
             })?;
             for QueuedRegistration { row, done } in batch {
-                // Whoever has gone does not need the answer.
+                // The receiver is gone if the client has disconnected.
                 let _ = done.send(row.client);
             }
             Ok(())
@@ -153,7 +155,8 @@ impl PendingClients {
         written.await.map_err(|_| StoreError::Gone)?
     }
 
-    /// The client of an id that somebody came with: a browser at `/authorize`, or the client at `/token`.
+    /// Looks a client up and marks it as seen: a browser named it at `/authorize`, or the client itself
+    /// called `/token`.
     pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<OAuthClient>, StoreError> {
         let row: Option<ClientRow> = self.store.get(NEWCOMERS, id).await?;
         let Some(row) = row.filter(|row| now < row.ends) else {
@@ -166,14 +169,14 @@ impl PendingClients {
         Ok(Some(row.client))
     }
 
-    /// Keeps the writer of registrations waiting until what this returns is dropped.
+    /// Holds the write lock of the registrations until the result is dropped.
     #[cfg(test)]
     pub(crate) fn hold_writer(&self) -> redb::WriteTransaction {
         self.store.hold_writer()
     }
 }
 
-/// Moves a client to those that somebody came with, unless it is there already or has left.
+/// Moves a client from the unseen to the seen index, unless it is there already or has been evicted.
 fn mark_seen(rows: &StoreTransaction, made: u64, id: &str) -> Result<(), StoreError> {
     if rows.remove_index_entry(UNSEEN_BY_TIME, made, id)? {
         rows.insert_index_entry(SEEN_BY_TIME, made, id)?;
@@ -181,9 +184,9 @@ fn mark_seen(rows: &StoreTransaction, made: u64, id: &str) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Writes a client; others leave where their day is over or there is no more room.
+/// Inserts a client, and evicts expired ones or, in a full table, the next in order.
 fn insert(rows: &StoreTransaction, row: &ClientRow, now: u64) -> Result<(), StoreError> {
-    for _ in 0..LEAVE_AT_ONCE {
+    for _ in 0..MAX_EVICTIONS_PER_INSERT {
         let Some((index, made, id)) = next_to_leave(rows, now)? else {
             break;
         };
@@ -194,8 +197,8 @@ fn insert(rows: &StoreTransaction, row: &ClientRow, now: u64) -> Result<(), Stor
     rows.put(NEWCOMERS, &row.client.id, row)
 }
 
-/// The client that leaves next: one whose day is over, or where there is no more room the oldest that nobody came with,
-/// or the oldest of the others where the unseen have no more than their share.
+/// The next client to evict: an expired one, or in a full table the oldest unseen one while they exceed
+/// their share, else the oldest seen one.
 fn next_to_leave(
     rows: &StoreTransaction,
     now: u64,
@@ -210,7 +213,7 @@ fn next_to_leave(
     let mut oldest = None;
     for index in order {
         if let Some((made, id)) = rows.first(index)? {
-            if now >= made.saturating_add(PENDING_FOR) {
+            if now >= made.saturating_add(PENDING_LIFETIME) {
                 return Ok(Some((index, made, id)));
             }
             oldest = oldest.or(Some((index, made, id)));
@@ -239,7 +242,7 @@ mod tests {
         ClientRow {
             client: OAuthClient { id, ..client() },
             made,
-            ends: made + PENDING_FOR,
+            ends: made + PENDING_LIFETIME,
         }
     }
 
@@ -262,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn one_more_than_there_is_room_for_replaces_the_oldest_at_once() {
         let (_dir, pending) = pending();
-        // The oldest is not the first by name.
+        // The oldest client is not the first in key order.
         fill(&pending, (0..MAX_PENDING).map(|n| row(n, 9_000 - n as u64)));
         let added = pending.add(client(), 9_001).await.unwrap();
         assert_eq!(count(&pending), MAX_PENDING);
@@ -275,7 +278,7 @@ mod tests {
         assert!(pending.find(&added.id, 9_001).await.unwrap().is_some());
     }
 
-    /// Whether clients are on the disk, without coming with them.
+    /// True when a client is stored; unlike a lookup this does not mark it as seen.
     fn there(pending: &PendingClients, n: usize) -> bool {
         let row = |rows: &StoreTransaction| rows.get::<ClientRow>(NEWCOMERS, &format!("{n:022}"));
         pending.store.change(row).unwrap().is_some()
@@ -292,7 +295,7 @@ mod tests {
     async fn who_was_never_asked_for_leaves_before_anybody_whose_page_was_opened() {
         let (_dir, pending) = pending();
         fill(&pending, (0..MAX_PENDING).map(|n| row(n, 1_000 + n as u64)));
-        // The oldest of all has its page open.
+        // The oldest of all has its consent page open.
         come_with(&pending, [0, 2].into_iter()).await;
         for _ in 0..3 {
             pending.add(client(), 6_000).await.unwrap();
@@ -300,15 +303,18 @@ mod tests {
         assert_eq!(count(&pending), MAX_PENDING);
         let left: Vec<_> = (0..6).filter(|n| there(&pending, *n)).collect();
         assert_eq!(left, [0, 2, 5]);
-        // Also after a flood that fills the whole room once more.
+        // They also survive a flood that fills the whole table once more.
         fill(
             &pending,
             (10_000..10_000 + MAX_PENDING).map(|n| row(n, 7_000)),
         );
         assert!(there(&pending, 0) && there(&pending, 2) && !there(&pending, 5));
         assert_eq!(count(&pending), MAX_PENDING);
-        // Their day ends like any other.
-        pending.add(client(), 1_002 + PENDING_FOR).await.unwrap();
+        // They expire after a day like any other.
+        pending
+            .add(client(), 1_002 + PENDING_LIFETIME)
+            .await
+            .unwrap();
         assert!(!there(&pending, 0) && !there(&pending, 2));
     }
 
@@ -347,7 +353,7 @@ mod tests {
         let empty = cost(1_000_000, 1_000);
         fill(&pending, (1..MAX_PENDING).map(|n| row(n, 2_000)));
         let full = cost(1_000_001, 2_000);
-        let over = cost(1_000_002, 2_000 + PENDING_FOR);
+        let over = cost(1_000_002, 2_000 + PENDING_LIFETIME);
         assert!(
             empty <= 4 && full <= 8 && over <= 10,
             "{empty} {full} {over}"
@@ -357,7 +363,7 @@ mod tests {
     #[tokio::test]
     async fn those_who_come_together_share_a_commit() {
         let (_dir, pending) = pending();
-        let first = pending.turn.lock().await;
+        let first = pending.commit_lock.lock().await;
         let all = futures::future::join_all((0..64).map(|_| pending.add(client(), 1_000)));
         let release = async {
             let waiting = || pending.queue.lock().unwrap().len();
@@ -397,9 +403,12 @@ mod tests {
         let (_dir, pending) = pending();
         let old = pending.add(client(), 1_000).await.unwrap();
         let known = async |now: u64| pending.find(&old.id, now).await.unwrap().is_some();
-        assert!(known(1_000 + PENDING_FOR - 1).await);
-        assert!(!known(1_000 + PENDING_FOR).await);
-        pending.add(client(), 1_000 + PENDING_FOR).await.unwrap();
+        assert!(known(1_000 + PENDING_LIFETIME - 1).await);
+        assert!(!known(1_000 + PENDING_LIFETIME).await);
+        pending
+            .add(client(), 1_000 + PENDING_LIFETIME)
+            .await
+            .unwrap();
         assert_eq!(count(&pending), 1, "the next one took its place");
     }
 

@@ -1,8 +1,9 @@
-//! Rate limiter with a table of fixed size, keyed by a hash with a random secret.
+//! Rate limiter: token buckets in a table of fixed size, keyed by a hash with a random secret.
 //!
-//! A map of keys needs a bound, and a bound needs eviction: whoever can make up keys evicts the one under attack and
-//! has its tokens back. Here nothing is evicted. Two keys that share a slot share its tokens, so a flood of keys can
-//! only make the limit stricter, and nobody can aim at a slot without the secret of the hash.
+//! A map of buckets would need a bound, and a bound needs eviction. Whoever can make up keys could then
+//! evict the bucket under attack, which would be full again. Here nothing is evicted: two keys in one slot
+//! share its tokens, so a flood of keys can only make the limit stricter, and without the hash's secret
+//! nobody can aim at a slot.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
@@ -10,12 +11,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Token buckets: `burst` at once, and one more each `period`.
+/// Token buckets with a capacity of `burst` tokens that gain one token per `period`.
 pub(crate) struct RateLimiter {
     hasher: RandomState,
     burst: u32,
     period: Duration,
-    /// When each bucket will be full again (the generic cell rate algorithm). None means that it is full.
+    /// The time at which each bucket will be full again (generic cell rate algorithm, GCRA); `None` means
+    /// full.
     full_at: Mutex<Vec<Option<Instant>>>,
 }
 
@@ -29,7 +31,7 @@ impl RateLimiter {
         }
     }
 
-    /// Takes one token of `key`, or says how long until there is one.
+    /// Takes one token from the bucket of `key`, or returns the time until there is one.
     pub(crate) fn take(&self, key: &impl Hash, now: Instant) -> Result<(), Duration> {
         let taken = self.change(key, |full_at| {
             let full = full_at.map_or(now, |at| at.max(now)) + self.period;
@@ -43,7 +45,7 @@ impl RateLimiter {
         taken.unwrap_or(Err(self.period))
     }
 
-    /// Gives back one token that was taken.
+    /// Returns one taken token to the bucket of `key`.
     pub(crate) fn give_back(&self, key: &impl Hash) {
         self.change(key, |full_at| {
             *full_at = full_at.and_then(|at| at.checked_sub(self.period));
@@ -66,25 +68,25 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
-    const EACH: Duration = Duration::from_secs(30);
+    const PERIOD: Duration = Duration::from_secs(30);
 
     #[tokio::test]
     async fn a_burst_then_one_each_period() {
-        let (limiter, now) = (RateLimiter::new(1_024, 10, EACH), Instant::now());
+        let (limiter, now) = (RateLimiter::new(1_024, 10, PERIOD), Instant::now());
         assert!((0..10).all(|_| limiter.take(&"anna", now).is_ok()));
-        assert_eq!(limiter.take(&"anna", now), Err(EACH));
-        assert_eq!(limiter.take(&"anna", now + EACH / 2), Err(EACH / 2));
-        assert_eq!(limiter.take(&"anna", now + EACH), Ok(()));
-        assert_eq!(limiter.take(&"anna", now + EACH), Err(EACH));
-        // However long somebody stays away, the burst is all there is.
-        let later = now + EACH * 1_000;
+        assert_eq!(limiter.take(&"anna", now), Err(PERIOD));
+        assert_eq!(limiter.take(&"anna", now + PERIOD / 2), Err(PERIOD / 2));
+        assert_eq!(limiter.take(&"anna", now + PERIOD), Ok(()));
+        assert_eq!(limiter.take(&"anna", now + PERIOD), Err(PERIOD));
+        // However long a key stays idle, its bucket never holds more than the burst.
+        let later = now + PERIOD * 1_000;
         let taken = (0..20).filter(|_| limiter.take(&"anna", later).is_ok());
         assert_eq!(taken.count(), 10);
     }
 
     #[tokio::test]
     async fn what_is_given_back_can_be_taken_once_more_and_never_exceeds_the_burst() {
-        let (limiter, now) = (RateLimiter::new(1_024, 2, EACH), Instant::now());
+        let (limiter, now) = (RateLimiter::new(1_024, 2, PERIOD), Instant::now());
         limiter.give_back(&"anna");
         assert!(limiter.take(&"anna", now).is_ok() && limiter.take(&"anna", now).is_ok());
         limiter.give_back(&"anna");
@@ -99,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_table_has_a_fixed_size_and_keys_that_share_a_slot_share_its_tokens() {
-        let (limiter, now) = (RateLimiter::new(1, 3, EACH), Instant::now());
+        let (limiter, now) = (RateLimiter::new(1, 3, PERIOD), Instant::now());
         for key in 0..3 {
             assert!(limiter.take(&key, now).is_ok());
         }

@@ -1,33 +1,36 @@
-//! Where a client wants the answer sent: which addresses may be registered, and which of them a request means.
+//! Redirect URI validation: which URIs a client may register, and whether a request's URI matches a
+//! registered one.
 
 use url::{Host, Url};
 
 use super::reverse_domain::is_reverse_domain;
 
-/// The most addresses of one client.
+/// The maximum number of redirect URIs of one client.
 pub(crate) const MAX_URIS: usize = 20;
-/// The most bytes of one.
+/// The maximum length of one redirect URI.
 pub(crate) const MAX_BYTES: usize = 2_048;
-/// The most bytes of all of them together.
+/// The maximum total length of a client's redirect URIs.
 pub(crate) const MAX_TOTAL_BYTES: usize = 4_096;
 
-/// Hosts that are the user's own machine. Programs there listen on whatever port is free.
+/// Loopback hosts, where native apps listen on whatever port is free (RFC 8252, section 7.3).
 const LOOPBACK: [&str; 3] = ["http://127.0.0.1", "http://[::1]", "http://localhost"];
 
-/// Where programs listen whose scheme is no domain name. Each of these is what a real client registers, down to the
-/// part of its address that takes answers: the same schemes also open files and install extensions.
+/// Allowlist of private-use URI schemes that are no reverse domain names. Each entry is what a real client
+/// registers, down to the path that receives authorization responses: the same schemes also open files and
+/// install extensions.
 const KNOWN_PROGRAMS: [&str; 4] = [
-    // Cursor.
+    // The Cursor editor's own handler.
     "cursor://anysphere.cursor-mcp/oauth/",
-    // Cline, in each edition of VS Code. VS Code itself listens on the user's machine or at vscode.dev.
+    // Cline, in each edition of VS Code. VS Code itself listens on a loopback port or at vscode.dev.
     "vscode://saoudrizwan.claude-dev/mcp-auth/",
     "vscode-insiders://saoudrizwan.claude-dev/mcp-auth/",
     "cursor://saoudrizwan.claude-dev/mcp-auth/",
 ];
 
-/// True for an address that an answer may go to: https, http on the user's own machine, the scheme of a program that is
-/// named after a domain (RFC 8252, section 7.1), or a known program. What an operating system does with any other scheme
-/// is not known here, and some of them run programs, so there is no list of what is forbidden, only of what is allowed.
+/// True for an acceptable redirect URI: https, http on a loopback host, a private-use scheme that is a
+/// reverse domain name (RFC 8252, section 7.1), or an entry of the allowlist. What an operating system does
+/// with any other scheme is unknown, and some of them run programs, so this is an allowlist and no
+/// blocklist.
 pub(crate) fn is_acceptable(address: &str) -> bool {
     let plain = address.len() <= MAX_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic())
@@ -50,7 +53,7 @@ pub(crate) fn is_acceptable(address: &str) -> bool {
     }
 }
 
-/// True for an address of a known program, without a way out of the part that takes answers.
+/// True for a URI below an entry of the allowlist, without path traversal out of it.
 fn is_known_program(address: &str) -> bool {
     KNOWN_PROGRAMS.iter().any(|known| {
         address.strip_prefix(known).is_some_and(|rest| {
@@ -60,19 +63,19 @@ fn is_known_program(address: &str) -> bool {
     })
 }
 
-/// True when a request may use `asked` because `registered` is registered: the same text, or the same but for
-/// the port of a program on the user's machine.
-pub(crate) fn matches(registered: &str, asked: &str) -> bool {
-    if registered == asked {
+/// True when the `requested` URI matches a `registered` one: identical strings, or identical except for the
+/// port of a loopback host (RFC 8252, section 7.3).
+pub(crate) fn matches(registered: &str, requested: &str) -> bool {
+    if registered == requested {
         return true;
     }
-    match (split_loopback(registered), split_loopback(asked)) {
+    match (split_loopback(registered), split_loopback(requested)) {
         (Some(known), Some(wanted)) => known == wanted,
         _ => false,
     }
 }
 
-/// An address on the user's own machine without its port: the host, and what follows.
+/// Splits a loopback URI into its host and what follows the port, dropping the port.
 fn split_loopback(address: &str) -> Option<(&str, &str)> {
     LOOPBACK.iter().find_map(|host| {
         let rest = address.strip_prefix(host)?;
@@ -93,7 +96,7 @@ fn split_loopback(address: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// What a person should know of an address before they send somebody there: its host, or the program's scheme.
+/// What the consent page shows of a redirect URI: its host, or the scheme of the program.
 pub(crate) fn display_target(address: &str) -> String {
     let Ok(url) = Url::parse(address) else {
         return String::new();
@@ -158,7 +161,7 @@ mod tests {
             "file:///etc/passwd",
             "JaVaScRiPt:alert(1)",
             "wss://a.example/cb",
-            // Schemes with a dot that are no domain name, or lead nowhere.
+            // Schemes with a dot that are no reverse domain names, or have no path.
             "z39.50s://a.example/",
             "ms.settings:/x",
             "jar.https:/a.example",
@@ -171,7 +174,7 @@ mod tests {
             "com.-app:/cb",
             "com.example.app:cb",
             "com.example.app:",
-            // What known programs do beside taking answers.
+            // Other functions of the allowlisted programs.
             "cursor://anysphere.cursor-deeplink/mcp/install?name=x",
             "cursor://anysphere.cursor-mcp/oauth/../../file/etc",
             "cursor://anysphere.cursor-mcp/oauth/%2e%2e/x",

@@ -1,4 +1,4 @@
-//! `/register`: what a client says about itself into an id (RFC 7591), for clients without a document.
+//! Dynamic client registration endpoint (RFC 7591), for clients without a client ID metadata document.
 
 use std::time::Duration;
 
@@ -12,38 +12,39 @@ use super::token_endpoint::{EndpointError, OAuthError, endpoint_response, no_sto
 use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
-/// The most bytes of what a client says.
+/// The maximum size of the client metadata.
 pub(crate) const MAX_BYTES: usize = 16 * 1024;
-/// How long somebody waits where too many wait for the disk.
-const BUSY_FOR: Duration = Duration::from_secs(1);
+/// The `Retry-After` when the queue of registrations is full.
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl AuthorizationServer {
-    /// `POST /register`.
-    pub(super) async fn register(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
-        endpoint_response(self.try_register(&visit).await)
+    /// Handles `POST /register`, rate limited by network.
+    pub(super) async fn register(self, request: RouteRequest) -> Result<RouteResponse, Failure> {
+        endpoint_response(self.try_register(&request).await)
     }
 
-    async fn try_register(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
+    async fn try_register(&self, request: &RouteRequest) -> Result<RouteResponse, EndpointError> {
         let bad = |why: &str| OAuthError::new("invalid_client_metadata", why);
-        let kind = visit.header("content-type").unwrap_or_default();
+        let kind = request.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
             return Err(bad("send the metadata as `application/json`")
                 .status(415)
                 .into());
         }
-        if visit.body().len() > MAX_BYTES {
+        if request.body().len() > MAX_BYTES {
             return Err(bad("the metadata is too large").status(413).into());
         }
-        // Before anything is parsed: a flood costs a look at a clock.
-        if let Err(wait) = self.0.registrations.take(visit, Instant::now()) {
+        // The rate limit comes before any parsing, so that a flood costs no more than a look at the clock.
+        if let Err(wait) = self.0.registrations.take(request, Instant::now()) {
             let why = "too many clients register from this network; try again later";
             let refusal = OAuthError::new("temporarily_unavailable", why).status(429);
             return Err(refusal.retry_after(wait).into());
         }
-        let metadata: ClientMetadata = serde_json::from_slice(visit.body())
+        let metadata: ClientMetadata = serde_json::from_slice(request.body())
             .map_err(|_| bad("the metadata is not a JSON object of texts and lists"))?;
-        // Whatever way to prove itself a client prefers, it is told the one there is.
+        // Any requested `token_endpoint_auth_method` is accepted; the response tells the client that it is
+        // `none` (RFC 7591, section 3.2.1).
         let client = metadata.into_client("").map_err(|error| {
             let kind = if error.0.contains("redirect") {
                 "invalid_redirect_uri"
@@ -58,7 +59,7 @@ impl AuthorizationServer {
             Err(RegistrationError::Busy) => {
                 let why = "too many clients register at once; try again in a second";
                 let refusal = OAuthError::new("temporarily_unavailable", why).status(503);
-                return Err(refusal.retry_after(BUSY_FOR).into());
+                return Err(refusal.retry_after(BUSY_RETRY_AFTER).into());
             }
             Err(RegistrationError::Store(error)) => return Err(error.into()),
         };

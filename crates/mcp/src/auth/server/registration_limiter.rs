@@ -1,12 +1,14 @@
-//! The network that a request comes from, as far as it can be known, and how often one may register or sign in.
+//! Rate limits for registrations and logins by the client's network.
 //!
-//! A connection from a public address comes from there. One from this machine or a private network is most likely a
-//! proxy's: what it appended to `X-Forwarded-For` names the network then, but whoever is in that network could have
-//! written it, so a rate that all of them share counts as well. Nothing else is decided by that header.
+//! A connection from a public address comes from that address. One from a loopback or private address is
+//! most likely a reverse proxy's: then the last entry of `X-Forwarded-For` names the client. Whoever is
+//! inside that network could have forged it, so a rate that all forwarded requests share applies as well.
+//! Nothing else is decided by that header.
 //!
-//! One sender has many addresses, so there are buckets of two widths: the network that one customer gets, and the site
-//! around it. Behind a proxy a site has less than the shared rate, so none uses that up alone. Where several do, a
-//! reserve lets in the first requests of networks that have not taken from it lately.
+//! An attacker has many addresses, so there are buckets for two prefix lengths: the network of one
+//! customer, and the site around it. Behind a proxy a site's rate is below the shared rate, so one site
+//! alone cannot exhaust that. If several do, a reserve admits the first requests of networks that have not
+//! used it lately.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -17,24 +19,24 @@ use super::rate_limit::RateLimiter;
 use crate::auth::outbound_http::is_public;
 use crate::http::RouteRequest;
 
-/// Networks that are told apart; more of them share.
+/// The number of buckets of each table. Networks beyond it share buckets.
 const SLOTS: usize = 16_384;
 
-/// How many bits of an address name a network.
+/// The prefix length of a network, for IPv4 and IPv6.
 #[derive(Debug, Clone, Copy)]
 struct PrefixLength {
     v4: u32,
     v6: u32,
 }
 
-/// What one customer gets.
+/// The network that a provider assigns to one customer.
 const CUSTOMER: PrefixLength = PrefixLength { v4: 24, v6: 56 };
-/// What one site gets: whoever has a /48 has 256 networks of customers.
+/// The network of one site: a /48 contains 256 customer networks.
 const SITE: PrefixLength = PrefixLength { v4: 16, v6: 48 };
-/// What one provider gets: 65,536 sites of the newer addresses. The reserve is shared out by these.
+/// The network of one provider: an IPv6 /32 contains 65,536 sites. The reserve is divided by these.
 const PROVIDER: PrefixLength = PrefixLength { v4: 16, v6: 32 };
 
-/// The first bits of an address, and zeros.
+/// An address with the bits after its prefix set to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct NetworkPrefix(IpAddr);
 
@@ -53,7 +55,7 @@ impl NetworkPrefix {
     }
 }
 
-/// Requests at once, and how long each one more takes.
+/// The parameters of a token bucket: its capacity, and the period in which it gains one token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
     burst: u32,
@@ -70,19 +72,20 @@ impl TokenBucket {
     }
 }
 
-/// The rates of one kind of request.
+/// The rate limits of one kind of request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NetworkLimits {
     customer: TokenBucket,
     site: TokenBucket,
-    /// For all together whose network is not certain.
+    /// The rate that all requests share whose network may be forged.
     shared: TokenBucket,
-    /// What one provider's networks may take of the reserve, and what all may.
+    /// The share of the reserve that one provider's networks may use, and the reserve itself.
     reserve_each: TokenBucket,
     reserve: TokenBucket,
 }
 
-/// Registrations. All users of a host share its few networks, and each of their connections may register a client.
+/// The limits of client registrations. All users of a hosted MCP client share its few networks, and each of
+/// their connections may register a client.
 pub(crate) const REGISTRATIONS: NetworkLimits = NetworkLimits {
     customer: TokenBucket::new(60, Duration::from_secs(5)),
     site: TokenBucket::new(180, Duration::from_secs(1)),
@@ -91,8 +94,8 @@ pub(crate) const REGISTRATIONS: NetworkLimits = NetworkLimits {
     reserve: TokenBucket::new(120, Duration::from_secs(2)),
 };
 
-/// Passwords, right or wrong. A small machine hashes some twenty each second: none of these rates uses that up, and no
-/// burst is more than it hashes while somebody waits for their turn.
+/// The limits of logins, right or wrong. A small machine hashes about twenty passwords a second: no rate
+/// exhausts that, and no burst exceeds what it hashes before a login times out.
 pub(crate) const SIGN_INS: NetworkLimits = NetworkLimits {
     customer: TokenBucket::new(30, Duration::from_secs(2)),
     site: TokenBucket::new(90, Duration::from_millis(500)),
@@ -101,7 +104,7 @@ pub(crate) const SIGN_INS: NetworkLimits = NetworkLimits {
     reserve: TokenBucket::new(30, Duration::from_secs(1)),
 };
 
-/// Rate limiter of one kind of request, by the network that it comes from.
+/// Rate limiter of one kind of request by the client's network.
 pub(crate) struct NetworkRate {
     customers: RateLimiter,
     sites: RateLimiter,
@@ -121,11 +124,12 @@ impl NetworkRate {
         }
     }
 
-    /// Takes one request, or says how long to wait.
-    pub(crate) fn take(&self, visit: &RouteRequest, now: Instant) -> Result<(), Duration> {
-        // Some proxies append to the line that came, others add one of their own behind it.
-        let forwarded = visit.last_header("x-forwarded-for");
-        self.take_from(visit.peer(), forwarded, now)
+    /// Takes one token for a request, or returns the time to wait.
+    pub(crate) fn take(&self, request: &RouteRequest, now: Instant) -> Result<(), Duration> {
+        // Some proxies append to the existing header, others add a second one after it, so the last one
+        // counts.
+        let forwarded = request.last_header("x-forwarded-for");
+        self.take_from(request.peer(), forwarded, now)
     }
 
     fn take_from(
@@ -137,7 +141,8 @@ impl NetworkRate {
         if let Some(ip) = peer.and_then(public) {
             return self.take_network(ip, now);
         }
-        // Of the addresses in the header the last is what the proxy itself saw; those before are anybody's word.
+        // The last address in the header is the one that the proxy saw; the client could have written those
+        // before it.
         let last = forwarded.and_then(|all| all.rsplit(',').next());
         let last = last.and_then(|ip| ip.trim().parse().ok());
         let Some(ip) = last.and_then(public) else {
@@ -148,7 +153,8 @@ impl NetworkRate {
         shared.or_else(|wait| self.take_reserve(ip, now).ok_or(wait))
     }
 
-    /// The narrow bucket first, so that one customer takes no more of the site's than its own rate.
+    /// Takes from the narrow bucket first, so that one customer takes no more of the site's bucket than its
+    /// own rate.
     fn take_network(&self, ip: IpAddr, now: Instant) -> Result<(), Duration> {
         self.customers.take(&NetworkPrefix::of(ip, CUSTOMER), now)?;
         self.sites.take(&NetworkPrefix::of(ip, SITE), now)
@@ -165,7 +171,7 @@ impl NetworkRate {
     }
 }
 
-/// An address that names a network, in the form that counts.
+/// The canonical form of a public address (IPv4-mapped IPv6 becomes IPv4); `None` for others.
 fn public(ip: IpAddr) -> Option<IpAddr> {
     let ip = ip.to_canonical();
     is_public(ip).then_some(ip)
@@ -185,7 +191,7 @@ mod tests {
         NetworkRate::new(&REGISTRATIONS)
     }
 
-    /// How many of `tries` are let in.
+    /// The number of `tries` requests that are admitted.
     fn taken(rate: &NetworkRate, peer: &str, forwarded: Option<&str>, tries: u32) -> u32 {
         let now = Instant::now();
         let peer = peer.parse().ok();
@@ -193,7 +199,7 @@ mod tests {
         u32::try_from((0..tries).filter(ok).count()).unwrap()
     }
 
-    /// How many registrations of one /48 are let in, spread over its 256 customers.
+    /// The number of registrations from one /48 that are admitted, spread over its 256 customer networks.
     fn taken_by_site(rate: &NetworkRate, proxy: Option<&str>, site: &str, tries: u32) -> u32 {
         let one = |n: u32| {
             let address = format!("{site}:{:x}::1", (n % 256) << 8);
@@ -232,7 +238,7 @@ mod tests {
             .sum();
         assert_eq!(ipv4, SITE_BURST);
         assert_eq!(taken(&rate, "9.9.0.1", None, 1), 1, "the next /16");
-        // A customer that floods takes no more of its site's than its own.
+        // A customer that floods takes no more of its site's bucket than its own rate.
         let rate = registrations();
         let flood = taken(&rate, "2001:470:1000:100::1", None, 2_000);
         assert_eq!(flood, CUSTOMER_BURST);
@@ -258,12 +264,12 @@ mod tests {
         let rate = registrations();
         let flood = Some("1.1.1.1, 9.9.9.9");
         assert_eq!(taken(&rate, PROXY, flood, 100), CUSTOMER_BURST);
-        // Who writes another name before that of the proxy is the same network still.
+        // An entry forged in front of the proxy's own does not change the network.
         assert_eq!(taken(&rate, PROXY, Some("1.0.0.1,9.9.9.8"), 100), 0);
         assert_eq!(taken(&rate, PROXY, Some("9.9.8.8"), 1), 1, "others go on");
-        // A public peer is no proxy, whatever it says.
+        // A public peer is no proxy, so its header is ignored.
         assert_eq!(taken(&rate, "9.9.9.1", Some("7.7.7.7"), 1), 0);
-        // Whoever makes up networks from within has the shared rate and what there is in reserve.
+        // An attacker inside the private network who forges addresses gets the shared rate and the reserve.
         let made_up: u32 = (0..4_000_u32)
             .map(|n| {
                 let [_, _, a, b] = n.to_be_bytes();
@@ -290,7 +296,7 @@ mod tests {
         for limits in [REGISTRATIONS, SIGN_INS] {
             let rate = NetworkRate::new(&limits);
             let each = limits.reserve_each.burst;
-            // A provider's customers, from many sites.
+            // One provider's customers, from many sites.
             let flood = |rate: &NetworkRate| -> u32 {
                 (0..3_000_u32)
                     .map(|n| taken(rate, PROXY, Some(&format!("2001:470:{n:x}::1")), 1))
@@ -301,7 +307,7 @@ mod tests {
             assert_eq!(taken(&rate, PROXY, Some("9.8.8.8"), 10), each);
             assert_eq!(taken(&rate, PROXY, Some("9.8.7.8"), 1), 0, "the same one");
             assert_eq!(taken(&rate, PROXY, Some("2a00:1450::8"), 1), 1);
-            // Later it is new again, whatever the flood did meanwhile.
+            // Later the network counts as new again, whatever the flood did meanwhile.
             tokio::time::advance(limits.reserve_each.period * each).await;
             flood(&rate);
             assert_eq!(taken(&rate, PROXY, Some("9.8.8.8"), 1), 1);
@@ -324,13 +330,13 @@ mod tests {
         let within = |bucket: TokenBucket, time: Duration| {
             u128::from(bucket.burst) + time.as_millis() / bucket.period.as_millis()
         };
-        let form = Duration::from_secs(super::super::authorize_endpoint::FORM_FOR);
+        let form = Duration::from_secs(super::super::authorize_endpoint::FORM_LIFETIME);
         let seen = (MAX_PENDING - UNSEEN_SHARE) as u128;
         let proxied = within(REGISTRATIONS.shared, form) + within(REGISTRATIONS.reserve, form);
         for most in [within(REGISTRATIONS.site, form), proxied] {
             assert!(most < seen, "{most}");
         }
-        // From the registration to the page takes a browser seconds.
+        // A browser opens the page within seconds of the registration.
         let opening = Duration::from_secs(120);
         let proxied =
             within(REGISTRATIONS.shared, opening) + within(REGISTRATIONS.reserve, opening);

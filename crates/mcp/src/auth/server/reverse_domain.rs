@@ -1,18 +1,19 @@
-//! Schemes of programs that are named after a domain, such as `com.example.app` (RFC 8252, section 7.1).
+//! Private-use URI schemes that are reverse domain names, such as `com.example.app` (RFC 8252, section
+//! 7.1).
 //!
-//! Operating systems have schemes of their own with a dot in them, such as `microsoft.windows.camera`, so a dot does not
-//! make a domain: the first label has to be a top-level domain, of these lists of what is allowed. Under a country code
-//! two more labels have to follow, unless the code is one that products use as their own: `ai.claude` may be a program,
-//! `in.search-ms` may not. Whether a domain is registered, and to whom, is not known here.
+//! Operating systems have schemes of their own with a dot in them, such as `microsoft.windows.camera`, so a
+//! dot alone is no proof. The first label has to be a top-level domain of these allowlists. After a country
+//! code two more labels have to follow, unless products use that code as a generic one: `ai.claude` may be
+//! a program, `in.search-ms` may not. Whether the domain is registered, and to whom, is not checked.
 
-/// Generic top-level domains under which makers of programs have their names.
+/// Generic top-level domains under which software vendors have their names.
 const GENERIC: &str = "com org net edu gov mil int info biz name pro mobi app dev cloud tech online site website xyz \
     software systems tools tool chat page pages studio space world digital network solutions agency company group team \
     work works live social blog design codes computer engineering technology academy school university science \
     foundation community services support email finance health legal media news video audio music games game fun \
     club art bot build run data global zone one top inc ltd llc gmbh coop museum aero jobs travel asia cat";
 
-/// Country codes (ISO 3166, with `uk`, `eu` and `su`) but for `ms`, which is how Windows names its own schemes.
+/// Country codes (ISO 3166, with `uk`, `eu` and `su`) except `ms`, which Windows uses for its own schemes.
 const COUNTRIES: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs \
     bt bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es et eu fi fj \
     fk fm fo fr ga gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir is it \
@@ -21,10 +22,10 @@ const COUNTRIES: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba b
     ro rs ru rw sa sb sc sd se sg sh si sk sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn to tr tt \
     tv tw tz ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw";
 
-/// Country codes that products use as their own.
+/// Country codes that products use as generic top-level domains.
 const LIKE_GENERIC: &str = "ai co eu fm gg io ly me sh so to tv";
 
-/// True for a scheme that is a domain name in reverse.
+/// True for a scheme that is a reverse domain name.
 pub(crate) fn is_reverse_domain(scheme: &str) -> bool {
     let mut labels = scheme.split('.');
     let top = labels.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `/revoke`: the end of a grant (RFC 7009), by its refresh token or an access token.
+//! Token revocation endpoint (RFC 7009): revokes a grant by its refresh token or one of its access tokens.
 
 use super::token_endpoint::{EndpointError, endpoint_response, no_store, parse_form_body};
 use super::{AuthorizationServer, grant_store};
@@ -7,13 +7,13 @@ use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
-    /// `POST /revoke`. Whether there was something to end is nobody's business.
-    pub(super) async fn revoke(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
-        endpoint_response(self.try_revoke(&visit).await)
+    /// Handles `POST /revoke`. It succeeds for unknown tokens too, as RFC 7009 requires.
+    pub(super) async fn revoke(self, request: RouteRequest) -> Result<RouteResponse, Failure> {
+        endpoint_response(self.try_revoke(&request).await)
     }
 
-    async fn try_revoke(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
-        let form = parse_form_body(visit)?;
+    async fn try_revoke(&self, request: &RouteRequest) -> Result<RouteResponse, EndpointError> {
+        let form = parse_form_body(request)?;
         let client = self.known_client(&form).await?;
         let token = form.get("token").unwrap_or_default();
         let id = match grant_store::parse_refresh_token(token) {
@@ -26,13 +26,13 @@ impl AuthorizationServer {
         Ok(no_store(RouteResponse::new(200, "application/json", "{}")))
     }
 
-    /// The grant of an access token of ours that is still good.
+    /// The grant id (`sid`) of a valid access token of this server.
     async fn grant_of_token(&self, token: &str) -> Option<String> {
         let caller = self.token_owner(token).await?;
         caller.claim("sid").into_iter().next()
     }
 
-    /// Who owns an access token, for the endpoints of this server.
+    /// Validates an access token of this server and returns its caller.
     pub(crate) async fn token_owner(&self, token: &str) -> Option<Caller> {
         let issuers = [self.issuer()];
         let verified = jwt::verify(token, &issuers, &self.0.resources, self.now());

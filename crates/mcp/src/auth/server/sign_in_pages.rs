@@ -1,5 +1,5 @@
-//! The pages that people see: to sign in and consent, to be handed over, and to learn what is wrong. Plain HTML without
-//! script, that nothing can be put into and that nobody can frame.
+//! HTML pages of the login: consent form, redirect and error pages. They are plain HTML without scripts,
+//! with a strict CSP and escaped values, and cannot be framed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use crate::http::RouteResponse;
 
 const STYLE: &str = include_str!("page.css");
 
-/// What the page asks, and of whom.
+/// The values of the consent page. `error` is the reason when the form is shown again.
 pub(crate) struct ConsentPage<'a> {
     pub(crate) server: &'a str,
     pub(crate) client: &'a OAuthClient,
     pub(crate) redirect: &'a str,
     pub(crate) sees_email: bool,
-    /// The request, and the seal under it.
+    /// The authorization request, and the MAC over it.
     pub(crate) query: &'a str,
     pub(crate) token: &'a str,
-    /// Who will sign in, as far as the app knows.
+    /// The user name that the client expects (`login_hint`).
     pub(crate) hint: Option<&'a str>,
-    /// The provider where people sign in; without one they type a password here.
+    /// The upstream provider's host; without one the page asks for a password.
     pub(crate) at: Option<&'a str>,
-    pub(crate) trouble: Option<SignInError>,
+    pub(crate) error: Option<SignInError>,
 }
 
-/// Why somebody is asked again.
+/// Why a login failed and the form is shown again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignInError {
     Wrong,
-    /// Too many guesses at one name.
+    /// The rate limit for wrong passwords of one user name.
     TooOften(Duration),
-    /// Too many passwords from one network.
+    /// The rate limit for logins from one network.
     NetworkTooOften(Duration),
     Busy,
 }
@@ -59,26 +59,26 @@ impl SignInError {
     }
 }
 
-/// The page that asks.
-pub(crate) fn consent_page(asking: &ConsentPage<'_>) -> RouteResponse {
-    let host = redirect::display_target(asking.redirect);
-    let client = client_label(asking.client, &host);
-    let (name, server) = (escape(&client), escape(asking.server));
+/// Renders the consent page with the login form.
+pub(crate) fn consent_page(consent: &ConsentPage<'_>) -> RouteResponse {
+    let host = redirect::display_target(consent.redirect);
+    let client = client_label(consent.client, &host);
+    let (name, server) = (escape(&client), escape(consent.server));
     let mut main = String::new();
     let _ = write!(
         main,
         "<h1>Let <b>{name}</b> read <b>{server}</b>?</h1>\n<dl>\n<div><dt>Returns to</dt><dd>{}</dd></div>\n",
         escape(&host)
     );
-    let vouched = if asking.client.has_document() {
-        let source = Url::parse(&asking.client.id).ok();
+    let vouched = if consent.client.has_document() {
+        let source = Url::parse(&consent.client.id).ok();
         let source = source.and_then(|url| url.host_str().map(str::to_owned));
         format!("Identified by {}", escape(&source.unwrap_or_default()))
     } else {
         "Nobody but the app vouches for its name".to_owned()
     };
     let _ = writeln!(main, "<div><dt>App</dt><dd>{vouched}</dd></div>");
-    let email = if asking.sees_email {
+    let email = if consent.sees_email {
         ", and see your e-mail address"
     } else {
         ""
@@ -87,17 +87,17 @@ pub(crate) fn consent_page(asking: &ConsentPage<'_>) -> RouteResponse {
         main,
         "<div><dt>It may</dt><dd>search and read what you may read{email}</dd></div>\n</dl>"
     );
-    if let Some(trouble) = asking.trouble {
+    if let Some(error) = consent.error {
         let _ = writeln!(
             main,
             "<p class=\"trouble\" role=\"alert\">{}</p>",
-            escape(&trouble.text())
+            escape(&error.text())
         );
     }
-    main.push_str(&form(asking));
+    main.push_str(&form(consent));
     main.push_str("<p class=\"note\">Go on only if you have just started this in that app.</p>\n");
-    let page = page(&format!("Sign in to {}", asking.server), &main, "");
-    match asking.trouble {
+    let page = page(&format!("Sign in to {}", consent.server), &main, "");
+    match consent.error {
         None => page,
         Some(SignInError::Wrong) => page.status(403),
         Some(SignInError::Busy) => page.status(503).header("retry-after", "10"),
@@ -107,7 +107,7 @@ pub(crate) fn consent_page(asking: &ConsentPage<'_>) -> RouteResponse {
     }
 }
 
-/// What a client is called: its name, or where its answers go when it has none.
+/// The client's display name: its own, or the host of its redirect URI if it has none.
 fn client_label(client: &OAuthClient, host: &str) -> String {
     if client.name.is_empty() {
         format!("an app at {host}")
@@ -116,17 +116,17 @@ fn client_label(client: &OAuthClient, host: &str) -> String {
     }
 }
 
-fn form(asking: &ConsentPage<'_>) -> String {
+fn form(consent: &ConsentPage<'_>) -> String {
     let mut form = format!(
         "<form method=\"post\" action=\"authorize\">\n<input type=\"hidden\" name=\"request\" value=\"{}\">\n\
          <input type=\"hidden\" name=\"token\" value=\"{}\">\n",
-        escape(asking.query),
-        escape(asking.token)
+        escape(consent.query),
+        escape(consent.token)
     );
-    let allow = match asking.at {
+    let allow = match consent.at {
         None => {
-            // Who is named already has only the password to type.
-            let (first, second) = match asking.hint {
+            // With a known user name only the password is left to type, so it gets the focus.
+            let (first, second) = match consent.hint {
                 None => (" autofocus".to_owned(), ""),
                 Some(name) => (format!(" value=\"{}\"", escape(name)), " autofocus"),
             };
@@ -141,7 +141,7 @@ fn form(asking: &ConsentPage<'_>) -> String {
         }
         Some(provider) => format!("Continue at {}", escape(provider)),
     };
-    // The first button is the one that the enter key presses.
+    // Browsers submit with the first button on the enter key, so it has to be the allowing one.
     let _ = write!(
         form,
         "<div class=\"buttons\"><button name=\"decision\" value=\"allow\">{allow}</button>\n\
@@ -150,7 +150,7 @@ fn form(asking: &ConsentPage<'_>) -> String {
     form
 }
 
-/// A page that sends the browser on to the client, by itself or by hand.
+/// A page that forwards the browser to the client, automatically or by a link.
 pub(crate) fn redirect_page(to: &str) -> RouteResponse {
     let to = escape(to);
     let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
@@ -160,7 +160,7 @@ pub(crate) fn redirect_page(to: &str) -> RouteResponse {
     page("Going back", &main, &refresh).header("referrer-policy", "no-referrer")
 }
 
-/// A page about something that the person or the app has to mend.
+/// An error page for something that the user or the app has to correct.
 pub(crate) fn error_page(why: &str) -> RouteResponse {
     let mut text = why.to_owned();
     if let Some(first) = text.get(..1) {
@@ -171,8 +171,8 @@ pub(crate) fn error_page(why: &str) -> RouteResponse {
     page("This cannot go on", &main, "")
 }
 
-/// A page about a request that failed before anybody saw it. Clients register themselves, so a redirect here would let
-/// anybody send the visitors of this address anywhere; who knows where the link leads may follow it.
+/// An error page for a request that failed before the user saw any page. Anybody can register a client, so
+/// a redirect here would be an open redirector; the user may still follow the link.
 pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> RouteResponse {
     let to = escape(to);
     let main = format!(
@@ -185,7 +185,7 @@ pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> RouteResponse {
     page("This cannot go on", &main, "").status(400)
 }
 
-/// Sends the browser elsewhere, where no form stands before it.
+/// An HTTP redirect, for responses that do not follow a form submission.
 pub(crate) fn redirect(to: &str) -> RouteResponse {
     RouteResponse::new(302, "text/plain; charset=utf-8", "")
         .header("location", to)
@@ -204,7 +204,7 @@ fn page(title: &str, main: &str, head: &str) -> RouteResponse {
     RouteResponse::html(body)
         .header("cache-control", "no-store")
         .header("x-frame-options", "DENY")
-        // With less than this the browser would not say that a form comes from here.
+        // With a stricter policy browsers would send `Origin: null` with the form.
         .header("referrer-policy", "same-origin")
         .header(
             "content-security-policy",
@@ -215,7 +215,7 @@ fn page(title: &str, main: &str, head: &str) -> RouteResponse {
         )
 }
 
-/// A text as it can stand in HTML, within an attribute too.
+/// Escapes a text for HTML content and attribute values.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

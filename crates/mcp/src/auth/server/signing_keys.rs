@@ -1,4 +1,4 @@
-//! The keys that sign our tokens: made here, kept on the disk, replaced by and by.
+//! Signing keys (ES256) of the authorization server, with rotation: a new key every 30 days.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -11,20 +11,21 @@ use super::super::LocalKeys;
 use super::crypto::{self, RandomnessError};
 use super::store::{AuthStore, KEYS, StoreError, StoreTransaction};
 
-/// How long a key signs, in seconds: 30 days.
-const SIGNS_FOR: u64 = 30 * 86_400;
-/// How long a key is shown after it signed its last token: far beyond the life of any of them.
-const SHOWN_FOR: u64 = 2 * 86_400;
-/// The most keys that are kept. More than two only exist when a clock jumps.
+/// How long a key signs tokens, in seconds: 30 days.
+const SIGNING_PERIOD: u64 = 30 * 86_400;
+/// How long a key stays in the published key set after its last signature, in seconds: far beyond the
+/// lifetime of any token.
+const PUBLISHED_PERIOD: u64 = 2 * 86_400;
+/// The maximum number of stored keys. There are more than two only when the clock jumps.
 const MAX_KEYS: usize = 8;
 
-/// The name of the secret behind every seal, among the keys.
+/// The row name of the HMAC secret, next to the signing keys.
 const SECRET: &str = "secret";
 
 #[derive(Serialize, Deserialize)]
 struct SigningKeyRow {
     made: u64,
-    /// The private key, in PKCS#8.
+    /// The private key, PKCS#8 in base64url.
     private: String,
 }
 
@@ -34,28 +35,28 @@ struct SigningKey {
     pair: EcdsaKeyPair,
 }
 
-/// Every key, the one that signs first.
+/// The signing keys, newest first. The first one signs; the others only verify.
 pub(crate) struct SigningKeys {
     store: AuthStore,
-    /// The public halves, as whoever checks tokens holds them.
+    /// The public keys, shared with the issuer that verifies tokens in this process.
     public: LocalKeys,
     keys: RwLock<Vec<SigningKey>>,
     random: SystemRandom,
 }
 
-/// Why no token could be signed.
+/// Why a token could not be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SigningKeyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     NoRandomness(#[from] RandomnessError),
-    #[error("a key of the sign-in is damaged")]
+    #[error("corrupt signing key in the sign-in store")]
     Damaged,
 }
 
 impl SigningKeys {
-    /// Reads the keys, and makes one where there is none that may sign.
+    /// Loads the keys, and creates one if none may sign any more.
     pub(crate) fn open(
         store: AuthStore,
         public: LocalKeys,
@@ -71,22 +72,22 @@ impl SigningKeys {
         Ok(keys)
     }
 
-    /// A signed token of the type `typ`.
+    /// Signs a JWT with the header `typ`, and rotates the key first if it is due.
     pub(crate) fn sign(
         &self,
         typ: &str,
         claims: &Value,
         now: u64,
     ) -> Result<String, SigningKeyError> {
-        if !self.fresh(now) {
+        if !self.has_signing_key(now) {
             self.renew(now)?;
         }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.first().ok_or(SigningKeyError::Damaged)?;
-        let head = json!({"alg": "ES256", "typ": typ, "kid": key.id});
+        let header = json!({"alg": "ES256", "typ": typ, "kid": key.id});
         let text = format!(
             "{}.{}",
-            crypto::encode(head.to_string().as_bytes()),
+            crypto::encode(header.to_string().as_bytes()),
             crypto::encode(claims.to_string().as_bytes())
         );
         let signature = key
@@ -96,18 +97,18 @@ impl SigningKeys {
         Ok(format!("{text}.{}", crypto::encode(signature.as_ref())))
     }
 
-    /// The public halves, as RFC 7517 writes them.
+    /// The public keys as a JSON Web Key Set (RFC 7517).
     pub(crate) fn jwks(&self) -> Value {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        shown(&keys)
+        key_set(&keys)
     }
 
-    /// The same for whoever checks tokens in this process.
+    /// The public keys for verifying tokens in this process.
     pub(crate) const fn public(&self) -> &LocalKeys {
         &self.public
     }
 
-    fn fresh(&self, now: u64) -> bool {
+    fn has_signing_key(&self, now: u64) -> bool {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.first().is_some_and(|key| key.may_sign(now))
     }
@@ -127,7 +128,7 @@ impl SigningKeys {
             read.push(SigningKey { id, made, pair });
         }
         self.public
-            .replace(&shown(&read))
+            .replace(&key_set(&read))
             .map_err(|_| SigningKeyError::Damaged)?;
         *keys = read;
         Ok(())
@@ -136,12 +137,13 @@ impl SigningKeys {
 
 impl SigningKey {
     const fn may_sign(&self, now: u64) -> bool {
-        // A key from the future is one whose clock went back; it signs on rather than piling up others.
-        now < self.made.saturating_add(SIGNS_FOR)
+        // A key from the future means that the clock went back. It keeps signing, or each start would add
+        // another key.
+        now < self.made.saturating_add(SIGNING_PERIOD)
     }
 
     fn public_jwk(&self) -> Option<Value> {
-        // The point as it is on the wire: a mark, then both coordinates.
+        // The uncompressed point: the byte 4, then both coordinates.
         let point = self.pair.public_key().as_ref();
         let (x, y) = point.strip_prefix(&[4])?.split_at_checked(32)?;
         Some(json!({
@@ -151,12 +153,13 @@ impl SigningKey {
     }
 }
 
-fn shown(keys: &[SigningKey]) -> Value {
-    let shown: Vec<_> = keys.iter().filter_map(SigningKey::public_jwk).collect();
-    json!({ "keys": shown })
+fn key_set(keys: &[SigningKey]) -> Value {
+    let key_set: Vec<_> = keys.iter().filter_map(SigningKey::public_jwk).collect();
+    json!({ "keys": key_set })
 }
 
-/// The rows that are still wanted, newest first, with a new one where the newest is too old to sign.
+/// The keys that are still published, newest first, with a new one if the newest may no longer sign. Older
+/// ones are deleted.
 fn renewed(rows: &StoreTransaction, now: u64) -> Result<Vec<(String, SigningKeyRow)>, StoreError> {
     let mut kept: Vec<(String, SigningKeyRow)> = Vec::new();
     for (id, value) in rows.all::<Value>(KEYS)? {
@@ -164,7 +167,7 @@ fn renewed(rows: &StoreTransaction, now: u64) -> Result<Vec<(String, SigningKeyR
             continue;
         }
         let row: SigningKeyRow = serde_json::from_value(value)?;
-        if now >= row.made.saturating_add(SIGNS_FOR + SHOWN_FOR) {
+        if now >= row.made.saturating_add(SIGNING_PERIOD + PUBLISHED_PERIOD) {
             rows.remove(KEYS, &id)?;
         } else {
             kept.push((id, row));
@@ -173,7 +176,7 @@ fn renewed(rows: &StoreTransaction, now: u64) -> Result<Vec<(String, SigningKeyR
     kept.sort_by_key(|(_, row)| std::cmp::Reverse(row.made));
     let signs = kept
         .first()
-        .is_some_and(|(_, row)| now < row.made.saturating_add(SIGNS_FOR));
+        .is_some_and(|(_, row)| now < row.made.saturating_add(SIGNING_PERIOD));
     if !signs {
         let pair = EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new())
             .map_err(|_| RandomnessError)?;
@@ -191,7 +194,7 @@ fn renewed(rows: &StoreTransaction, now: u64) -> Result<Vec<(String, SigningKeyR
     Ok(kept)
 }
 
-/// The secret behind every seal, made once.
+/// Loads the HMAC secret, which is created once.
 pub(crate) fn secret(store: &AuthStore) -> Result<Vec<u8>, SigningKeyError> {
     let text = store.change(|rows| {
         if let Some(text) = rows.get::<String>(KEYS, SECRET)? {
@@ -216,13 +219,13 @@ mod tests {
 
     fn verify(jwks: &Value, token: &str) -> bool {
         let (text, signature) = token.rsplit_once('.').unwrap();
-        let head: Value =
+        let header: Value =
             serde_json::from_slice(&crypto::decode(token.split('.').next().unwrap()).unwrap())
                 .unwrap();
         jwks["keys"].as_array().unwrap().iter().any(|key| {
             let part = |name: &str| crypto::decode(key[name].as_str().unwrap()).unwrap();
             let point = [vec![4], part("x"), part("y")].concat();
-            key["kid"] == head["kid"]
+            key["kid"] == header["kid"]
                 && UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
                     .verify(text.as_bytes(), &crypto::decode(signature).unwrap())
                     .is_ok()
@@ -241,12 +244,12 @@ mod tests {
         assert!(verify(&keys.jwks(), &old));
         assert_eq!(secret(&store).unwrap(), secret_before);
 
-        let later = 1000 + SIGNS_FOR;
+        let later = 1000 + SIGNING_PERIOD;
         let new = keys.sign("at+jwt", &json!({}), later).unwrap();
         assert_eq!(keys.jwks()["keys"].as_array().unwrap().len(), 2);
         assert!(verify(&keys.jwks(), &new) && verify(&keys.jwks(), &old));
 
-        let keys = open(store, later + SIGNS_FOR + SHOWN_FOR).unwrap();
+        let keys = open(store, later + SIGNING_PERIOD + PUBLISHED_PERIOD).unwrap();
         assert_eq!(keys.jwks()["keys"].as_array().unwrap().len(), 1);
         assert!(!verify(&keys.jwks(), &old) && !verify(&keys.jwks(), &new));
     }
@@ -257,25 +260,25 @@ mod tests {
         let store = AuthStore::open(dir.path()).unwrap();
         let keys = open(store.clone(), 1000).unwrap();
         let kid = |token: &str| {
-            let head = crypto::decode(token.split('.').next().unwrap()).unwrap();
-            serde_json::from_slice::<Value>(&head).unwrap()["kid"].clone()
+            let header = crypto::decode(token.split('.').next().unwrap()).unwrap();
+            serde_json::from_slice::<Value>(&header).unwrap()["kid"].clone()
         };
         let sign =
             |keys: &SigningKeys, now: u64| kid(&keys.sign("at+jwt", &json!({}), now).unwrap());
         let first = sign(&keys, 1000);
-        assert_eq!(sign(&keys, 1000 + SIGNS_FOR - 1), first);
-        let second = sign(&keys, 1000 + SIGNS_FOR);
+        assert_eq!(sign(&keys, 1000 + SIGNING_PERIOD - 1), first);
+        let second = sign(&keys, 1000 + SIGNING_PERIOD);
         assert_ne!(second, first);
-        // A clock that goes back changes nothing.
+        // A clock that goes back does not rotate the key.
         assert_eq!(sign(&keys, 1), second);
-        let shown = |now: u64| {
+        let key_set = |now: u64| {
             let keys = open(store.clone(), now).unwrap();
             keys.jwks()["keys"].as_array().unwrap().len()
         };
-        assert_eq!(shown(1000 + SIGNS_FOR + SHOWN_FOR - 1), 2);
-        assert_eq!(shown(1000 + SIGNS_FOR + SHOWN_FOR), 1);
+        assert_eq!(key_set(1000 + SIGNING_PERIOD + PUBLISHED_PERIOD - 1), 2);
+        assert_eq!(key_set(1000 + SIGNING_PERIOD + PUBLISHED_PERIOD), 1);
         let rows = store.change(|rows| rows.count(KEYS)).unwrap();
-        assert_eq!(rows, 1, "what is not shown is not kept either");
+        assert_eq!(rows, 1, "what is not published is not stored either");
     }
 
     #[test]
@@ -301,10 +304,10 @@ mod tests {
                 for n in 0..12 {
                     let pair = EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new()).unwrap();
                     let row = SigningKeyRow {
-                        made: now - SIGNS_FOR - n,
+                        made: now - SIGNING_PERIOD - n,
                         private: crypto::encode(pair.as_ref()),
                     };
-                    // The oldest come first.
+                    // The oldest keys come first in key order.
                     rows.put(KEYS, &format!("k{:02}", 50 - n), &row)?;
                 }
                 Ok(())

@@ -1,9 +1,10 @@
-//! What outlives a restart: registered clients, codes, grants and keys, in files that only the owner reads.
+//! Persistent store of the authorization server: registered clients, authorization codes, grants and keys,
+//! in files that only the owner can read.
 //!
-//! `sign-in.redb` is one file with transactions, because a code has to be spent and its grant made in one step that
-//! lasts or never was. A database has one writer at a time, so what strangers may write without being asked, their
-//! registrations, has a file of its own (`registrations.redb`) and never keeps a refresh waiting. What a transaction
-//! returned is on the disk. Secrets of others are kept as digests only.
+//! `sign-in.redb` is a transactional database, because redeeming a code and creating its grant have to be
+//! atomic. A database has one writer at a time, so client registrations, which anybody may send, have a
+//! file of their own (`registrations.redb`) and cannot delay a token refresh. A transaction is durable when
+//! it returns. Clients' secrets (codes, refresh tokens) are stored as digests only.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -17,37 +18,40 @@ use redb::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What of the file is kept in memory.
+/// The size of the database's page cache.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The file of what people allowed.
+/// The database of authorized clients, codes, grants and keys.
 pub(crate) const NAME: &str = "sign-in.redb";
-/// The file of clients that nobody allowed anything yet.
+/// The database of clients that no user has authorized yet.
 pub(crate) const REGISTRATIONS: &str = "registrations.redb";
 
-/// One kind of rows: JSON by a text.
+/// A table of JSON rows by a text key.
 pub(crate) type StoreTable = TableDefinition<'static, &'static str, &'static [u8]>;
-/// Keys of a table in the order of a time, so that the first of them is found without reading the others.
+/// A secondary index that orders a table's keys by a time, so that the oldest is found without reading the
+/// rest.
 pub(crate) type TimeIndex = TableDefinition<'static, (u64, &'static str), ()>;
 
-/// Clients that registered themselves and were allowed something, by their id.
+/// Dynamically registered clients that a user has authorized, by client id.
 pub(crate) const CLIENTS: StoreTable = TableDefinition::new("clients");
-/// The same by when they end.
+/// The index of [`CLIENTS`] by expiry time.
 pub(crate) const CLIENTS_BY_END: TimeIndex = TableDefinition::new("clients_by_end");
-/// Clients that registered themselves and were not yet allowed anything. Older versions kept them in `sign-in.redb`.
+/// Dynamically registered clients that no user has authorized yet. Older versions kept them in
+/// `sign-in.redb`.
 pub(crate) const NEWCOMERS: StoreTable = TableDefinition::new("newcomers");
-/// Those of them that nobody has asked for yet, by when they registered.
+/// The index by registration time of the pending clients that no authorization request has named yet.
 pub(crate) const UNSEEN_BY_TIME: TimeIndex = TableDefinition::new("newcomers_by_time");
-/// Those of them that a browser or the client itself came with, by when they registered.
+/// The index by registration time of the pending clients that a browser or the client itself has come back
+/// with.
 pub(crate) const SEEN_BY_TIME: TimeIndex = TableDefinition::new("seen_newcomers_by_time");
-/// Codes, by their digest.
+/// Authorization codes, by the digest of the code.
 pub(crate) const CODES: StoreTable = TableDefinition::new("codes");
 /// Grants, by the digest of their id.
 pub(crate) const GRANTS: StoreTable = TableDefinition::new("grants");
-/// Keys that sign, by their id, and the secret behind every seal.
+/// Signing keys by their key id, and the HMAC secret.
 pub(crate) const KEYS: StoreTable = TableDefinition::new("keys");
 
-/// What one of the files holds.
+/// The name, tables and indexes of one database file.
 struct StoreLayout {
     name: &'static str,
     tables: &'static [StoreTable],
@@ -65,25 +69,25 @@ const REGISTRATIONS_LAYOUT: StoreLayout = StoreLayout {
     indexes: &[UNSEEN_BY_TIME, SEEN_BY_TIME],
 };
 
-/// Why something could not be read or written.
+/// Why the store could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// The file cannot be made or opened.
-    #[error("the file of the sign-in cannot be opened")]
+    /// The file cannot be created or opened.
+    #[error("cannot open the sign-in store")]
     Open(#[source] io::Error),
-    /// Another process has it.
-    #[error("another process keeps the file of the sign-in")]
+    /// Another process holds the file's lock.
+    #[error("the sign-in store is locked by another process")]
     Taken,
-    /// The disk or the file fails.
-    #[error("the file of the sign-in fails")]
+    /// The disk or the database failed.
+    #[error("the sign-in store failed")]
     Failed(#[source] Box<redb::Error>),
-    /// A row is not what was written.
-    #[error("a row of the sign-in is damaged")]
+    /// A row does not have the expected JSON.
+    #[error("corrupt row in the sign-in store")]
     Row(#[from] serde_json::Error),
-    /// The work was given up.
-    #[error("the file of the sign-in was given up")]
+    /// The blocking task was cancelled or panicked.
+    #[error("a task of the sign-in store was cancelled")]
     Gone,
-    /// The system gave no randomness.
+    /// The operating system's random number generator failed.
     #[error(transparent)]
     NoRandomness(#[from] super::crypto::RandomnessError),
 }
@@ -105,17 +109,17 @@ fails_with!(
     redb::CommitError
 );
 
-/// An open file.
+/// An open database; a clone shares it.
 #[derive(Clone)]
 pub(crate) struct AuthStore(Arc<Database>);
 
 impl AuthStore {
-    /// Opens the file of what people allowed in `dir`, or makes an empty one that only its owner can read.
+    /// Opens the main database in `dir`, or creates an empty one with mode 0600.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_layout(dir, &SIGN_IN_LAYOUT)
     }
 
-    /// The same for clients that nobody allowed anything yet.
+    /// Opens the database of pending client registrations, in the same way.
     pub(crate) fn open_registrations(dir: &Path) -> Result<Self, StoreError> {
         Self::open_layout(dir, &REGISTRATIONS_LAYOUT)
     }
@@ -150,7 +154,7 @@ impl AuthStore {
         Ok(store)
     }
 
-    /// Changes rows: all of it lasts when this returns, or nothing happened.
+    /// Runs a write transaction: when this returns, either all changes are durable or none was made.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&StoreTransaction) -> Result<T, StoreError>,
@@ -165,13 +169,13 @@ impl AuthStore {
         Ok(done)
     }
 
-    /// Keeps every other writer of this file waiting until it is dropped.
+    /// Holds the write lock, so that every other writer of this file waits until it is dropped.
     #[cfg(test)]
     pub(crate) fn hold_writer(&self) -> WriteTransaction {
         self.0.begin_write().unwrap()
     }
 
-    /// The same away from the threads that answer requests: a commit waits for the disk.
+    /// Runs a write transaction on a blocking thread, because a commit waits for the disk.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&StoreTransaction) -> Result<T, StoreError> + Send + 'static,
@@ -182,7 +186,7 @@ impl AuthStore {
             .map_err(|_| StoreError::Gone)?
     }
 
-    /// One row.
+    /// Reads one row on a blocking thread.
     pub(crate) async fn get<R: DeserializeOwned + Send + 'static>(
         &self,
         table: StoreTable,
@@ -202,23 +206,23 @@ impl AuthStore {
     }
 }
 
-/// A file from an older umask or a copy is made private again.
+/// Restores mode 0600 on a file that came from a copy or was made under an older umask.
 #[cfg(unix)]
 fn make_private_file(file: &std::fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
-/// Every row, within one transaction.
+/// A write transaction over all tables of one file.
 pub(crate) struct StoreTransaction {
     transaction: WriteTransaction,
-    /// Rows and entries that were looked at or changed, for tests of what an operation costs.
+    /// The number of rows and index entries that were read or changed, for tests of an operation's cost.
     #[cfg(test)]
     touched: std::cell::Cell<usize>,
 }
 
 impl StoreTransaction {
-    /// One row.
+    /// Reads one row within the transaction.
     pub(crate) fn get<R: DeserializeOwned>(
         &self,
         table: StoreTable,
@@ -232,7 +236,7 @@ impl StoreTransaction {
             .transpose()?)
     }
 
-    /// Writes a row over whatever was there.
+    /// Inserts or replaces one row.
     pub(crate) fn put<R: Serialize>(
         &self,
         table: StoreTable,
@@ -246,26 +250,26 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Takes a row away.
+    /// Deletes one row, if it exists.
     pub(crate) fn remove(&self, table: StoreTable, key: &str) -> Result<(), StoreError> {
         self.touch();
         self.transaction.open_table(table)?.remove(key)?;
         Ok(())
     }
 
-    /// How many rows of a kind there are.
+    /// The number of rows of a table, which the database keeps and need not count.
     pub(crate) fn count(&self, table: StoreTable) -> Result<usize, StoreError> {
         let count = self.transaction.open_table(table)?.len()?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// How many entries an index has.
+    /// The number of entries of an index.
     pub(crate) fn count_entries(&self, index: TimeIndex) -> Result<usize, StoreError> {
         let count = self.transaction.open_table(index)?.len()?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Every row of a kind. The kinds are bounded where rows are made.
+    /// Reads a whole table. Tables are bounded where rows are inserted.
     pub(crate) fn all<R: DeserializeOwned>(
         &self,
         table: StoreTable,
@@ -283,13 +287,13 @@ impl StoreTransaction {
         Ok(rows)
     }
 
-    /// Removes a table that this version no longer keeps here.
+    /// Deletes a table that this version no longer uses.
     pub(crate) fn drop_table(&self, table: StoreTable) -> Result<(), StoreError> {
         self.transaction.delete_table(table)?;
         Ok(())
     }
 
-    /// Enters a key under a time.
+    /// Adds an index entry for a key at a time.
     pub(crate) fn insert_index_entry(
         &self,
         index: TimeIndex,
@@ -302,7 +306,7 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Takes the entry of a key under a time away; false when there is none.
+    /// Deletes the index entry of a key at a time; false when there was none.
     pub(crate) fn remove_index_entry(
         &self,
         index: TimeIndex,
@@ -315,7 +319,7 @@ impl StoreTransaction {
         Ok(there)
     }
 
-    /// The first entry of an index.
+    /// The first entry of an index, which is the one with the earliest time.
     pub(crate) fn first(&self, index: TimeIndex) -> Result<Option<(u64, String)>, StoreError> {
         self.touch();
         let index = self.transaction.open_table(index)?;
@@ -326,7 +330,7 @@ impl StoreTransaction {
         }))
     }
 
-    /// The first entries that `wanted` chooses, at most `limit` of them. Reads keys, and no row.
+    /// The first entries that `wanted` selects, at most `limit`. It reads index entries only, no rows.
     pub(crate) fn select_index_entries(
         &self,
         index: TimeIndex,
@@ -349,7 +353,7 @@ impl StoreTransaction {
         Ok(found)
     }
 
-    /// Takes every entry of an index away.
+    /// Deletes every entry of an index.
     pub(crate) fn clear(&self, index: TimeIndex) -> Result<(), StoreError> {
         self.transaction.delete_table(index)?;
         self.transaction.open_table(index)?;
@@ -365,7 +369,7 @@ impl StoreTransaction {
     #[allow(clippy::unused_self, reason = "only tests count")]
     const fn touch(&self) {}
 
-    /// Rows and entries that were looked at or changed so far.
+    /// The number of rows and index entries read or changed so far.
     #[cfg(test)]
     pub(crate) fn touched(&self) -> usize {
         self.touched.get()

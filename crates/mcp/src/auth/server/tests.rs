@@ -1,4 +1,4 @@
-//! The whole dance in one process, and everybody who steps on its toes.
+//! End-to-end tests of the authorization server in one process: complete sign-ins, and attacks on them.
 
 mod attacks;
 mod bounds;
@@ -29,7 +29,7 @@ use crate::{Answer, App, Context, Tool, ToolAnnotations, ToolDescriptor};
 const ADDRESS: &str = "https://docs.example.org";
 const CALLBACK: &str = "https://app.example/cb";
 const PASSWORD: &str = "harbour lights";
-/// A verifier and its challenge, from appendix B of RFC 7636.
+/// A code verifier and its S256 challenge, from appendix B of RFC 7636.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
@@ -59,7 +59,8 @@ impl Tool for WhoTool {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct NoArguments {}
 
-/// A server with its authorization server, a clock that can be turned, and a folder that outlives both.
+/// A resource server with its authorization server, a clock that tests advance, and a state folder that
+/// outlives restarts.
 struct SignInWorld {
     dir: tempfile::TempDir,
     clock: Arc<AtomicU64>,
@@ -69,7 +70,7 @@ struct SignInWorld {
     router: Router,
 }
 
-/// What came back.
+/// The response to a request of a test.
 struct PageReply {
     status: StatusCode,
     headers: http::HeaderMap,
@@ -87,7 +88,7 @@ impl PageReply {
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The value of a hidden field.
+    /// The value of a hidden form field.
     fn hidden(&self, name: &str) -> String {
         let mark = format!("name=\"{name}\" value=\"");
         let rest = self
@@ -98,7 +99,8 @@ impl PageReply {
         unescape(rest.split('"').next().unwrap())
     }
 
-    /// Where the browser is sent by a redirect or by a page, or where the link of a page leads.
+    /// The URL to which the response sends the browser: by a redirect, a forwarding page or an error page's
+    /// link.
     fn target(&self) -> url::Url {
         let text = match self.headers.get(header::LOCATION) {
             Some(to) => to.to_str().unwrap().to_owned(),
@@ -119,8 +121,9 @@ impl PageReply {
         url::Url::parse(&text).unwrap()
     }
 
-    /// True when the browser leaves by itself; else this is a page that says what is wrong.
-    fn goes_on(&self) -> bool {
+    /// True when the browser is redirected without a click; otherwise this must be an error page with
+    /// status 400.
+    fn redirects(&self) -> bool {
         let leaves = self.headers.contains_key(header::LOCATION)
             || self.headers.contains_key("refresh")
             || self.body.contains("http-equiv");
@@ -158,8 +161,8 @@ impl SignInWorld {
         Self::made(login, OwnHosts::default())
     }
 
-    /// With hosts of the owner's own.
-    fn at_home(own_hosts: OwnHosts) -> Self {
+    /// A world whose operator allows these hosts for client documents.
+    fn with_own_hosts(own_hosts: OwnHosts) -> Self {
         Self::made(LoginMethod::Password, own_hosts)
     }
 
@@ -188,7 +191,7 @@ impl SignInWorld {
         world
     }
 
-    /// Opens everything again, as a new process would.
+    /// Opens everything again, as a restarted process would.
     fn restart(&mut self) {
         self.router = Router::new();
         self.server = None;
@@ -218,7 +221,7 @@ impl SignInWorld {
         self.server.as_ref().unwrap()
     }
 
-    fn pass(&self, seconds: u64) {
+    fn advance_clock(&self, seconds: u64) {
         self.clock.fetch_add(seconds, Ordering::SeqCst);
     }
 
@@ -252,16 +255,16 @@ impl SignInWorld {
         self.send(request, metadata.to_string()).await
     }
 
-    /// A client that registered itself.
+    /// Registers a client and returns its client id.
     async fn client(&self) -> String {
-        let got = self
+        let reply = self
             .register(json!({"client_name": "Chart room", "redirect_uris": [CALLBACK]}))
             .await;
-        assert_eq!(got.status, 201, "{}", got.body);
-        got.json()["client_id"].as_str().unwrap().to_owned()
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        reply.json()["client_id"].as_str().unwrap().to_owned()
     }
 
-    /// A request that can be granted.
+    /// The parameters of a valid authorization request.
     fn request<'a>(&self, client: &'a str) -> Vec<(&'a str, &'a str)> {
         vec![
             ("response_type", "code"),
@@ -279,8 +282,8 @@ impl SignInWorld {
         self.get(&format!("/authorize?{}", encoded(values))).await
     }
 
-    /// Sends the form of a page back, as the browser that got it.
-    async fn answer(&self, page: &PageReply, values: &[(&str, &str)]) -> PageReply {
+    /// Submits the form of a page with the page's cookie.
+    async fn submit_form(&self, page: &PageReply, values: &[(&str, &str)]) -> PageReply {
         let cookie = page
             .header("set-cookie")
             .split(';')
@@ -314,14 +317,16 @@ impl SignInWorld {
             ("password", password),
             ("decision", "allow"),
         ];
-        self.answer(page, &values).await
+        self.submit_form(page, &values).await
     }
 
-    /// A code for a client.
+    /// Runs the flow up to an authorization code.
     async fn code(&self, client: &str) -> String {
         let page = self.ask(&self.request(client)).await;
-        let got = self.sign_in(&page, "anna", PASSWORD).await;
-        got.sent("code").unwrap_or_else(|| panic!("{}", got.body))
+        let reply = self.sign_in(&page, "anna", PASSWORD).await;
+        reply
+            .sent("code")
+            .unwrap_or_else(|| panic!("{}", reply.body))
     }
 
     async fn spend(&self, client: &str, code: &str) -> PageReply {
@@ -345,16 +350,16 @@ impl SignInWorld {
         self.post("/token", &values).await
     }
 
-    /// Registers, asks, signs in and spends the code.
+    /// Runs the whole flow: registration, consent, login and token request.
     async fn tokens(&self) -> (String, Value) {
         let client = self.client().await;
         let code = self.code(&client).await;
-        let got = self.spend(&client, &code).await;
-        assert_eq!(got.status, 200, "{}", got.body);
-        (client, got.json())
+        let reply = self.spend(&client, &code).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        (client, reply.json())
     }
 
-    /// What the tool says to whoever has this token.
+    /// Calls the tool `who` with this access token.
     async fn call(&self, token: &str) -> PageReply {
         let request = Request::post("/mcp")
             .header("content-type", "application/json")
@@ -369,7 +374,7 @@ impl SignInWorld {
 }
 
 impl SignInWorld {
-    /// A code without a form, at another second each time.
+    /// Creates an authorization code without a form. Each needs another second.
     async fn allow_directly(&self, client: &str, second: u64) -> String {
         let query = encoded(&self.request(client));
         let request = self
@@ -381,7 +386,7 @@ impl SignInWorld {
             .find("anna")
             .unwrap()
             .unwrap();
-        self.pass(u64::from(second > 0));
+        self.advance_clock(u64::from(second > 0));
         let page = self
             .server()
             .allow(request, authorize_endpoint::identity_of(&user))
@@ -401,7 +406,7 @@ impl SignInWorld {
 }
 
 impl AuthorizationServerInner {
-    /// How many rows of a kind there are.
+    /// The number of rows in a table of the store.
     fn grants_on_disk(&self, table: store::StoreTable) -> usize {
         self.grants.count(table)
     }
@@ -414,7 +419,7 @@ fn text(value: &Value, name: &str) -> String {
         .to_owned()
 }
 
-/// The claims of a token, unchecked.
+/// The claims of a token, without verification.
 fn claims(token: &str) -> Value {
     let payload = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&crypto::decode(payload).unwrap()).unwrap()

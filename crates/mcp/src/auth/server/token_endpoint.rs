@@ -1,4 +1,4 @@
-//! `/token`: a code or a refresh token into an access token.
+//! Token endpoint (RFC 6749): exchanges an authorization code or a refresh token for an access token.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
-/// How long an access token is good for, in seconds. Hosts refresh by themselves.
-pub(crate) const ACCESS_FOR: u64 = 900;
+/// The lifetime of an access token in seconds. Hosts refresh it without the user.
+pub(crate) const ACCESS_TOKEN_LIFETIME: u64 = 900;
 
-/// A refusal as RFC 6749 writes it.
+/// An OAuth error response (RFC 6749, section 5.2).
 #[derive(Debug)]
 pub(crate) struct OAuthError {
     status: u16,
@@ -36,7 +36,7 @@ impl OAuthError {
         }
     }
 
-    /// One that ends by itself after this long.
+    /// Adds a `Retry-After` header, for an error that ends by itself.
     pub(crate) const fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
@@ -47,7 +47,7 @@ impl OAuthError {
         self
     }
 
-    /// The answer.
+    /// Renders the JSON error response, which must not be cached.
     pub(crate) fn into_response(self) -> RouteResponse {
         let body = json!({"error": self.error, "error_description": self.why});
         let page = no_store(RouteResponse::json(&body).status(self.status));
@@ -61,25 +61,25 @@ impl OAuthError {
     }
 }
 
-/// An answer that nobody keeps a copy of.
+/// Marks a response as not cacheable, as RFC 6749 requires for tokens.
 pub(crate) fn no_store(page: RouteResponse) -> RouteResponse {
     page.header("cache-control", "no-store")
         .header("pragma", "no-cache")
 }
 
-/// The values of a form that was posted as one.
-pub(crate) fn parse_form_body(visit: &RouteRequest) -> Result<FormParams, OAuthError> {
-    let kind = visit.header("content-type").unwrap_or_default();
+/// Parses a form body, which must have the content type of a form.
+pub(crate) fn parse_form_body(request: &RouteRequest) -> Result<FormParams, OAuthError> {
+    let kind = request.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         let why = "send the parameters as `application/x-www-form-urlencoded`";
         return Err(OAuthError::new("invalid_request", why).status(415));
     }
-    FormParams::parse(visit.body())
+    FormParams::parse(request.body())
         .map_err(|error| OAuthError::new("invalid_request", error.to_string()))
 }
 
-/// A refusal, or a failure of ours.
+/// A client error for the OAuth response, or an internal failure.
 pub(crate) enum EndpointError {
     Refused(OAuthError),
     Failed(Failure),
@@ -97,7 +97,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for EndpointError {
     }
 }
 
-/// The answer for either outcome.
+/// Maps the outcome of an endpoint to its response.
 pub(crate) fn endpoint_response(
     outcome: Result<RouteResponse, EndpointError>,
 ) -> Result<RouteResponse, Failure> {
@@ -109,13 +109,13 @@ pub(crate) fn endpoint_response(
 }
 
 impl AuthorizationServer {
-    /// `POST /token`.
-    pub(super) async fn exchange(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
-        endpoint_response(self.try_exchange(&visit).await)
+    /// Handles `POST /token` for both supported grant types.
+    pub(super) async fn exchange(self, request: RouteRequest) -> Result<RouteResponse, Failure> {
+        endpoint_response(self.try_exchange(&request).await)
     }
 
-    async fn try_exchange(&self, visit: &RouteRequest) -> Result<RouteResponse, EndpointError> {
-        let form = parse_form_body(visit)?;
+    async fn try_exchange(&self, request: &RouteRequest) -> Result<RouteResponse, EndpointError> {
+        let form = parse_form_body(request)?;
         match form.get("grant_type") {
             Some("authorization_code") => self.redeem_code(&form).await,
             Some("refresh_token") => self.redeem_refresh_token(&form).await,
@@ -128,8 +128,9 @@ impl AuthorizationServer {
         }
     }
 
-    /// A client that may be known. A client with a document needs no look at it here: codes and refresh tokens hold
-    /// the id they were made for.
+    /// The client of a request, unauthenticated because all clients are public. A client ID metadata
+    /// document need not be fetched here: codes and refresh tokens are bound to the client id they were
+    /// issued for.
     pub(crate) async fn known_client(
         &self,
         form: &FormParams,
@@ -154,7 +155,7 @@ impl AuthorizationServer {
         Ok(KnownClient::from(&client))
     }
 
-    /// The resource that is named once more, if it is.
+    /// The `resource` parameter in canonical form (RFC 8707), if it is present and ours.
     fn named_resource(&self, form: &FormParams) -> Result<Option<String>, OAuthError> {
         match form.get("resource") {
             None => Ok(None),
@@ -226,7 +227,8 @@ impl AuthorizationServer {
         self.tokens(&granted, Some(&scopes))
     }
 
-    /// Who somebody is by now; nobody when they may no longer sign in, or have another password.
+    /// The user's current identity; `None` when the account no longer exists or its password has changed.
+    /// Upstream accounts cannot be checked.
     async fn current_identity(
         &self,
         allowed: &GrantedAccess,
@@ -240,7 +242,8 @@ impl AuthorizationServer {
         Ok(person.filter(|person| person.stamp == allowed.person.stamp))
     }
 
-    /// The answer to a good request: tokens for a grant.
+    /// The token response for a grant: access token, and if applicable refresh token and ID token.
+    /// `narrower` are the scopes of a refresh that asks for fewer.
     fn tokens(
         &self,
         granted: &IssuedGrant,
@@ -262,7 +265,7 @@ impl AuthorizationServer {
         let mut body = Map::from_iter([
             ("access_token".to_owned(), json!(access)),
             ("token_type".to_owned(), json!("Bearer")),
-            ("expires_in".to_owned(), json!(ACCESS_FOR)),
+            ("expires_in".to_owned(), json!(ACCESS_TOKEN_LIFETIME)),
             ("scope".to_owned(), json!(scope)),
         ]);
         if let Some(refresh) = &granted.refresh {
@@ -275,7 +278,7 @@ impl AuthorizationServer {
         Ok(no_store(RouteResponse::json(&Value::Object(body))))
     }
 
-    /// What tells a client who signed in; it opens nothing.
+    /// An OpenID Connect ID token. It tells the client who logged in and authorizes nothing.
     fn id_token(
         &self,
         granted: &IssuedGrant,
@@ -296,7 +299,7 @@ impl AuthorizationServer {
         self.0.keys.sign("JWT", &Value::Object(claims), now)
     }
 
-    /// What every token says about its owner.
+    /// The claims that access tokens and ID tokens share.
     fn claims(&self, allowed: &GrantedAccess, audience: &str, now: u64) -> Map<String, Value> {
         let person = &allowed.person;
         let mut claims = Map::new();
@@ -305,7 +308,7 @@ impl AuthorizationServer {
         say("sub", json!(person.subject));
         say("aud", json!(audience));
         say("iat", json!(now));
-        say("exp", json!(now + ACCESS_FOR));
+        say("exp", json!(now + ACCESS_TOKEN_LIFETIME));
         if let Some(email) = &person.email {
             say("email", json!(email));
             say("email_verified", json!(person.email_verified));
@@ -317,7 +320,7 @@ impl AuthorizationServer {
     }
 }
 
-/// The scopes of a refresh: all of them, or some.
+/// The scopes of a refresh request: all of the granted ones, or the requested subset (RFC 6749, section 6).
 fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, OAuthError> {
     let Some(asked) = asked else {
         return Ok(allowed.to_vec());
@@ -333,9 +336,10 @@ fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>,
     }
 }
 
-/// What a client learns: which kind of error it is, and not what would help somebody to guess on.
+/// Maps the reason to an OAuth error. The client learns only the error code; the reason is in the log,
+/// because it would help an attacker who guesses.
 fn grant_refused(why: GrantError, what: &str) -> OAuthError {
-    tracing::info!(?why, "a token was refused");
+    tracing::info!(?why, "token request refused");
     match why {
         GrantError::OtherResource => OAuthError::new(
             "invalid_target",

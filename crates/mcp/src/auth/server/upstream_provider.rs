@@ -1,8 +1,8 @@
-//! Sign-in at somebody else's OpenID provider: the browser is sent there and comes back with a code, the code becomes an
-//! ID token, and what that says about somebody goes into our own tokens.
+//! Login at an upstream OpenID Connect provider: authorization code flow with PKCE as a relying party. The
+//! verified claims of the ID token go into our own tokens.
 //!
-//! The trip is kept in a cookie under our seal, so nothing is remembered here: the state is the number of the trip, and
-//! nonce and verifier follow from it by our secret.
+//! The pending login is kept in a cookie with a MAC, so the server stores nothing: `state` is the random id
+//! of the login, and nonce and code verifier are derived from it with the server's secret.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,21 +28,21 @@ use crate::auth::{
 use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
-/// How long somebody may take at the provider, in seconds.
-const TRIP_FOR: u64 = 600;
-/// The most bytes of a cookie that browsers keep, with room for its name.
+/// How long a user may take at the provider, in seconds.
+const LOGIN_LIFETIME: u64 = 600;
+/// The maximum size of a cookie's value: browsers keep 4 KiB, including its name and attributes.
 const MAX_COOKIE: usize = 3_800;
-/// How long the provider's metadata is kept.
-const FRESH: Duration = Duration::from_secs(300);
-/// The most bytes of all groups of somebody. A token has to fit into a header.
+/// How long the provider's metadata is cached.
+const METADATA_TTL: Duration = Duration::from_secs(300);
+/// The maximum total length of a user's groups, because a token has to fit into a header.
 const MAX_GROUP_BYTES: usize = 8 * 1024;
 
-/// Something that is not shown, not even by mistake.
+/// A client secret that `Debug` output never shows.
 #[derive(Clone)]
 pub struct ClientSecret(String);
 
 impl ClientSecret {
-    /// Takes a secret into keeping.
+    /// Wraps a client secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -54,35 +54,36 @@ impl fmt::Debug for ClientSecret {
     }
 }
 
-/// The provider at which people sign in, and what this server is to it.
+/// The upstream OpenID Connect provider, and our client registration there.
 #[derive(Debug, Clone)]
 pub struct UpstreamProvider {
-    /// The provider's address, to the letter as its metadata names it.
+    /// The provider's issuer URL, exactly as its metadata states it.
     pub issuer: String,
-    /// The id under which this server is registered there, with `/callback` below its address as the only redirect uri.
+    /// Our client id at the provider. The client's only redirect URI is `/callback` below our base URL.
     pub client_id: String,
-    /// Its secret, if it has one.
+    /// The client secret; `None` for a public client.
     pub client_secret: Option<ClientSecret>,
 }
 
-/// The settings of the provider make no sense.
+/// The issuer URL of the upstream provider is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the https address of a provider")]
 pub struct UpstreamError(pub String);
 
-/// What the provider says about itself.
+/// The provider's metadata, as it was discovered.
 type ProviderMetadata = Arc<Map<String, Value>>;
 
-/// The provider, ready to be talked to.
+/// The client of the upstream provider, with a cache of its metadata.
 pub(super) struct OidcProvider {
     upstream: UpstreamProvider,
     host: String,
-    web: Arc<dyn HttpFetch>,
+    fetcher: Arc<dyn HttpFetch>,
     issuer: Issuer,
     metadata: Mutex<Option<(Instant, ProviderMetadata)>>,
 }
 
-/// Why somebody could not be signed in. The person reads it; it quotes nothing that came from outside.
+/// Why the login at the provider failed. The text is shown on the error page and quotes nothing from
+/// outside.
 #[derive(Debug)]
 struct UpstreamSignInError(&'static str);
 
@@ -102,22 +103,22 @@ impl OidcProvider {
         if url.scheme() != "https" && !(url.scheme() == "http" && here) {
             return Err(bad());
         }
-        // The owner chose the provider, so it may be in their own network.
+        // The operator chose the provider, so it may be in a private network.
         let network = IssuerNetwork::Private;
-        let web = http_fetcher(&IssuerTransport {
+        let fetcher = http_fetcher(&IssuerTransport {
             network,
             authorities,
         });
         Ok(Self {
             host: url.host_str().ok_or_else(bad)?.to_owned(),
-            issuer: Issuer::with_fetcher(upstream.issuer.clone(), None, web.clone()),
-            web,
+            issuer: Issuer::with_fetcher(upstream.issuer.clone(), None, fetcher.clone()),
+            fetcher,
             upstream,
             metadata: Mutex::default(),
         })
     }
 
-    /// What people know the provider by.
+    /// The provider's host, by which users recognise it on the consent page.
     pub(super) fn display_host(&self) -> &str {
         &self.host
     }
@@ -125,14 +126,15 @@ impl OidcProvider {
     async fn metadata(&self) -> Result<ProviderMetadata, UpstreamSignInError> {
         let kept = {
             let kept = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.clone().filter(|(since, _)| since.elapsed() < FRESH)
+            kept.clone()
+                .filter(|(since, _)| since.elapsed() < METADATA_TTL)
         };
         if let Some((_, metadata)) = kept {
             return Ok(metadata);
         }
-        let found = discovery::metadata(&self.upstream.issuer, self.web.as_ref()).await;
+        let found = discovery::metadata(&self.upstream.issuer, self.fetcher.as_ref()).await;
         let found = Arc::new(found.map_err(|why| {
-            tracing::warn!(%why, "the provider's metadata did not come");
+            tracing::warn!(%why, "cannot fetch the provider's metadata");
             UpstreamSignInError("the provider where people sign in does not answer")
         })?);
         let mut kept = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,8 +148,8 @@ impl OidcProvider {
             .ok_or(UpstreamSignInError("the provider lacks an endpoint"))
     }
 
-    /// True when an answer may be the provider's: one that names itself must be the one that was asked, and one that
-    /// promises to name itself must do so (RFC 9207).
+    /// Validates the `iss` parameter of an authorization response (RFC 9207): it must name this provider,
+    /// and must be there if the metadata announces it. This prevents mix-up attacks.
     async fn is_expected_issuer(&self, iss: Option<&str>) -> Result<bool, UpstreamSignInError> {
         if let Some(iss) = iss {
             return Ok(iss == self.upstream.issuer);
@@ -157,7 +159,7 @@ impl OidcProvider {
         Ok(promised != Some(&Value::Bool(true)))
     }
 
-    /// The answer to a form that is ours alone to send.
+    /// Posts a form to an endpoint of the provider and parses the JSON response.
     async fn post_form(
         &self,
         url: String,
@@ -168,14 +170,15 @@ impl OidcProvider {
             authorization,
             body,
         };
-        let answer = self.web.post(url, form).await.map_err(|error| {
-            tracing::warn!(%error, "the provider refused");
+        let answer = self.fetcher.post(url, form).await.map_err(|error| {
+            tracing::warn!(%error, "the provider's endpoint returned an error");
             UpstreamSignInError("the provider did not confirm the sign-in")
         })?;
         strict_json::parse(&answer).ok_or(UpstreamSignInError("the provider's answer is not JSON"))
     }
 
-    /// A code into an ID token, and an access token for the provider's own endpoints.
+    /// Exchanges an authorization code for the ID token, and an access token for the provider's UserInfo
+    /// endpoint.
     async fn tokens(
         &self,
         code: &str,
@@ -191,7 +194,7 @@ impl OidcProvider {
         self.post_form(url, authorization, body).await
     }
 
-    /// What is sent for a code: how we prove who we are, and the form.
+    /// The token request: the `Authorization` header for client authentication, if `basic`, and the form.
     fn token_request(
         &self,
         code: &str,
@@ -222,46 +225,47 @@ impl OidcProvider {
         (authorization, body.finish())
     }
 
-    /// Who came back with this code.
+    /// The identity of the user who came back with this authorization code.
     async fn identity(
         &self,
         code: &str,
-        trip: &UpstreamLogin,
+        login: &UpstreamLogin,
         redirect: &str,
         now: u64,
     ) -> Result<UserIdentity, UpstreamSignInError> {
-        let tokens = self.tokens(code, &trip.verifier, redirect).await?;
+        let tokens = self.tokens(code, &login.verifier, redirect).await?;
         let text = |name: &str| tokens.get(name).and_then(Value::as_str);
         let id_token =
             text("id_token").ok_or(UpstreamSignInError("the provider gave no ID token"))?;
         let client = &self.upstream.client_id;
-        let caller = jwt::verify_id_token(id_token, &self.issuer, client, &trip.nonce, now)
+        let caller = jwt::verify_id_token(id_token, &self.issuer, client, &login.nonce, now)
             .await
             .map_err(|why| {
-                tracing::warn!(?why, "the provider's ID token was refused");
+                tracing::warn!(?why, "invalid ID token from the provider");
                 UpstreamSignInError("the provider's ID token does not count")
             })?;
         let subject = caller.subject().unwrap_or_default().to_owned();
-        let mut said = vec![claims_of(&caller)];
-        // Many providers tell the address and the groups only at this endpoint.
+        let mut sources = vec![claims_of(&caller)];
+        // Many providers return e-mail address and groups only from the UserInfo endpoint. Its `sub` must
+        // match (OpenID Connect Core, section 5.3.2).
         if let (Some(access), Ok(url)) = (
             text("access_token"),
             self.address("userinfo_endpoint").await,
         ) {
             let bearer = Some(format!("Bearer {access}"));
-            let told = self
+            let userinfo = self
                 .post_form(url, bearer, String::new())
                 .await
                 .unwrap_or_default();
-            if told.get("sub").and_then(Value::as_str) == Some(&subject) {
-                said.push(told);
+            if userinfo.get("sub").and_then(Value::as_str) == Some(&subject) {
+                sources.push(userinfo);
             }
         }
-        Ok(identity_from_claims(subject, &said))
+        Ok(identity_from_claims(subject, &sources))
     }
 }
 
-/// The claims that matter here, as an object again.
+/// The claims of the ID token that are used here, as a JSON object.
 fn claims_of(caller: &crate::auth::Caller) -> Map<String, Value> {
     let mut claims = Map::new();
     for name in ["email", "email_verified", "groups"] {
@@ -279,13 +283,16 @@ fn claims_of(caller: &crate::auth::Caller) -> Map<String, Value> {
     claims
 }
 
-/// What several answers say about somebody, the first that says something winning.
-pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>]) -> UserIdentity {
-    let first = |name: &str| said.iter().find_map(|claims| claims.get(name));
-    // Some providers write the truth as a text.
+/// Merges the claims of several sources; the first one that has a claim wins.
+pub(super) fn identity_from_claims(
+    subject: String,
+    sources: &[Map<String, Value>],
+) -> UserIdentity {
+    let first = |name: &str| sources.iter().find_map(|claims| claims.get(name));
+    // Some providers send the boolean as a string.
     let verified = first("email_verified").map(|value| *value == true || value == "true");
     let email = first("email").and_then(Value::as_str);
-    // An address that somebody only claims must not open what another's address opens.
+    // An unverified address is dropped, because permissions may be granted by e-mail address.
     let email = email.filter(|email| verified != Some(false) && email.len() <= 254);
     let groups: Vec<String> = match first("groups") {
         Some(Value::Array(all)) => all
@@ -298,7 +305,7 @@ pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>])
     };
     let fits = groups.iter().map(String::len).sum::<usize>() <= MAX_GROUP_BYTES;
     if !fits {
-        tracing::warn!("somebody has more groups than a token can hold; they count as in none");
+        tracing::warn!("the user's groups exceed the size limit of a token, dropping all of them");
     }
     UserIdentity {
         subject,
@@ -309,7 +316,8 @@ pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>])
     }
 }
 
-/// A browser's way to the provider and back.
+/// A pending login at the upstream provider; `id` is the `state` parameter, `query` the client's
+/// authorization request.
 struct UpstreamLogin {
     query: String,
     id: String,
@@ -322,8 +330,8 @@ impl AuthorizationServer {
         UpstreamLogin {
             query: query.to_owned(),
             id: id.to_owned(),
-            nonce: self.0.seal.sign("nonce", &[id]),
-            verifier: self.0.seal.sign("verifier", &[id]),
+            nonce: self.0.signer.sign("nonce", &[id]),
+            verifier: self.0.signer.sign("verifier", &[id]),
         }
     }
 
@@ -335,7 +343,7 @@ impl AuthorizationServer {
         format!("{}/callback", self.0.issuer)
     }
 
-    /// Sends the browser to the provider, on behalf of a request that has been checked and consented to.
+    /// Redirects the browser to the provider, for an authorization request that the user has consented to.
     pub(super) async fn redirect_to_provider(
         &self,
         provider: &OidcProvider,
@@ -346,41 +354,41 @@ impl AuthorizationServer {
             Ok(endpoint) => endpoint,
             Err(UpstreamSignInError(why)) => return Ok(sign_in_pages::error_page(why).status(502)),
         };
-        let trip = self.upstream_login(&crypto::encode(&crypto::random::<16>()?), query);
-        let until = (self.now() + TRIP_FOR).to_string();
-        let kept = crypto::encode(query.as_bytes());
-        let mark = self.0.seal.sign("trip", &[&trip.id, &until, query]);
-        let cookie = format!("{}.{until}.{kept}.{mark}", trip.id);
+        let login = self.upstream_login(&crypto::encode(&crypto::random::<16>()?), query);
+        let until = (self.now() + LOGIN_LIFETIME).to_string();
+        let encoded_query = crypto::encode(query.as_bytes());
+        let mac = self.0.signer.sign("trip", &[&login.id, &until, query]);
+        let cookie = format!("{}.{until}.{encoded_query}.{mac}", login.id);
         if cookie.len() > MAX_COOKIE {
             return Ok(sign_in_pages::error_page("the app's request is too long").status(400));
         }
-        let (callback, challenge) = (self.callback(), crypto::digest(&trip.verifier));
+        let (callback, challenge) = (self.callback(), crypto::digest(&login.verifier));
         let mut values = vec![
             ("response_type", "code"),
             ("client_id", provider.upstream.client_id.as_str()),
             ("redirect_uri", &callback),
             ("scope", "openid email profile"),
-            ("state", &trip.id),
-            ("nonce", &trip.nonce),
+            ("state", &login.id),
+            ("nonce", &login.nonce),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ];
         values.extend(request.hint.as_deref().map(|hint| ("login_hint", hint)));
         let to = with_query(&endpoint, &values);
-        let cookie = self.upstream_login_cookie().set(&cookie, TRIP_FOR);
+        let cookie = self.upstream_login_cookie().set(&cookie, LOGIN_LIFETIME);
         Ok(sign_in_pages::redirect_page(&to).header("set-cookie", cookie))
     }
 
-    /// `GET /callback`: the browser comes back.
+    /// Handles `GET /callback`, the authorization response of the provider.
     pub(super) async fn handle_callback(
         self,
-        visit: RouteRequest,
+        http_request: RouteRequest,
     ) -> Result<RouteResponse, Failure> {
         let LoginBackend::Upstream(provider) = &self.0.sign_in else {
             return Err(Failure::not_found("/callback"));
         };
-        let form = FormParams::parse(visit.query().as_bytes()).unwrap_or_default();
-        let Some(trip) = self.pending_login(&visit, &form) else {
+        let form = FormParams::parse(http_request.query().as_bytes()).unwrap_or_default();
+        let Some(login) = self.pending_login(&http_request, &form) else {
             let text = "this sign-in is too old, or began in another browser: go back to the app and connect again";
             return Ok(sign_in_pages::error_page(text).status(403));
         };
@@ -391,7 +399,7 @@ impl AuthorizationServer {
             }
             Err(UpstreamSignInError(why)) => return Ok(sign_in_pages::error_page(why).status(502)),
         }
-        let request = match self.parse_authorization_request(&trip.query).await {
+        let request = match self.parse_authorization_request(&login.query).await {
             Ok(request) => request,
             Err(refused) => return self.refuse(refused, RefusalStage::AfterProvider),
         };
@@ -403,7 +411,7 @@ impl AuthorizationServer {
             );
         };
         let found = provider
-            .identity(code, &trip, &self.callback(), self.now())
+            .identity(code, &login, &self.callback(), self.now())
             .await;
         let page = match found {
             Ok(person) => self.allow(request, person).await?,
@@ -412,14 +420,19 @@ impl AuthorizationServer {
         Ok(page.header("set-cookie", self.upstream_login_cookie().set("", 0)))
     }
 
-    /// The trip that this browser is on, if it is the one that this answer belongs to.
-    fn pending_login(&self, visit: &RouteRequest, form: &FormParams) -> Option<UpstreamLogin> {
-        let cookie = self.upstream_login_cookie().read(visit)?;
+    /// The pending login of this browser, if its cookie is valid and matches the `state` of the response.
+    fn pending_login(
+        &self,
+        http_request: &RouteRequest,
+        form: &FormParams,
+    ) -> Option<UpstreamLogin> {
+        let cookie = self.upstream_login_cookie().read(http_request)?;
         let mut parts = cookie.splitn(4, '.');
-        let (id, until, kept, mark) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let query = String::from_utf8(crypto::decode(kept)?).ok()?;
+        let (id, until, encoded_query, mac) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let query = String::from_utf8(crypto::decode(encoded_query)?).ok()?;
         let fresh = until.parse::<u64>().is_ok_and(|until| self.now() < until);
-        let ours = self.0.seal.verify("trip", &[id, until, &query], mark);
+        let ours = self.0.signer.verify("trip", &[id, until, &query], mac);
         let same = form
             .get("state")
             .is_some_and(|state| crypto::constant_time_eq(state, id));

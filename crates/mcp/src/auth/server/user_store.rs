@@ -1,6 +1,7 @@
-//! The people who may sign in with a password, in one file that only the owner reads.
+//! User accounts with passwords, in one JSON file that only the owner can read.
 //!
-//! A file of its own and not the store: commands change it while a server runs, and a person can read it.
+//! A plain file instead of the database, because commands change it while a server runs, and a person can
+//! read it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,48 +9,48 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The most people.
+/// The maximum number of accounts.
 pub const MAX_USERS: usize = 10_000;
-/// The most groups of one.
+/// The maximum number of groups of one user.
 pub const MAX_GROUPS: usize = 100;
-/// The most characters of a name, an address or a group.
+/// The maximum length in characters of a name, an e-mail address or a group.
 pub const MAX_CHARS: usize = 200;
-/// The most bytes of the file.
+/// The maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// The file.
+/// The name of the account file.
 const NAME: &str = "users.json";
 
-/// Somebody who may sign in.
+/// A user account for logins with a password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserAccount {
-    /// What they type to sign in, and who they are in every token.
+    /// The login name, which is also the subject (`sub`) of the user's tokens.
     pub name: String,
-    /// Their address, if it is known.
+    /// The e-mail address, if it is known. It counts as verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// What they belong to.
+    /// The user's groups, for the claim `groups`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// The hash of their password.
+    /// The password's hash in the PHC string format.
     pub password: String,
 }
 
-/// Why the list cannot be read or changed.
+/// Why the accounts cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
-    /// The file or its folder fails.
+    /// The file or its folder cannot be read or written.
     #[error("cannot use `{}`", .0.display())]
     Io(PathBuf, #[source] io::Error),
-    /// The file is not what was written.
+    /// The file is longer than its limit or not the expected JSON.
     #[error("`{}` is damaged", .0.display())]
     Damaged(PathBuf, #[source] Option<serde_json::Error>),
-    /// Somebody has this name already.
+    /// Another account has this name already.
     #[error("there is a user `{0}` already")]
     Exists(String),
-    /// Nobody has this name.
+    /// No account has this name.
     #[error("there is no user `{0}`")]
     Unknown(String),
-    /// A name, an address or a group that cannot be one.
+    /// An invalid name, e-mail address or group; the text says which.
     #[error("{0}")]
     Bad(String),
 }
@@ -59,14 +60,14 @@ struct UserFile {
     users: Vec<UserAccount>,
 }
 
-/// The list in a folder. Nothing is kept in memory: every look reads the file.
+/// The accounts in a folder. There is no cache: every access reads the file.
 #[derive(Debug, Clone)]
 pub struct UserStore {
     dir: PathBuf,
 }
 
 impl UserStore {
-    /// The list in `dir`, which need not exist.
+    /// The account store in `dir`, which need not exist yet.
     #[must_use]
     pub fn in_dir(dir: &Path) -> Self {
         Self {
@@ -74,7 +75,7 @@ impl UserStore {
         }
     }
 
-    /// Everybody, by name.
+    /// Lists all accounts, sorted by name.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -98,7 +99,7 @@ impl UserStore {
         Ok(content.users)
     }
 
-    /// Somebody by name.
+    /// Looks an account up by its name.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -106,10 +107,10 @@ impl UserStore {
         Ok(self.list()?.into_iter().find(|user| user.name == name))
     }
 
-    /// Adds somebody.
+    /// Adds an account.
     ///
     /// # Errors
-    /// When the name is taken or something about them cannot be, or the file cannot be written.
+    /// When the name is taken, the account is invalid, or the file cannot be written.
     pub fn add(&self, user: UserAccount) -> Result<(), UserError> {
         check(&user)?;
         self.change(|users| {
@@ -126,10 +127,10 @@ impl UserStore {
         })
     }
 
-    /// Removes somebody.
+    /// Removes an account, which ends its grants at their next refresh.
     ///
     /// # Errors
-    /// When nobody has the name, or the file cannot be written.
+    /// When there is no such account, or the file cannot be written.
     pub fn remove(&self, name: &str) -> Result<(), UserError> {
         self.change(|users| {
             let before = users.len();
@@ -141,10 +142,10 @@ impl UserStore {
         })
     }
 
-    /// Changes somebody.
+    /// Changes an account. The name cannot be changed.
     ///
     /// # Errors
-    /// When nobody has the name, the change makes what cannot be, or the file cannot be written.
+    /// When there is no such account, the result is invalid, or the file cannot be written.
     pub fn update(
         &self,
         name: &str,
@@ -159,7 +160,8 @@ impl UserStore {
         })
     }
 
-    /// One change at a time, also among processes: read, change, write beside, put in place.
+    /// Runs one change at a time, also across processes (file lock): read, change, write a temporary file,
+    /// rename.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<UserAccount>) -> Result<(), UserError>,
@@ -174,22 +176,22 @@ impl UserStore {
     }
 
     fn replace(&self, content: &UserFile) -> io::Result<()> {
-        let beside = self.dir.join("users.json.new");
-        // What a killed process left has its own rights; a new file has ours.
-        match std::fs::remove_file(&beside) {
+        let temporary = self.dir.join("users.json.new");
+        // A file left by a killed process may have other permissions; a new file has mode 0600.
+        match std::fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = open_private(&beside)?;
+        let mut file = open_private(&temporary)?;
         file.write_all(&serde_json::to_vec_pretty(content)?)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
-        std::fs::rename(&beside, self.dir.join(NAME))?;
+        std::fs::rename(&temporary, self.dir.join(NAME))?;
         File::open(&self.dir)?.sync_all()
     }
 }
 
-/// Makes a folder that only its owner enters.
+/// Creates a folder with mode 0700, with its parents.
 pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -317,7 +319,7 @@ mod tests {
         let path = dir.path().join(NAME);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.lines().count() > 5 && text.ends_with("}\n"), "{text}");
-        // Its last byte is what makes it whole.
+        // The last byte completes the JSON, so that a shorter read fails.
         let fill = |size: u64| {
             let room = usize::try_from(size).unwrap() - text.trim_end().len();
             let head = text.trim_end().trim_end_matches('}');
@@ -363,7 +365,7 @@ mod tests {
             (kept.email.as_deref(), &kept.groups[..]),
             (Some("a@b"), &[most.clone()][..])
         );
-        // Whoever changes somebody cannot give them another name.
+        // A change of an account cannot rename it.
         users
             .update(&most, |user| user.name = "nils".to_owned())
             .unwrap();

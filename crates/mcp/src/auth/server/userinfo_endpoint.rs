@@ -1,4 +1,4 @@
-//! `/userinfo`: who a token speaks for, as OpenID clients ask it.
+//! OpenID Connect UserInfo endpoint.
 
 use serde_json::{Map, Value, json};
 
@@ -8,9 +8,9 @@ use crate::error::Failure;
 use crate::http::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
-    /// `GET` and `POST /userinfo`, for access tokens with the scope `openid`.
-    pub(super) async fn userinfo(self, visit: RouteRequest) -> Result<RouteResponse, Failure> {
-        let token = visit.header("authorization").and_then(|value| {
+    /// Handles `GET` and `POST /userinfo`, for access tokens with the scope `openid`.
+    pub(super) async fn userinfo(self, request: RouteRequest) -> Result<RouteResponse, Failure> {
+        let token = request.header("authorization").and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
             scheme
                 .eq_ignore_ascii_case("bearer")

@@ -1,8 +1,8 @@
-//! What a server tells about itself, whom it asks, and that keys are here before anybody comes.
+//! Tests of the protected resource metadata and the background refresh of keys.
 
 use super::*;
 
-/// One document that is both an issuer's metadata and its keys.
+/// A document that serves both as an issuer's metadata and as its key set.
 struct PublishedMetadata(serde_json::Value);
 
 impl outbound_http::HttpFetch for PublishedMetadata {
@@ -56,7 +56,7 @@ async fn what_a_server_says_of_itself_is_what_it_was_given() {
     let keys = ApiKeyStore::open(dir.path().join("keys")).unwrap();
     let only_keys = Auth::builder([BASE]).keys(keys).build().unwrap();
     let (headers, document) = described(&only_keys).await;
-    // An empty list would say that nobody has to sign in.
+    // An empty list would mean that no sign-in is needed.
     assert_eq!(document.get("authorization_servers"), None);
     assert_eq!(document.get("resource_name"), None);
     assert_eq!(headers["vary"], "host, origin");

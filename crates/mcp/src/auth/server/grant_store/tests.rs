@@ -1,4 +1,4 @@
-//! Grants at their bounds: how many, how long, and in whose name.
+//! Grants at their limits: counts, lifetimes and ownership.
 
 use super::super::store::CLIENTS;
 use super::*;
@@ -23,7 +23,7 @@ fn allowed(subject: &str) -> GrantedAccess {
         person: person(subject),
         refreshes: true,
         at: NOW,
-        until: NOW + LIVES_FOR,
+        until: NOW + GRANT_LIFETIME,
     }
 }
 
@@ -33,7 +33,7 @@ fn code(subject: &str) -> AuthorizationCode {
         redirect: "https://app.example/cb".to_owned(),
         challenge: crypto::digest(&verifier()),
         nonce: None,
-        ends: NOW + CODE_FOR,
+        ends: NOW + CODE_LIFETIME,
         spent: None,
     }
 }
@@ -42,7 +42,7 @@ fn verifier() -> String {
     "v".repeat(43)
 }
 
-/// The client of every grant here, unless another is named.
+/// The client of every grant in these tests, unless another is named.
 fn client() -> KnownClient {
     KnownClient {
         id: allowed("").client,
@@ -116,17 +116,18 @@ async fn one_more_than_there_is_room_for_takes_the_place_of_the_longest_unused()
 #[tokio::test]
 async fn the_bound_of_one_person_is_nobody_elses() {
     let (_dir, store) = store();
-    let own = (0..MAX_OWN).map(|n| (format!("a{n:03}"), grant("anna", NOW - n as u64)));
-    let others = (0..MAX_OWN).map(|n| (format!("n{n:03}"), grant("nils", NOW - n as u64)));
+    let own = (0..MAX_GRANTS_PER_USER).map(|n| (format!("a{n:03}"), grant("anna", NOW - n as u64)));
+    let others =
+        (0..MAX_GRANTS_PER_USER).map(|n| (format!("n{n:03}"), grant("nils", NOW - n as u64)));
     fill(&store, own.chain(others));
     let grants = GrantStore::open(store, NOW).unwrap();
     assert_eq!(
         grants.count(GRANTS),
-        2 * MAX_OWN,
+        2 * MAX_GRANTS_PER_USER,
         "opening drops none that live"
     );
     granted(&grants, "anna", NOW).await;
-    assert_eq!(grants.count(GRANTS), 2 * MAX_OWN);
+    assert_eq!(grants.count(GRANTS), 2 * MAX_GRANTS_PER_USER);
     assert!(!grants.is_live("a099", NOW) && grants.is_live("a098", NOW));
     assert!(grants.is_live("n099", NOW));
 }
@@ -151,7 +152,7 @@ async fn codes_that_wait_have_a_bound() {
     assert!(one_more.is_ok());
     let too_many = grants.allow(code("anna"), client(), NOW).await.unwrap();
     assert_eq!(too_many, Err(GrantError::TooMany));
-    // A code that is over makes room, and goes.
+    // An expired code is deleted and makes room.
     assert!(
         grants
             .allow(code("anna"), client(), NOW + 10)
@@ -172,8 +173,8 @@ async fn what_has_ended_is_not_there_after_opening_again() {
         grant
     };
     let all = [
-        ("idle", idle(IDLE_FOR)),
-        ("nearly", idle(IDLE_FOR - 1)),
+        ("idle", idle(GRANT_IDLE_TIMEOUT)),
+        ("nearly", idle(GRANT_IDLE_TIMEOUT - 1)),
         ("over", ending(NOW)),
         ("last", ending(NOW + 1)),
     ];
@@ -222,13 +223,13 @@ async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
     let other = refresh(token.clone(), "other".to_owned(), NOW).await;
     assert_eq!(other, Err(GrantError::OtherClient));
     assert!(grants.is_live(&granted.id, NOW), "a stranger ends nothing");
-    let at = NOW + IDLE_FOR - 1;
+    let at = NOW + GRANT_IDLE_TIMEOUT - 1;
     let next = refresh(token, client.clone(), at).await.unwrap();
     assert!(
-        grants.is_live(&granted.id, at + IDLE_FOR - 1),
+        grants.is_live(&granted.id, at + GRANT_IDLE_TIMEOUT - 1),
         "it was used"
     );
-    let late = refresh(next.clone(), client.clone(), at + IDLE_FOR).await;
+    let late = refresh(next.clone(), client.clone(), at + GRANT_IDLE_TIMEOUT).await;
     assert_eq!(late, Err(GrantError::Expired));
     assert_eq!(grants.count(GRANTS), 0);
     let gone = refresh(next, client, at).await;
@@ -306,17 +307,17 @@ async fn the_client_of_a_grant_stays_registered_with_it() {
     };
     let granted = grants.spend(spending, NOW).await.unwrap().unwrap();
     assert!(grants.live.clients().contains(&id));
-    // A client outlives its last grant by thirty days.
+    // A client outlives its last grant by 30 days.
     let known = async |now: u64| registry.find(&id, now).await.unwrap().is_some();
     let month = 30 * 86_400;
-    assert!(known(NOW + IDLE_FOR + month - 1).await);
-    assert!(!known(NOW + IDLE_FOR + month).await);
+    assert!(known(NOW + GRANT_IDLE_TIMEOUT + month - 1).await);
+    assert!(!known(NOW + GRANT_IDLE_TIMEOUT + month).await);
     let later = NOW + 86_400;
     let token = granted.refresh.unwrap();
     let turned = grants.refresh(&token, client, person("anna"), later).await;
     assert!(turned.unwrap().is_ok());
-    assert!(known(later + IDLE_FOR + month - 1).await);
-    assert!(!known(later + IDLE_FOR + month).await);
+    assert!(known(later + GRANT_IDLE_TIMEOUT + month - 1).await);
+    assert!(!known(later + GRANT_IDLE_TIMEOUT + month).await);
 }
 
 #[test]
@@ -326,8 +327,8 @@ fn a_repetition_is_forgiven_from_the_last_turn_on() {
     let mut turn = |secret: &str, next: &str, now: u64| grant.rotate(secret, next.to_owned(), now);
     let turned = NOW + 1_000;
     assert!(turn("one", "two", turned));
-    assert!(turn("one", "three", turned + FORGIVEN_FOR - 1));
-    assert!(!turn("one", "four", turned + FORGIVEN_FOR));
+    assert!(turn("one", "three", turned + REUSE_LEEWAY - 1));
+    assert!(!turn("one", "four", turned + REUSE_LEEWAY));
     assert!(!turn("two", "four", turned + 1), "the lost one is void");
     assert!(turn("three", "four", turned + 5_000));
     assert!(turn("three", "five", turned + 5_001));

@@ -1,4 +1,4 @@
-//! Everybody who steps on the dance's toes.
+//! Attacks on the sign-in: tampered requests, codes and forms.
 
 use super::*;
 
@@ -36,18 +36,18 @@ async fn answers_go_nowhere_but_to_registered_addresses() {
         "javascript:alert(1)",
         "data:text/html,x",
     ] {
-        let got = world
+        let reply = world
             .ask(&with(world.request(&client), "redirect_uri", bad))
             .await;
-        assert_eq!(got.status, 400, "{bad}");
+        assert_eq!(reply.status, 400, "{bad}");
         assert!(
-            got.headers.get("location").is_none() && !got.body.contains("evil"),
+            reply.headers.get("location").is_none() && !reply.body.contains("evil"),
             "{bad}"
         );
     }
     for missing in ["redirect_uri", "client_id"] {
-        let got = world.ask(&without(world.request(&client), missing)).await;
-        assert_eq!(got.status, 400, "{missing}");
+        let reply = world.ask(&without(world.request(&client), missing)).await;
+        assert_eq!(reply.status, 400, "{missing}");
     }
     let unknown = world
         .ask(&with(
@@ -104,21 +104,25 @@ async fn requests_that_are_not_granted_go_back_with_the_right_error() {
         ("response_mode", "fragment", "invalid_request"),
         ("state", &long, "invalid_request"),
     ] {
-        let got = world.ask(&with(world.request(&client), name, value)).await;
-        assert!(!got.goes_on(), "{name} {value}: {}", got.body);
-        assert_eq!(got.sent("error").as_deref(), Some(error), "{name} {value}");
-        assert_eq!(got.sent("iss").as_deref(), Some(ADDRESS));
+        let reply = world.ask(&with(world.request(&client), name, value)).await;
+        assert!(!reply.redirects(), "{name} {value}: {}", reply.body);
+        assert_eq!(
+            reply.sent("error").as_deref(),
+            Some(error),
+            "{name} {value}"
+        );
+        assert_eq!(reply.sent("iss").as_deref(), Some(ADDRESS));
     }
-    // The other spellings of our own address are ours.
+    // Other spellings of our own URL are accepted.
     for good in [
         "https://docs.example.org",
         "https://docs.example.org/",
         "HTTPS://DOCS.example.org/mcp/",
     ] {
-        let got = world
+        let reply = world
             .ask(&with(world.request(&client), "resource", good))
             .await;
-        assert_eq!(got.status, 200, "{good}");
+        assert_eq!(reply.status, 200, "{good}");
     }
     let mut twice = world.request(&client);
     twice.push(("redirect_uri", "https://evil.example/cb"));
@@ -184,10 +188,10 @@ async fn a_code_is_spent_once_by_whoever_asked_for_it() {
             .iter()
             .map(|(a, b)| (a.as_str(), b.as_str()))
             .collect();
-        let got = world.post("/token", &values).await;
-        assert_eq!(got.status, status, "{name} {value}: {}", got.body);
-        assert_eq!(got.json()["error"], error, "{name} {value}");
-        assert_eq!(got.header("cache-control"), "no-store");
+        let reply = world.post("/token", &values).await;
+        assert_eq!(reply.status, status, "{name} {value}: {}", reply.body);
+        assert_eq!(reply.json()["error"], error, "{name} {value}");
+        assert_eq!(reply.header("cache-control"), "no-store");
     }
 }
 
@@ -224,10 +228,10 @@ async fn a_wrong_try_spends_the_code_and_a_second_one_ends_the_grant() {
         401,
         "a code that comes twice was stolen"
     );
-    let got = world
+    let reply = world
         .refresh(&client, &text(&tokens, "refresh_token"))
         .await;
-    assert_eq!(got.json()["error"], "invalid_grant");
+    assert_eq!(reply.json()["error"], "invalid_grant");
 }
 
 #[tokio::test]
@@ -236,8 +240,8 @@ async fn many_at_once_get_one_grant_of_one_code() {
     let client = world.client().await;
     let code = world.code(&client).await;
     let tries = (0..16).map(|_| world.spend(&client, &code));
-    let got = futures::future::join_all(tries).await;
-    let good = got.iter().filter(|got| got.status == 200).count();
+    let reply = futures::future::join_all(tries).await;
+    let good = reply.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(good, 1);
 }
 
@@ -247,9 +251,9 @@ async fn a_code_is_good_for_a_minute_and_across_a_restart() {
     let client = world.client().await;
     let (kept, late) = (world.code(&client).await, world.code(&client).await);
     world.restart();
-    world.pass(59);
+    world.advance_clock(59);
     assert_eq!(world.spend(&client, &kept).await.status, 200);
-    world.pass(1);
+    world.advance_clock(1);
     assert_eq!(
         world.spend(&client, &late).await.json()["error"],
         "invalid_grant"
@@ -308,11 +312,11 @@ async fn a_form_counts_in_the_browser_that_got_it_and_for_what_it_showed() {
         for (key, value) in head {
             sent = sent.header(key, value);
         }
-        let got = world.send(sent, encoded(&body)).await;
-        assert_eq!(got.status == 200, counts, "{what}: {}", got.status);
-        assert_eq!(got.body.contains("code="), counts, "{what}");
+        let reply = world.send(sent, encoded(&body)).await;
+        assert_eq!(reply.status == 200, counts, "{what}: {}", reply.status);
+        assert_eq!(reply.body.contains("code="), counts, "{what}");
     }
-    world.pass(900);
+    world.advance_clock(900);
     let late = world.sign_in(&page, "anna", PASSWORD).await;
     assert_eq!(late.status, 403, "too old");
 }
@@ -330,12 +334,12 @@ async fn a_client_with_a_document_elsewhere_is_not_fetched_from_private_networks
         "https://app.example",
         "https://user@app.example/client.json",
     ] {
-        let got = world.ask(&with(world.request("x"), "client_id", id)).await;
-        assert_eq!(got.status, 400, "{id}");
+        let reply = world.ask(&with(world.request("x"), "client_id", id)).await;
+        assert_eq!(reply.status, 400, "{id}");
         assert!(
-            got.body.contains("cannot be identified"),
+            reply.body.contains("cannot be identified"),
             "{id}: {}",
-            got.body
+            reply.body
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What is tried too often, is too much, is kept too plainly, or would like to be markup.
+//! Limits: failed logins, sizes and counts, secrets on disk, and markup in names.
 
 use super::*;
 use crate::auth::server::store::CODES;
@@ -9,14 +9,14 @@ async fn passwords_cannot_be_guessed_by_trying() {
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
     for n in 0..10 {
-        let got = world.sign_in(&page, "anna", "wrong password").await;
-        assert_eq!(got.status, 403, "{n}");
-        assert!(got.body.contains("do not go together"));
+        let reply = world.sign_in(&page, "anna", "wrong password").await;
+        assert_eq!(reply.status, 403, "{n}");
+        assert!(reply.body.contains("do not go together"));
     }
-    let got = world.sign_in(&page, "anna", PASSWORD).await;
-    assert_eq!(got.status, 429, "the right one waits too");
-    assert!(!got.header("retry-after").is_empty());
-    assert!(!got.body.contains("code="));
+    let reply = world.sign_in(&page, "anna", PASSWORD).await;
+    assert_eq!(reply.status, 429, "the right one waits too");
+    assert!(!reply.header("retry-after").is_empty());
+    assert!(!reply.body.contains("code="));
     assert!(
         world
             .sign_in(&page, "nils", PASSWORD)
@@ -27,7 +27,7 @@ async fn passwords_cannot_be_guessed_by_trying() {
     let unknown = world.sign_in(&page, "nobody", PASSWORD).await;
     let wrong = world.sign_in(&page, "nils", "wrong password").await;
     assert_eq!(unknown.status, wrong.status);
-    let plain = |got: &PageReply| got.body.split_once("<form").unwrap().0.to_owned();
+    let plain = |reply: &PageReply| reply.body.split_once("<form").unwrap().0.to_owned();
     assert_eq!(plain(&unknown), plain(&wrong), "both are told the same");
     for (name, password) in [
         ("", PASSWORD),
@@ -53,10 +53,10 @@ async fn nothing_that_a_client_says_becomes_markup() {
             .await;
         let client = text(&made.json(), "client_id");
         let state = "\"><script>alert(2)</script>";
-        let mut asked = world.request(&client);
-        asked.retain(|(name, _)| *name != "state");
-        asked.push(("state", state));
-        let page = world.ask(&asked).await;
+        let mut params = world.request(&client);
+        params.retain(|(name, _)| *name != "state");
+        params.push(("state", state));
+        let page = world.ask(&params).await;
         assert_eq!(page.status, 200);
         for bad in ["<script", "<img", "<svg", "\u{202E}"] {
             assert!(!page.body.contains(bad), "{name}: {}", page.body);
@@ -93,20 +93,20 @@ async fn registration_takes_what_can_be_meant_and_has_bounds() {
         ),
         (json!([]), "invalid_client_metadata"),
     ] {
-        let got = world.register(metadata.clone()).await;
-        assert_eq!(got.status, 400, "{metadata}");
-        assert_eq!(got.json()["error"], error, "{metadata}");
+        let reply = world.register(metadata.clone()).await;
+        assert_eq!(reply.status, 400, "{metadata}");
+        assert_eq!(reply.json()["error"], error, "{metadata}");
     }
     let large = json!({"redirect_uris": [CALLBACK], "logo": "x".repeat(65_536)});
     assert_eq!(world.register(large).await.status, 413);
     let kind = Request::post("/register").header("content-type", "text/plain");
     assert_eq!(world.send(kind, "{}".to_owned()).await.status, 415);
-    let got = world
+    let reply = world
         .register(json!({"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "client_secret_basic"}))
         .await
         .json();
-    assert_eq!(got["token_endpoint_auth_method"], "none");
-    assert!(got.get("client_secret").is_none());
+    assert_eq!(reply["token_endpoint_auth_method"], "none");
+    assert!(reply.get("client_secret").is_none());
 }
 
 #[tokio::test]
@@ -136,15 +136,15 @@ async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let mut first = None;
-    for n in 0..=grant_store::MAX_OWN {
-        // The password is not what is looked at here.
+    for n in 0..=grant_store::MAX_GRANTS_PER_USER {
+        // This test does not depend on the password, so it skips the hashing.
         let code = world.allow_directly(&client, n as u64).await;
-        let got = world.spend(&client, &code).await.json();
-        first.get_or_insert(text(&got, "access_token"));
+        let reply = world.spend(&client, &code).await.json();
+        first.get_or_insert(text(&reply, "access_token"));
     }
     assert_eq!(world.call(&first.unwrap()).await.status, 401);
     let live = world.server().0.grants_on_disk(store::GRANTS);
-    assert_eq!(live, grant_store::MAX_OWN);
+    assert_eq!(live, grant_store::MAX_GRANTS_PER_USER);
 }
 
 #[tokio::test]
@@ -175,8 +175,9 @@ async fn a_browser_keeps_its_cookie_and_a_strange_one_is_replaced() {
     let target = format!("/authorize?{}", encoded(&world.request(&client)));
     let given = async |cookie: &str| {
         let request = Request::get(&target).header("cookie", cookie);
-        let got = world.send(request, String::new()).await;
-        got.header("set-cookie")
+        let reply = world.send(request, String::new()).await;
+        reply
+            .header("set-cookie")
             .split(';')
             .next()
             .unwrap()
@@ -200,14 +201,14 @@ async fn registration_takes_what_is_just_not_too_much() {
     };
     assert_eq!(world.register(fill(16_384)).await.status, 201);
     assert_eq!(world.register(fill(16_385)).await.status, 413);
-    for (asked, told) in [
+    for (requested, granted) in [
         (json!(["authorization_code"]), json!(["authorization_code"])),
         (json!(null), json!(["authorization_code", "refresh_token"])),
     ] {
         let made = world
-            .register(json!({"redirect_uris": [CALLBACK], "grant_types": asked}))
+            .register(json!({"redirect_uris": [CALLBACK], "grant_types": requested}))
             .await;
-        assert_eq!(made.json()["grant_types"], told);
+        assert_eq!(made.json()["grant_types"], granted);
         assert_eq!(made.header("cache-control"), "no-store");
     }
 }
@@ -220,10 +221,10 @@ async fn what_a_client_wants_back_has_a_bound() {
     let with = |name: &'static str, value: String| {
         let (world, client) = (&world, client.clone());
         async move {
-            let mut asked = world.request(&client);
-            asked.retain(|(key, _)| *key != name);
-            asked.push((name, value.as_str()));
-            world.ask(&asked).await
+            let mut params = world.request(&client);
+            params.retain(|(key, _)| *key != name);
+            params.push((name, value.as_str()));
+            world.ask(&params).await
         }
     };
     for name in ["state", "nonce"] {
@@ -231,12 +232,12 @@ async fn what_a_client_wants_back_has_a_bound() {
         let long = with(name, over.clone()).await;
         assert_eq!(long.sent("error").as_deref(), Some("invalid_request"));
     }
-    // What is refused comes with the state, unless that is what is too long.
+    // The error redirect contains `state`, unless `state` itself is too long.
     assert_eq!(with("state", over).await.sent("state"), None);
-    let mut asked = world.request(&client);
-    asked.retain(|(key, _)| !["state", "response_type"].contains(key));
-    asked.extend([("state", most.as_str()), ("response_type", "token")]);
-    let refused = world.ask(&asked).await;
+    let mut params = world.request(&client);
+    params.retain(|(key, _)| !["state", "response_type"].contains(key));
+    params.extend([("state", most.as_str()), ("response_type", "token")]);
+    let refused = world.ask(&params).await;
     assert_eq!(
         refused.sent("error").as_deref(),
         Some("unsupported_response_type")

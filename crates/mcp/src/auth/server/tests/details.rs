@@ -1,4 +1,4 @@
-//! What clients may add to their requests: who will sign in, and ways to prove themselves that are not known here.
+//! Optional request parameters: `login_hint`, and client authentication methods that are not supported.
 
 use super::*;
 
@@ -6,13 +6,13 @@ use super::*;
 async fn who_will_sign_in_stands_in_the_form_already() {
     let world = SignInWorld::new();
     let client = world.client().await;
-    let asked = |hint: &'static str| {
+    let consent_for = |hint: &'static str| {
         let mut request = world.request(&client);
         request.push(("login_hint", hint));
         let world = &world;
         async move { world.ask(&request).await }
     };
-    let page = asked("anna@port.example").await;
+    let page = consent_for("anna@port.example").await;
     let form = page.body.split_once("<form").unwrap().1;
     assert!(
         form.contains(" required value=\"anna@port.example\">"),
@@ -22,10 +22,10 @@ async fn who_will_sign_in_stands_in_the_form_already() {
         form.contains("maxlength=\"512\" required autofocus>"),
         "{form}"
     );
-    // It is the app's word: it is shown, and opens nothing by itself.
-    let got = world.sign_in(&page, "nils", PASSWORD).await;
-    assert!(got.sent("code").is_some(), "{}", got.body);
-    let page = asked("\"><script>alert(1)</script>").await;
+    // The hint only fills the form; any user may log in.
+    let reply = world.sign_in(&page, "nils", PASSWORD).await;
+    assert!(reply.sent("code").is_some(), "{}", reply.body);
+    let page = consent_for("\"><script>alert(1)</script>").await;
     assert!(!page.body.contains("<script"), "{}", page.body);
     assert!(
         page.body.contains("value=\"&quot;&gt;&lt;script&gt;"),
@@ -34,7 +34,7 @@ async fn who_will_sign_in_stands_in_the_form_already() {
     );
     let long: &'static str = "n".repeat(201).leak();
     for none in ["", long, "a\nb"] {
-        let page = asked(none).await;
+        let page = consent_for(none).await;
         let name = page.body.split_once("<label>Name").unwrap().1;
         let name = name.split_once("</label>").unwrap().0;
         assert!(!name.contains("value="), "{name}");
@@ -65,12 +65,12 @@ async fn a_client_that_signs_for_itself_is_told_that_nobody_asks_for_it() {
         ),
         ("client_assertion", "a.b.c"),
     ];
-    let got = world.post("/token", &assertion).await;
-    assert_eq!(got.status, 401);
-    assert_eq!(got.json()["error"], "invalid_client");
-    let why = text(&got.json(), "error_description");
+    let reply = world.post("/token", &assertion).await;
+    assert_eq!(reply.status, 401);
+    assert_eq!(reply.json()["error"], "invalid_client");
+    let why = text(&reply.json(), "error_description");
     assert!(why.contains("send `client_id` alone"), "{why}");
-    // The code was not spent by it.
+    // The refused request did not spend the code.
     assert_eq!(world.spend(&client, &code).await.status, 200);
     let registered = world
         .register(

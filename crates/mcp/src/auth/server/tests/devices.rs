@@ -1,5 +1,5 @@
-//! Floods of sign-ins from one network, guesses at one name from all the world, and the browsers that neither may lock
-//! out.
+//! Login floods from one network, distributed guessing of one user's password, and the device cookies that
+//! keep users from being locked out by either.
 
 use super::*;
 
@@ -7,11 +7,11 @@ const FLOOD: &str = "9.9.9.9";
 const ELSEWHERE: &str = "8.8.8.8";
 const OTHER: &str = "__Host-docent-device=";
 
-/// A browser, with the cookies that it was given.
+/// A browser with its cookies.
 struct Browser<'a> {
     world: &'a SignInWorld,
     page: &'a PageReply,
-    /// The network that the proxy saw it in.
+    /// The network from which the proxy forwards its requests.
     network: &'static str,
     device: Option<String>,
 }
@@ -32,9 +32,9 @@ impl<'a> Browser<'a> {
             Some(device) => format!("{form}; {device}"),
             None => form.to_owned(),
         };
-        let (asked, token) = (self.page.hidden("request"), self.page.hidden("token"));
+        let (request_query, token) = (self.page.hidden("request"), self.page.hidden("token"));
         let values = [
-            ("request", asked.as_str()),
+            ("request", request_query.as_str()),
             ("token", &token),
             ("name", name),
             ("password", password),
@@ -49,27 +49,27 @@ impl<'a> Browser<'a> {
         self.world.send(request, encoded(&values)).await
     }
 
-    /// Signs in and keeps the device cookie.
+    /// Logs in and keeps the device cookie.
     async fn remember(&mut self, name: &str) {
-        let got = self.sign_in(name, PASSWORD).await;
-        assert_eq!(got.status, 200, "{}", got.body);
-        self.device = Some(device(&got));
+        let reply = self.sign_in(name, PASSWORD).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        self.device = Some(device(&reply));
     }
 
-    /// Guesses until the name has to wait.
+    /// Guesses until the user name is rate limited.
     async fn lock(&self, name: &str) {
         for _ in 0..10 {
             assert_eq!(self.sign_in(name, "wrong password").await.status, 403);
         }
-        let got = self.sign_in(name, PASSWORD).await;
-        assert_eq!(got.status, 429);
-        assert!(got.body.contains("wrong passwords for this name"));
+        let reply = self.sign_in(name, PASSWORD).await;
+        assert_eq!(reply.status, 429);
+        assert!(reply.body.contains("wrong passwords for this name"));
     }
 }
 
-/// The device cookie that an answer sets.
-fn device(got: &PageReply) -> String {
-    let set = got.header("set-cookie");
+/// The device cookie that a response sets.
+fn device(reply: &PageReply) -> String {
+    let set = reply.header("set-cookie");
     assert!(set.starts_with(OTHER), "{set}");
     set.split(';').next().unwrap().to_owned()
 }
@@ -86,7 +86,7 @@ fn verifier(world: &SignInWorld) -> &PasswordChecker {
     }
 }
 
-// The clock stands still, so that no token comes back while the flood lasts.
+// The clock is paused, so that no bucket refills during the flood.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_made_up_names_from_one_network_leaves_the_others_their_turn() {
     let world = SignInWorld::new();
@@ -94,25 +94,26 @@ async fn a_flood_of_made_up_names_from_one_network_leaves_the_others_their_turn(
     let flood = Browser::new(&world, &page, FLOOD);
     let mut hashed = 0;
     for n in 0..60 {
-        let got = flood.sign_in(&format!("u{n}"), "wrong password").await;
-        hashed += u32::from(got.status == 403);
-        if got.status != 403 {
-            assert_eq!(got.status, 429, "{}", got.body);
-            assert!(got.header("retry-after").parse::<u64>().unwrap() >= 1);
-            assert!(got.body.contains("from your network") && got.body.contains("<form"));
+        let reply = flood.sign_in(&format!("u{n}"), "wrong password").await;
+        hashed += u32::from(reply.status == 403);
+        if reply.status != 403 {
+            assert_eq!(reply.status, 429, "{}", reply.body);
+            assert!(reply.header("retry-after").parse::<u64>().unwrap() >= 1);
+            assert!(reply.body.contains("from your network") && reply.body.contains("<form"));
         }
     }
     assert_eq!(hashed, 30);
-    // With every turn taken, whoever is over the rate is told so and waits for none.
+    // While every hashing slot is taken, a request over the rate limit is refused at once instead of
+    // waiting for a slot.
     let all = verifier(&world).take_all_turns().await;
     assert_eq!(flood.sign_in("anna", PASSWORD).await.status, 429);
     drop(all);
-    let got = Browser::new(&world, &page, ELSEWHERE)
+    let reply = Browser::new(&world, &page, ELSEWHERE)
         .sign_in("anna", PASSWORD)
         .await;
-    assert!(got.sent("code").is_some(), "{}", got.body);
-    // Who only cancels, or sends no password, takes nothing.
-    let denied = world.answer(&page, &[("decision", "deny")]).await;
+    assert!(reply.sent("code").is_some(), "{}", reply.body);
+    // Cancelling, or sending no password, takes no token.
+    let denied = world.submit_form(&page, &[("decision", "deny")]).await;
     assert_eq!(denied.sent("error").as_deref(), Some("access_denied"));
     assert_eq!(flood.sign_in("anna", "").await.status, 403);
 }
@@ -134,8 +135,8 @@ async fn the_cookie_of_a_device_is_kept_from_scripts_and_other_sites_for_a_year(
     let world = SignInWorld::new();
     let page = page(&world).await;
     let mut browser = Browser::new(&world, &page, ELSEWHERE);
-    let got = browser.sign_in("anna", PASSWORD).await;
-    let set = got.header("set-cookie").to_owned();
+    let reply = browser.sign_in("anna", PASSWORD).await;
+    let set = reply.header("set-cookie").to_owned();
     for part in [
         "; Path=/",
         "; Max-Age=31536000",
@@ -146,11 +147,11 @@ async fn the_cookie_of_a_device_is_kept_from_scripts_and_other_sites_for_a_year(
         assert!(set.contains(part), "{set}");
     }
     assert!(!set.contains("anna"), "{set}");
-    browser.device = Some(device(&got));
-    // A wrong password sets none.
+    browser.device = Some(device(&reply));
+    // A wrong password sets no device cookie.
     let wrong = browser.sign_in("anna", "wrong password").await;
     assert!(!wrong.header("set-cookie").contains("device"));
-    // It signs nobody in.
+    // The cookie alone logs nobody in.
     assert_eq!(browser.sign_in("anna", "").await.status, 403);
 }
 
@@ -162,13 +163,13 @@ async fn guesses_elsewhere_do_not_lock_out_a_browser_that_signed_in_before() {
     home.remember("anna").await;
     let attacker = Browser::new(&world, &page, FLOOD);
     attacker.lock("anna").await;
-    let got = home.sign_in("anna", PASSWORD).await;
-    assert!(got.sent("code").is_some(), "{}", got.body);
-    // In any network, and again with the cookie that came back.
+    let reply = home.sign_in("anna", PASSWORD).await;
+    assert!(reply.sent("code").is_some(), "{}", reply.body);
+    // The exemption holds in any network, and with the renewed cookie.
     home.network = FLOOD;
-    home.device = Some(device(&got));
+    home.device = Some(device(&reply));
     assert_eq!(home.sign_in("anna", PASSWORD).await.status, 200);
-    // Its own guesses have a bound, too.
+    // The device has a rate limit of its own, too.
     home.lock("anna").await;
 }
 
@@ -208,8 +209,8 @@ async fn a_cookie_that_is_not_for_this_name_counts_for_nothing() {
     ] {
         let mut browser = Browser::new(&world, &page, ELSEWHERE);
         browser.device = cookie;
-        let got = browser.sign_in("anna", PASSWORD).await;
-        assert_eq!(got.status, 429, "{what}: {}", got.body);
+        let reply = browser.sign_in("anna", PASSWORD).await;
+        assert_eq!(reply.status, 429, "{what}: {}", reply.body);
     }
     assert_eq!(annas.sign_in("anna", PASSWORD).await.status, 200);
 }
@@ -222,8 +223,8 @@ async fn a_device_is_known_across_a_restart_and_until_its_year_is_over() {
     home.remember("anna").await;
     let kept = home.device.take();
     world.restart();
-    for (passed, status) in [(device::KNOWN_FOR - 1, 200), (1, 429)] {
-        world.pass(passed);
+    for (passed, status) in [(device::DEVICE_COOKIE_LIFETIME - 1, 200), (1, 429)] {
+        world.advance_clock(passed);
         let page = page(&world).await;
         if status == 200 {
             Browser::new(&world, &page, FLOOD).lock("anna").await;

@@ -1,5 +1,5 @@
-//! Clients that publish a document: fetched over TLS from a host of the owner's own, kept for a while, and taken with
-//! care. The host is a small one on this machine that says what each test wants.
+//! Client ID metadata documents: fetching over TLS, caching and validation. The document host is a local
+//! server that serves what each test sets.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -15,15 +15,15 @@ use crate::auth::server::document_fetcher::{
 use crate::http::{Route, RouteResponse, ServerTls};
 
 struct DocumentHost {
-    /// The name and port by which it is called.
+    /// The host and port of the document URLs.
     authority: String,
-    /// Its certificate.
+    /// The host's self-signed certificate in PEM.
     pem: String,
     page: Arc<Mutex<RouteResponse>>,
-    /// How many came, and the `Accept` of the last.
-    came: Arc<AtomicUsize>,
+    /// The number of requests, and the `Accept` header of the last one.
+    request_count: Arc<AtomicUsize>,
     accept: Arc<Mutex<String>>,
-    /// Whoever comes is answered when there is room.
+    /// Requests are answered only while this semaphore has permits.
     open: Arc<Semaphore>,
     stop: CancellationToken,
 }
@@ -47,16 +47,20 @@ impl DocumentHost {
             authority,
             pem: made.cert.pem(),
             page: Arc::new(Mutex::new(RouteResponse::json(&json!({})))),
-            came: Arc::default(),
+            request_count: Arc::default(),
             accept: Arc::default(),
             open: Arc::new(Semaphore::new(1_000)),
             stop: CancellationToken::new(),
         };
-        let (page, came, accept) = (host.page.clone(), host.came.clone(), host.accept.clone());
+        let (page, request_count, accept) = (
+            host.page.clone(),
+            host.request_count.clone(),
+            host.accept.clone(),
+        );
         let open = host.open.clone();
-        let route = Route::get("/{+name}", move |visit| {
-            came.fetch_add(1, Ordering::SeqCst);
-            visit
+        let route = Route::get("/{+name}", move |request| {
+            request_count.fetch_add(1, Ordering::SeqCst);
+            request
                 .header("accept")
                 .unwrap_or_default()
                 .clone_into(&mut accept.lock().unwrap());
@@ -91,20 +95,20 @@ impl DocumentHost {
         }
     }
 
-    fn says(&self, page: RouteResponse) {
+    fn serve(&self, page: RouteResponse) {
         *self.page.lock().unwrap() = page;
     }
 
-    /// A good document, with this `cache-control`.
-    fn describes(&self, address: &str, control: &str) {
+    /// Serves a valid document with this `Cache-Control`.
+    fn serve_document(&self, address: &str, control: &str) {
         let page = RouteResponse::json(&json!({
             "client_id": address, "client_name": "Chart room", "redirect_uris": [CALLBACK],
         }));
-        self.says(page.header("cache-control", control));
+        self.serve(page.header("cache-control", control));
     }
 
-    fn came(&self) -> usize {
-        self.came.load(Ordering::SeqCst)
+    fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::SeqCst)
     }
 
     async fn fetch(&self, own: OwnHosts) -> Result<FetchedDocument, DocumentFetchError> {
@@ -118,7 +122,7 @@ impl DocumentHost {
 #[tokio::test]
 async fn a_document_is_json_of_some_size_behind_a_plain_200() {
     let host = DocumentHost::new().await;
-    host.says(
+    host.serve(
         RouteResponse::new(200, "application/json", "{\"a\":1}")
             .header("cache-control", "max-age=7"),
     );
@@ -138,46 +142,50 @@ async fn a_document_is_json_of_some_size_behind_a_plain_200() {
         ("text/html", false),
         ("", false),
     ] {
-        host.says(RouteResponse::new(200, kind, "{}"));
-        let got = host.fetch(host.own()).await;
+        host.serve(RouteResponse::new(200, kind, "{}"));
+        let reply = host.fetch(host.own()).await;
         match taken {
-            true => assert_eq!(got.unwrap().body, b"{}", "{kind}"),
-            false => assert_eq!(got, Err(DocumentFetchError::NotJson), "{kind}"),
+            true => assert_eq!(reply.unwrap().body, b"{}", "{kind}"),
+            false => assert_eq!(reply, Err(DocumentFetchError::NotJson), "{kind}"),
         }
     }
     for status in [201, 302, 404, 500] {
         let elsewhere = format!("https://{}/other", host.authority);
-        host.says(
+        host.serve(
             RouteResponse::new(status, "application/json", "{}").header("location", elsewhere),
         );
-        let came = host.came();
+        let request_count = host.request_count();
         assert_eq!(
             host.fetch(host.own()).await,
             Err(DocumentFetchError::Status(status))
         );
-        assert_eq!(host.came(), came + 1, "no redirect is followed");
+        assert_eq!(
+            host.request_count(),
+            request_count + 1,
+            "no redirect is followed"
+        );
     }
     let most = usize::try_from(MAX_BYTES).unwrap();
     for (size, taken) in [(most, true), (most + 1, false)] {
-        host.says(RouteResponse::new(
+        host.serve(RouteResponse::new(
             200,
             "application/json",
             " ".repeat(size),
         ));
-        let got = host.fetch(host.own()).await.map(|found| found.body.len());
+        let reply = host.fetch(host.own()).await.map(|found| found.body.len());
         let expected = if taken {
             Ok(size)
         } else {
             Err(DocumentFetchError::TooLarge)
         };
-        assert_eq!(got, expected);
+        assert_eq!(reply, expected);
     }
 }
 
 #[tokio::test]
 async fn only_hosts_that_the_owner_named_are_called_at_home() {
     let host = DocumentHost::new().await;
-    host.says(RouteResponse::json(&json!({})));
+    host.serve(RouteResponse::json(&json!({})));
     assert!(host.fetch(host.own()).await.is_ok());
     let stranger = OwnHosts {
         names: vec!["127.0.0.1:1".to_owned(), "127.0.0.1".to_owned()],
@@ -198,7 +206,7 @@ async fn only_hosts_that_the_owner_named_are_called_at_home() {
         ..host.own()
     };
     assert_eq!(host.fetch(misled).await, Err(DocumentFetchError::Failed));
-    assert_eq!(host.came(), 1);
+    assert_eq!(host.request_count(), 1);
 }
 
 #[tokio::test]
@@ -213,15 +221,19 @@ async fn a_document_is_kept_as_long_as_it_says_within_reason() {
         ("public", 300),
     ] {
         let documents = ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap());
-        host.describes(&address, control);
-        let came = host.came();
+        host.serve_document(&address, control);
+        let request_count = host.request_count();
         for (now, fetches) in [(1_000, 1), (1_000 + kept - 1, 1), (1_000 + kept, 2)] {
             let client = documents.client(&address, now).await.unwrap();
             assert_eq!(
                 (client.id.as_str(), client.name.as_str()),
                 (&*address, "Chart room")
             );
-            assert_eq!(host.came() - came, fetches, "{control} at {now}");
+            assert_eq!(
+                host.request_count() - request_count,
+                fetches,
+                "{control} at {now}"
+            );
         }
     }
 }
@@ -233,14 +245,14 @@ async fn what_is_wrong_with_a_document_is_remembered_for_half_a_minute() {
         host.address(),
         ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap()),
     );
-    host.describes("https://app.example/other.json", "max-age=3600");
+    host.serve_document("https://app.example/other.json", "max-age=3600");
     let wrong = Err(DocumentError::Content("names another client"));
     assert_eq!(documents.client(&address, 100).await, wrong);
-    host.describes(&address, "max-age=3600");
+    host.serve_document(&address, "max-age=3600");
     assert_eq!(documents.client(&address, 129).await, wrong);
     assert!(documents.client(&address, 130).await.is_ok());
-    assert_eq!(host.came(), 2);
-    host.says(RouteResponse::new(200, "application/json", "[]"));
+    assert_eq!(host.request_count(), 2);
+    host.serve(RouteResponse::new(200, "application/json", "[]"));
     let broken = Err(DocumentError::Content("is not a client's"));
     assert_eq!(documents.client(&address, 10_000).await, broken);
 }
@@ -251,7 +263,7 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
     let documents = Arc::new(ClientDocumentCache::new(
         DocumentFetcher::new(host.own()).unwrap(),
     ));
-    host.describes(&host.address(), "max-age=3600");
+    host.serve_document(&host.address(), "max-age=3600");
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
     let ask = |address: String| {
         let documents = documents.clone();
@@ -261,7 +273,7 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
     let others: Vec<_> = (0..1)
         .map(|n| ask(format!("https://{}/{n}", host.authority)))
         .collect();
-    while host.came() < 2 {
+    while host.request_count() < 2 {
         tokio::task::yield_now().await;
     }
     let third = format!("https://{}/third", host.authority);
@@ -269,7 +281,7 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
         documents.client(&third, 100).await,
         Err(DocumentError::Busy)
     );
-    // Another host is asked meanwhile.
+    // Another host is fetched from meanwhile.
     let elsewhere = documents.client("https://nowhere.invalid/c", 100).await;
     assert_eq!(
         elsewhere,
@@ -280,11 +292,11 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
         assert!(one.await.unwrap().is_ok());
     }
     for other in others {
-        let told = other.await.unwrap();
-        assert_eq!(told, Err(DocumentError::Content("names another client")));
+        let result = other.await.unwrap();
+        assert_eq!(result, Err(DocumentError::Content("names another client")));
     }
-    assert_eq!(host.came(), 2);
-    // Whoever was turned away comes back without waiting.
+    assert_eq!(host.request_count(), 2);
+    // A refused request can be repeated at once.
     assert_ne!(
         documents.client(&third, 100).await,
         Err(DocumentError::Busy)
@@ -303,7 +315,7 @@ async fn whoever_hangs_up_leaves_no_turn_behind() {
             documents.client(&address, 100),
         );
         tokio::pin!(first, second);
-        while host.came() < 1 {
+        while host.request_count() < 1 {
             tokio::select! {
                 biased;
                 _ = &mut first => panic!("nobody was answered yet"),
@@ -321,10 +333,10 @@ async fn whoever_hangs_up_leaves_no_turn_behind() {
 async fn a_client_with_a_document_signs_somebody_in() {
     let host = DocumentHost::new().await;
     let address = host.address();
-    host.describes(&address, "max-age=60");
-    let world = SignInWorld::at_home(host.own());
-    let mut asked = world.request(&address);
-    let page = world.ask(&asked).await;
+    host.serve_document(&address, "max-age=60");
+    let world = SignInWorld::with_own_hosts(host.own());
+    let mut params = world.request(&address);
+    let page = world.ask(&params).await;
     assert_eq!(page.status, 200, "{}", page.body);
     assert!(
         page.body.contains("Identified by 127.0.0.1"),
@@ -332,17 +344,17 @@ async fn a_client_with_a_document_signs_somebody_in() {
         page.body
     );
     let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
-    let got = world.spend(&address, &code.unwrap()).await;
-    assert_eq!(got.status, 200, "{}", got.body);
-    let token = text(&got.json(), "access_token");
+    let reply = world.spend(&address, &code.unwrap()).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let token = text(&reply.json(), "access_token");
     assert_eq!(claims(&token)["client_id"], *address);
     assert_eq!(world.call(&token).await.status, 200);
 
-    asked.retain(|(name, _)| *name != "redirect_uri");
-    asked.push(("redirect_uri", "https://app.example/other"));
-    assert_eq!(world.ask(&asked).await.status, 400);
-    host.says(RouteResponse::new(404, "text/plain", ""));
-    world.pass(61);
+    params.retain(|(name, _)| *name != "redirect_uri");
+    params.push(("redirect_uri", "https://app.example/other"));
+    assert_eq!(world.ask(&params).await.status, 400);
+    host.serve(RouteResponse::new(404, "text/plain", ""));
+    world.advance_clock(61);
     let page = world.ask(&world.request(&address)).await;
     assert_eq!(page.status, 400);
     assert!(
@@ -355,7 +367,7 @@ async fn a_client_with_a_document_signs_somebody_in() {
 #[tokio::test]
 async fn where_too_many_documents_are_fetched_the_person_is_told_to_wait() {
     let host = DocumentHost::new().await;
-    let world = SignInWorld::at_home(host.own());
+    let world = SignInWorld::with_own_hosts(host.own());
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
     let ask = |n: usize| {
         let (world, address) = (&world, format!("https://{}/{n}", host.authority));
@@ -363,7 +375,7 @@ async fn where_too_many_documents_are_fetched_the_person_is_told_to_wait() {
     };
     let two = futures::future::join_all((0..2).map(ask));
     tokio::pin!(two);
-    while host.came() < 2 {
+    while host.request_count() < 2 {
         tokio::select! {
             biased;
             _ = &mut two => panic!("nobody was answered yet"),
@@ -378,7 +390,9 @@ async fn where_too_many_documents_are_fetched_the_person_is_told_to_wait() {
         third.body
     );
     drop(shut);
-    for got in two.await {
-        assert!(got.body.contains("names another client") || got.body.contains("is not a client"));
+    for reply in two.await {
+        assert!(
+            reply.body.contains("names another client") || reply.body.contains("is not a client")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a server is opened with, and what it says when that makes no sense.
+//! Options of the authorization server, and the errors for invalid ones.
 
 use super::*;
 use crate::auth::server::store::NAME;
@@ -79,7 +79,7 @@ fn a_token_may_be_meant_for_every_address_of_the_server_and_for_no_other() {
         ..AuthorizationServerOptions::new(format!("{ADDRESS}/"), "x", dir.path())
     })
     .unwrap();
-    for (asked, meant) in [
+    for (requested, meant) in [
         (None, Some("https://docs.example.org/mcp")),
         (
             Some("https://docs.example.org"),
@@ -98,9 +98,13 @@ fn a_token_may_be_meant_for_every_address_of_the_server_and_for_no_other() {
         (Some("https://docs.example.org/MCP"), None),
         (Some(""), None),
     ] {
-        assert_eq!(server.resource(asked).as_deref(), meant, "{asked:?}");
+        assert_eq!(
+            server.resource(requested).as_deref(),
+            meant,
+            "{requested:?}"
+        );
     }
-    for (asked, granted) in [
+    for (requested, granted) in [
         (None, Some("docs.read")),
         (Some("docs.read"), Some("docs.read")),
         (
@@ -110,8 +114,8 @@ fn a_token_may_be_meant_for_every_address_of_the_server_and_for_no_other() {
         (Some("other"), None),
         (Some(""), None),
     ] {
-        let scopes = server.scopes(asked).map(|all| all.join(" "));
-        assert_eq!(scopes.as_deref(), granted, "{asked:?}");
+        let scopes = server.scopes(requested).map(|all| all.join(" "));
+        assert_eq!(scopes.as_deref(), granted, "{requested:?}");
     }
 }
 
@@ -152,6 +156,6 @@ async fn behind_a_path_metadata_is_found_before_and_after_it() {
         }
         assert_eq!(status(&format!("/other/.well-known/{document}")).await, 404);
     }
-    // There is no provider, so nobody comes back from one.
+    // Without an upstream provider there is no callback endpoint.
     assert_eq!(status("/callback").await, 404);
 }

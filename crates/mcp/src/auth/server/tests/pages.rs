@@ -1,5 +1,5 @@
-//! What people and clients are shown: pages that say what they mean, cookies that are read whole, answers in the words
-//! of the standards.
+//! HTML pages, cookies and protocol responses: texts, escaping, headers and the error codes of the
+//! standards.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn body(page: &RouteResponse) -> String {
     String::from_utf8(page.body().to_vec()).unwrap()
 }
 
-/// What a page is as an answer.
+/// Renders a response as the tests compare it.
 async fn answered(page: RouteResponse) -> PageReply {
     let route = Route::get("/p", move |_| {
         let page = page.clone();
@@ -41,7 +41,7 @@ async fn visited(route: Route, request: http::request::Builder) -> PageReply {
     }
 }
 
-fn asking(client: &OAuthClient, at: Option<&str>, trouble: Option<SignInError>) -> RouteResponse {
+fn consent(client: &OAuthClient, at: Option<&str>, error: Option<SignInError>) -> RouteResponse {
     sign_in_pages::consent_page(&ConsentPage {
         server: "Harbour & sons",
         client,
@@ -51,7 +51,7 @@ fn asking(client: &OAuthClient, at: Option<&str>, trouble: Option<SignInError>) 
         token: "t",
         hint: None,
         at,
-        trouble,
+        error,
     })
 }
 
@@ -86,7 +86,7 @@ async fn every_sign_of_markup_is_written_out() {
 #[tokio::test]
 async fn the_page_says_who_asks_and_what_is_wrong() {
     let named = client("abc", "Chart <room>");
-    let page = body(&asking(&named, None, None));
+    let page = body(&consent(&named, None, None));
     assert!(
         page.contains("Let <b>Chart &lt;room&gt;</b> read <b>Harbour &amp; sons</b>?"),
         "{page}"
@@ -99,7 +99,7 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
     assert!(page.contains("just started this in that app"));
 
     let nameless = client("https://app.example/client.json", "");
-    let page = body(&asking(&nameless, Some("login.example"), None));
+    let page = body(&consent(&nameless, Some("login.example"), None));
     assert!(
         page.contains("Let <b>an app at app.example</b> read"),
         "{page}"
@@ -107,7 +107,7 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
     assert!(page.contains("Identified by app.example"));
     assert!(page.contains("Continue at login.example") && !page.contains("name=\"password\""));
 
-    for (trouble, status, wait, text) in [
+    for (error, status, wait, text) in [
         (SignInError::Wrong, 403, "", "do not go together"),
         (SignInError::Busy, 503, "10", "Many people sign in"),
         (
@@ -123,29 +123,29 @@ async fn the_page_says_who_asks_and_what_is_wrong() {
             "in 1 seconds",
         ),
     ] {
-        let got = answered(asking(&named, None, Some(trouble))).await;
-        assert_eq!(got.status, status, "{trouble:?}");
-        assert_eq!(got.header("retry-after"), wait, "{trouble:?}");
+        let reply = answered(consent(&named, None, Some(error))).await;
+        assert_eq!(reply.status, status, "{error:?}");
+        assert_eq!(reply.header("retry-after"), wait, "{error:?}");
         assert!(
-            got.body.contains("role=\"alert\"") && got.body.contains(text),
-            "{trouble:?}"
+            reply.body.contains("role=\"alert\"") && reply.body.contains(text),
+            "{error:?}"
         );
-        assert_eq!(got.header("cache-control"), "no-store");
-        assert_eq!(got.header("x-frame-options"), "DENY");
+        assert_eq!(reply.header("cache-control"), "no-store");
+        assert_eq!(reply.header("x-frame-options"), "DENY");
     }
-    let got = answered(sign_in_pages::redirect("https://app.example/cb?x=1")).await;
+    let reply = answered(sign_in_pages::redirect("https://app.example/cb?x=1")).await;
     assert_eq!(
-        (got.status.as_u16(), got.header("location")),
+        (reply.status.as_u16(), reply.header("location")),
         (302, "https://app.example/cb?x=1")
     );
-    assert_eq!(got.header("cache-control"), "no-store");
+    assert_eq!(reply.header("cache-control"), "no-store");
 }
 
 #[tokio::test]
 async fn a_cookie_is_read_whole_and_once() {
     let read = async |address: &'static str, header: String| {
-        let route = Route::get("/c", move |visit| async move {
-            let found = BrowserCookie::new("docent-form", address).read(&visit);
+        let route = Route::get("/c", move |request| async move {
+            let found = BrowserCookie::new("docent-form", address).read(&request);
             Ok(RouteResponse::new(
                 200,
                 "text/plain",
@@ -189,53 +189,53 @@ async fn a_cookie_is_read_whole_and_once() {
 async fn who_a_token_speaks_for_is_told_as_far_as_it_may_be() {
     let world = SignInWorld::new();
     let client = world.client().await;
-    let mut asked = world.request(&client);
-    asked.retain(|(name, _)| *name != "scope");
-    asked.push(("scope", "openid docs.read"));
-    let page = world.ask(&asked).await;
+    let mut params = world.request(&client);
+    params.retain(|(name, _)| *name != "scope");
+    params.push(("scope", "openid docs.read"));
+    let page = world.ask(&params).await;
     assert!(
         !page.body.contains("e-mail"),
         "it did not ask for the address"
     );
     let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
     let tokens = world.spend(&client, &code.unwrap()).await.json();
-    let said = claims(&text(&tokens, "id_token"));
+    let token_claims = claims(&text(&tokens, "id_token"));
     for name in ["email", "email_verified", "groups", "nonce"] {
-        assert!(said.get(name).is_none(), "{name}");
+        assert!(token_claims.get(name).is_none(), "{name}");
     }
-    assert_eq!(said["auth_time"], said["iat"]);
-    let tell = async |authorization: String| {
+    assert_eq!(token_claims["auth_time"], token_claims["iat"]);
+    let userinfo = async |authorization: String| {
         let request = Request::post("/userinfo").header("authorization", authorization);
         world.send(request, String::new()).await
     };
     let token = text(&tokens, "access_token");
-    let got = tell(format!("bearer {token}")).await;
-    assert_eq!(got.json(), json!({"sub": "anna"}));
-    assert_eq!(got.header("cache-control"), "no-store");
+    let reply = userinfo(format!("bearer {token}")).await;
+    assert_eq!(reply.json(), json!({"sub": "anna"}));
+    assert_eq!(reply.header("cache-control"), "no-store");
     for bad in [format!("Basic {token}"), token.clone(), String::new()] {
-        let got = tell(bad.clone()).await;
+        let reply = userinfo(bad.clone()).await;
         assert_eq!(
-            (got.status.as_u16(), got.header("www-authenticate")),
+            (reply.status.as_u16(), reply.header("www-authenticate")),
             (401, "Bearer"),
             "{bad}"
         );
-        assert_eq!(got.json()["error"], "invalid_request");
+        assert_eq!(reply.json()["error"], "invalid_request");
     }
-    let got = tell(format!("Bearer {token}x")).await;
-    assert_eq!(got.status, 401);
+    let reply = userinfo(format!("Bearer {token}x")).await;
+    assert_eq!(reply.status, 401);
     assert_eq!(
-        got.header("www-authenticate"),
+        reply.header("www-authenticate"),
         "Bearer error=\"invalid_token\""
     );
     let (_, plain) = world.tokens().await;
     assert!(plain.get("id_token").is_none(), "it did not ask for one");
-    let got = tell(format!("Bearer {}", text(&plain, "access_token"))).await;
-    assert_eq!(got.status, 403);
+    let reply = userinfo(format!("Bearer {}", text(&plain, "access_token"))).await;
+    assert_eq!(reply.status, 403);
     assert_eq!(
-        got.header("www-authenticate"),
+        reply.header("www-authenticate"),
         "Bearer error=\"insufficient_scope\""
     );
-    // A token opens this page for as long as it opens the others.
-    world.pass(900 + 31);
-    assert_eq!(tell(format!("Bearer {token}")).await.status, 401);
+    // A token works at this endpoint exactly as long as at the others, clock skew included.
+    world.advance_clock(900 + 31);
+    assert_eq!(userinfo(format!("Bearer {token}")).await.status, 401);
 }

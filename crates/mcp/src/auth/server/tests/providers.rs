@@ -1,5 +1,5 @@
-//! Sign-in at a provider: the way there and back, and everybody who waits at the roadside. The provider is a small one
-//! on this machine that says what each test wants.
+//! Login at an upstream provider: the complete flow, and attacks on the callback. The provider is a local
+//! server that follows each test's script.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::auth::mint::{Signer, jwks};
 use crate::http::{Route, RouteResponse};
 
-/// What the provider says next.
+/// The responses that the provider gives next.
 #[derive(Clone)]
 struct ProviderScript {
     header: Value,
@@ -21,9 +21,9 @@ struct ProviderScript {
 struct ProviderFixture {
     world: SignInWorld,
     issuer: String,
-    says: Arc<Mutex<ProviderScript>>,
-    /// The last form that came to the token endpoint, and how we proved who we are.
-    asked: Arc<Mutex<(String, String)>>,
+    script: Arc<Mutex<ProviderScript>>,
+    /// The last token request: its form and its `Authorization` header.
+    last_request: Arc<Mutex<(String, String)>>,
     stop: CancellationToken,
 }
 
@@ -37,15 +37,15 @@ impl ProviderFixture {
     async fn new() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let says = Arc::new(Mutex::new(ProviderScript {
+        let script = Arc::new(Mutex::new(ProviderScript {
             header: json!({"typ": "JWT"}),
             claims: json!({}),
             userinfo: json!({}),
             status: 200,
         }));
-        let asked = Arc::new(Mutex::new((String::new(), String::new())));
+        let last_request = Arc::new(Mutex::new((String::new(), String::new())));
         let stop = CancellationToken::new();
-        let routes = routes(&issuer, &says, &asked);
+        let routes = routes(&issuer, &script, &last_request);
         let options = crate::http::HttpOptions {
             routes,
             ..crate::http::HttpOptions::default()
@@ -59,18 +59,22 @@ impl ProviderFixture {
         Self {
             world,
             issuer,
-            says,
-            asked,
+            script,
+            last_request,
             stop,
         }
     }
 
-    /// Consents, and goes as far as the provider's door: its cookie, and what was asked there.
-    async fn depart(&self) -> (String, url::Url) {
+    /// Consents and follows the redirect to the provider. Returns the login cookie and the authorization
+    /// URL.
+    async fn start_login(&self) -> (String, url::Url) {
         let client = self.world.client().await;
         let page = self.world.ask(&self.world.request(&client)).await;
         assert!(page.body.contains("Continue at 127.0.0.1"), "{}", page.body);
-        let gone = self.world.answer(&page, &[("decision", "allow")]).await;
+        let gone = self
+            .world
+            .submit_form(&page, &[("decision", "allow")])
+            .await;
         let cookie = gone
             .header("set-cookie")
             .split(';')
@@ -87,30 +91,30 @@ impl ProviderFixture {
                 .into_owned()
         };
         let now = self.world.clock.load(Ordering::SeqCst);
-        let mut says = self.says.lock().unwrap();
-        says.claims = json!({
+        let mut script = self.script.lock().unwrap();
+        script.claims = json!({
             "iss": self.issuer, "aud": "docent", "sub": "up-1", "iat": now, "exp": now + 60, "nonce": get("nonce"),
         });
-        says.userinfo = json!({"sub": "up-1", "email": "anna@port.example", "email_verified": true, "groups": ["crew"]});
-        drop(says);
+        script.userinfo = json!({"sub": "up-1", "email": "anna@port.example", "email_verified": true, "groups": ["crew"]});
+        drop(script);
         (cookie, target)
     }
 
-    async fn come_back(&self, cookie: &str, values: &[(&str, &str)]) -> PageReply {
+    async fn call_back(&self, cookie: &str, values: &[(&str, &str)]) -> PageReply {
         let request =
             Request::get(format!("/callback?{}", encoded(values))).header("cookie", cookie);
         self.world.send(request, String::new()).await
     }
 
     fn change(&self, change: impl FnOnce(&mut ProviderScript)) {
-        change(&mut self.says.lock().unwrap());
+        change(&mut self.script.lock().unwrap());
     }
 }
 
 fn routes(
     issuer: &str,
-    says: &Arc<Mutex<ProviderScript>>,
-    asked: &Arc<Mutex<(String, String)>>,
+    script: &Arc<Mutex<ProviderScript>>,
+    last_request: &Arc<Mutex<(String, String)>>,
 ) -> Vec<Route> {
     let signer = Arc::new(Signer::p256("k1"));
     let keys = jwks(&[&signer]);
@@ -125,40 +129,44 @@ fn routes(
             async move { Ok(RouteResponse::json(&value)) }
         })
     };
-    let (for_token, for_info, asked) = (says.clone(), says.clone(), asked.clone());
+    let (for_token, for_info, last_request) =
+        (script.clone(), script.clone(), last_request.clone());
     vec![
         fixed("/.well-known/openid-configuration", metadata),
         fixed("/jwks", keys),
-        Route::post("/token", move |visit| {
-            let body = String::from_utf8_lossy(visit.body()).into_owned();
-            *asked.lock().unwrap() = (
+        Route::post("/token", move |request| {
+            let body = String::from_utf8_lossy(request.body()).into_owned();
+            *last_request.lock().unwrap() = (
                 body,
-                visit.header("authorization").unwrap_or_default().to_owned(),
+                request
+                    .header("authorization")
+                    .unwrap_or_default()
+                    .to_owned(),
             );
-            let says = for_token.lock().unwrap().clone();
-            let token = signer.token_with(&says.header, &says.claims);
+            let script = for_token.lock().unwrap().clone();
+            let token = signer.token_with(&script.header, &script.claims);
             async move {
                 Ok(RouteResponse::json(
                     &json!({"id_token": token, "access_token": "a", "token_type": "Bearer"}),
                 )
-                .status(says.status))
+                .status(script.status))
             }
         }),
         Route::post("/userinfo", move |_| {
-            let says = for_info.lock().unwrap().clone();
-            async move { Ok(RouteResponse::json(&says.userinfo)) }
+            let script = for_info.lock().unwrap().clone();
+            async move { Ok(RouteResponse::json(&script.userinfo)) }
         }),
     ]
 }
 
 #[tokio::test]
 async fn there_and_back_with_what_the_provider_knows() {
-    let place = ProviderFixture::new().await;
-    let (cookie, target) = place.depart().await;
+    let fixture = ProviderFixture::new().await;
+    let (cookie, target) = fixture.start_login().await;
     assert!(
         target
             .as_str()
-            .starts_with(&format!("{}/authorize?", place.issuer))
+            .starts_with(&format!("{}/authorize?", fixture.issuer))
     );
     let get = |name: &str| {
         target
@@ -176,11 +184,11 @@ async fn there_and_back_with_what_the_provider_knows() {
         "the provider need not know who asks"
     );
 
-    let got = place
-        .come_back(&cookie, &[("code", "c1"), ("state", &get("state"))])
+    let reply = fixture
+        .call_back(&cookie, &[("code", "c1"), ("state", &get("state"))])
         .await;
-    assert_eq!(got.status, 200, "{}", got.body);
-    let (form, authorization) = place.asked.lock().unwrap().clone();
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let (form, authorization) = fixture.last_request.lock().unwrap().clone();
     let form = super::form_params::FormParams::parse(form.as_bytes()).unwrap();
     assert_eq!(
         crypto::digest(form.get("code_verifier").unwrap()),
@@ -188,36 +196,36 @@ async fn there_and_back_with_what_the_provider_knows() {
     );
     assert_eq!(form.get("code"), Some("c1"));
     assert!(form.get("client_secret").is_none());
-    // The name and the secret are each encoded before they are joined.
+    // Client id and secret are form-encoded before they are joined (RFC 6749, section 2.3.1).
     assert_eq!(authorization, "Basic ZG9jZW50OnNlJTNBY3JldA==");
 
-    assert_eq!(got.sent("state").as_deref(), Some("s&1"));
-    let code = got.sent("code").unwrap();
+    assert_eq!(reply.sent("state").as_deref(), Some("s&1"));
+    let code = reply.sent("code").unwrap();
     let query = cookie.split('.').nth(2).unwrap();
     let query = String::from_utf8(crypto::decode(query).unwrap()).unwrap();
     let client = super::form_params::FormParams::parse(query.as_bytes()).unwrap();
     let client = client.get("client_id").unwrap();
-    let tokens = place.world.spend(client, &code).await.json();
-    let said = claims(&text(&tokens, "access_token"));
-    assert_eq!(said["iss"], ADDRESS);
-    assert_eq!(said["sub"], "up-1");
-    assert_eq!(said["email"], "anna@port.example");
-    assert_eq!(said["groups"], json!(["crew"]));
-    let called = place.world.call(&text(&tokens, "access_token")).await;
+    let tokens = fixture.world.spend(client, &code).await.json();
+    let token_claims = claims(&text(&tokens, "access_token"));
+    assert_eq!(token_claims["iss"], ADDRESS);
+    assert_eq!(token_claims["sub"], "up-1");
+    assert_eq!(token_claims["email"], "anna@port.example");
+    assert_eq!(token_claims["groups"], json!(["crew"]));
+    let called = fixture.world.call(&text(&tokens, "access_token")).await;
     assert!(
         called.body.contains("up-1|anna@port.example|crew"),
         "{}",
         called.body
     );
-    // Whether somebody left cannot be asked, so this ends sooner.
-    place.world.pass(29 * 86_400);
-    let again = place
+    // A refresh cannot check an upstream account, so the grant ends sooner.
+    fixture.world.advance_clock(29 * 86_400);
+    let again = fixture
         .world
         .refresh(client, &text(&tokens, "refresh_token"))
         .await;
     assert_eq!(again.status, 200, "{}", again.body);
-    place.world.pass(86_400);
-    let late = place
+    fixture.world.advance_clock(86_400);
+    let late = fixture
         .world
         .refresh(client, &text(&again.json(), "refresh_token"))
         .await;
@@ -226,7 +234,7 @@ async fn there_and_back_with_what_the_provider_knows() {
 
 #[tokio::test]
 async fn an_id_token_must_be_ours_and_of_this_trip() {
-    let place = ProviderFixture::new().await;
+    let fixture = ProviderFixture::new().await;
     let cases = [
         ("another nonce", "nonce", json!("other")),
         ("no nonce", "nonce", json!(null)),
@@ -242,39 +250,39 @@ async fn an_id_token_must_be_ours_and_of_this_trip() {
         ("refused", "status", json!(400)),
     ];
     for (what, name, value) in cases {
-        let before = place.says.lock().unwrap().clone();
-        let (cookie, target) = place.depart().await;
+        let before = fixture.script.lock().unwrap().clone();
+        let (cookie, target) = fixture.start_login().await;
         let state = target
             .query_pairs()
             .find(|(key, _)| key == "state")
             .unwrap()
             .1
             .into_owned();
-        place.change(|says| match name {
-            "status" => says.status = 400,
-            "alg" | "kid" | "typ" => says.header[name] = value,
-            _ => says.claims[name] = value,
+        fixture.change(|script| match name {
+            "status" => script.status = 400,
+            "alg" | "kid" | "typ" => script.header[name] = value,
+            _ => script.claims[name] = value,
         });
-        let got = place
-            .come_back(&cookie, &[("code", "c"), ("state", &state)])
+        let reply = fixture
+            .call_back(&cookie, &[("code", "c"), ("state", &state)])
             .await;
-        assert_eq!(got.status, 502, "{what}: {}", got.body);
-        assert!(!got.body.contains("app.example"), "{what}");
-        place.change(|says| *says = before);
+        assert_eq!(reply.status, 502, "{what}: {}", reply.body);
+        assert!(!reply.body.contains("app.example"), "{what}");
+        fixture.change(|script| *script = before);
     }
 }
 
 #[tokio::test]
 async fn an_answer_counts_in_the_browser_that_left_with_it() {
-    let place = ProviderFixture::new().await;
-    let (cookie, target) = place.depart().await;
+    let fixture = ProviderFixture::new().await;
+    let (cookie, target) = fixture.start_login().await;
     let state = target
         .query_pairs()
         .find(|(key, _)| key == "state")
         .unwrap()
         .1
         .into_owned();
-    let (others, _) = place.depart().await;
+    let (others, _) = fixture.start_login().await;
     let (name, value) = cookie.split_once('=').unwrap();
     let parts: Vec<_> = value.split('.').map(str::to_owned).collect();
     let tampered = |at: usize, to: &str| {
@@ -297,24 +305,24 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
         ),
         ("twice", format!("{cookie}; {cookie}"), state.as_str()),
     ] {
-        let got = place
-            .come_back(&cookie, &[("code", "c"), ("state", state)])
+        let reply = fixture
+            .call_back(&cookie, &[("code", "c"), ("state", state)])
             .await;
-        assert_eq!(got.status, 403, "{what}: {}", got.body);
+        assert_eq!(reply.status, 403, "{what}: {}", reply.body);
     }
     let mixed = [
         ("code", "c"),
         ("state", state.as_str()),
         ("iss", "https://evil.example"),
     ];
-    assert_eq!(place.come_back(&cookie, &mixed).await.status, 403);
+    assert_eq!(fixture.call_back(&cookie, &mixed).await.status, 403);
     let gone = [("error", "access_denied"), ("state", state.as_str())];
-    let got = place.come_back(&cookie, &gone).await;
-    assert_eq!(got.sent("error").as_deref(), Some("access_denied"));
-    assert_eq!(got.sent("iss").as_deref(), Some(ADDRESS));
-    place.world.pass(600);
-    let late = place
-        .come_back(&cookie, &[("code", "c"), ("state", &state)])
+    let reply = fixture.call_back(&cookie, &gone).await;
+    assert_eq!(reply.sent("error").as_deref(), Some("access_denied"));
+    assert_eq!(reply.sent("iss").as_deref(), Some(ADDRESS));
+    fixture.world.advance_clock(600);
+    let late = fixture
+        .call_back(&cookie, &[("code", "c"), ("state", &state)])
         .await;
     assert_eq!(late.status, 403, "too old");
 }
@@ -322,8 +330,8 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
 #[tokio::test]
 async fn what_a_provider_says_is_taken_with_care() {
     let of = |userinfo: Value| {
-        let told = userinfo.as_object().unwrap().clone();
-        super::upstream_provider::identity_from_claims("up-1".to_owned(), &[told])
+        let userinfo_claims = userinfo.as_object().unwrap().clone();
+        super::upstream_provider::identity_from_claims("up-1".to_owned(), &[userinfo_claims])
     };
     let unverified = of(json!({"email": "boss@port.example", "email_verified": false}));
     assert_eq!(
@@ -343,35 +351,38 @@ async fn what_a_provider_says_is_taken_with_care() {
     let many = vec!["g".repeat(64); 129];
     assert_eq!(of(json!({"groups": many})).groups.len(), 0);
 
-    let place = ProviderFixture::new().await;
-    let (cookie, target) = place.depart().await;
+    let fixture = ProviderFixture::new().await;
+    let (cookie, target) = fixture.start_login().await;
     let state = target
         .query_pairs()
         .find(|(key, _)| key == "state")
         .unwrap()
         .1
         .into_owned();
-    place.change(|says| says.userinfo["sub"] = json!("somebody else"));
-    let got = place
-        .come_back(&cookie, &[("code", "c"), ("state", &state)])
+    fixture.change(|script| script.userinfo["sub"] = json!("somebody else"));
+    let reply = fixture
+        .call_back(&cookie, &[("code", "c"), ("state", &state)])
         .await;
-    assert!(got.sent("code").is_some());
+    assert!(reply.sent("code").is_some());
 }
 
 #[tokio::test]
 async fn the_provider_learns_who_will_sign_in() {
-    let place = ProviderFixture::new().await;
-    let client = place.world.client().await;
+    let fixture = ProviderFixture::new().await;
+    let client = fixture.world.client().await;
     let long = "n".repeat(201);
     for (hint, passed_on) in [
         ("anna@port.example", Some("anna@port.example")),
         ("a&prompt=none", Some("a&prompt=none")),
         (long.as_str(), None),
     ] {
-        let mut request = place.world.request(&client);
+        let mut request = fixture.world.request(&client);
         request.push(("login_hint", hint));
-        let page = place.world.ask(&request).await;
-        let gone = place.world.answer(&page, &[("decision", "allow")]).await;
+        let page = fixture.world.ask(&request).await;
+        let gone = fixture
+            .world
+            .submit_form(&page, &[("decision", "allow")])
+            .await;
         assert_eq!(gone.sent("login_hint").as_deref(), passed_on);
         assert_eq!(gone.sent("prompt"), None);
     }
@@ -386,9 +397,9 @@ async fn a_provider_that_is_away_is_told_to_the_person() {
     }));
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
-    let got = world.answer(&page, &[("decision", "allow")]).await;
-    assert_eq!(got.status, 502);
-    assert!(got.body.contains("does not answer"), "{}", got.body);
+    let reply = world.submit_form(&page, &[("decision", "allow")]).await;
+    assert_eq!(reply.status, 502);
+    assert!(reply.body.contains("does not answer"), "{}", reply.body);
     for bad in [
         "login.example.org",
         "http://login.example.org",
@@ -414,16 +425,19 @@ async fn a_provider_that_is_away_is_told_to_the_person() {
 
 #[tokio::test]
 async fn a_request_that_no_cookie_can_hold_is_refused() {
-    let place = ProviderFixture::new().await;
-    let client = place.world.client().await;
-    let empty = encoded(&[&place.world.request(&client)[..], &[("pad", "")]].concat());
-    // As many bytes as make a cookie of 3,800 with its id, its end and its seal; then one more.
+    let fixture = ProviderFixture::new().await;
+    let client = fixture.world.client().await;
+    let empty = encoded(&[&fixture.world.request(&client)[..], &[("pad", "")]].concat());
+    // The largest query whose cookie, with id, expiry and MAC, has 3,800 bytes; then one byte more.
     for (size, status) in [(2_791, 200), (2_792, 400)] {
         let pad = "x".repeat(size - empty.len());
-        let mut asked = place.world.request(&client);
-        asked.push(("pad", &pad));
-        let page = place.world.ask(&asked).await;
-        let gone = place.world.answer(&page, &[("decision", "allow")]).await;
+        let mut params = fixture.world.request(&client);
+        params.push(("pad", &pad));
+        let page = fixture.world.ask(&params).await;
+        let gone = fixture
+            .world
+            .submit_form(&page, &[("decision", "allow")])
+            .await;
         assert_eq!(gone.status, status, "{size}");
         if status == 200 {
             let cookie = gone.header("set-cookie").split(';').next().unwrap();

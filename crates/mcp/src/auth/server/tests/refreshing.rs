@@ -1,4 +1,4 @@
-//! Refresh tokens in the wrong hands, at the wrong time, for the wrong thing.
+//! Refresh tokens: rotation, reuse detection, expiry and narrowed scopes.
 
 use super::*;
 
@@ -29,23 +29,24 @@ async fn a_lost_answer_is_forgiven_once_and_a_thief_is_noticed_all_the_same() {
         &world.refresh(&client, &first).await.json(),
         "refresh_token",
     );
-    world.pass(29);
+    world.advance_clock(29);
     let again = world.refresh(&client, &first).await;
     assert_eq!(again.status, 200, "{}", again.body);
-    // Whoever has the lost one is not who asked again; nobody can tell which of them is the thief.
+    // The token that was lost was not used by whoever retried. Nobody can tell which of the two is the
+    // thief, so the grant ends.
     assert_eq!(
         world.refresh(&client, &lost).await.json()["error"],
         "invalid_grant"
     );
-    let got = world
+    let reply = world
         .refresh(&client, &text(&again.json(), "refresh_token"))
         .await;
-    assert_eq!(got.json()["error"], "invalid_grant");
+    assert_eq!(reply.json()["error"], "invalid_grant");
 
     let (client, tokens) = world.tokens().await;
     let first = text(&tokens, "refresh_token");
     assert_eq!(world.refresh(&client, &first).await.status, 200);
-    world.pass(30);
+    world.advance_clock(30);
     assert_eq!(
         world.refresh(&client, &first).await.json()["error"],
         "invalid_grant"
@@ -90,10 +91,10 @@ async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed
         &format!("{token}x"),
         &"a".repeat(12_000),
     ] {
-        let got = world.refresh(&client, bad).await;
-        assert!(got.status == 400, "{bad}");
+        let reply = world.refresh(&client, bad).await;
+        assert!(reply.status == 400, "{bad}");
     }
-    // None of that was the token, so it still works.
+    // None of these was the token, so it still works.
     assert_eq!(world.refresh(&client, &token).await.status, 200);
 }
 
@@ -101,10 +102,10 @@ async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed
 async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
     let world = SignInWorld::new();
     let client = world.client().await;
-    let mut asked = world.request(&client);
-    asked.retain(|(name, _)| *name != "scope");
-    asked.push(("scope", "docs.read openid email"));
-    let page = world.ask(&asked).await;
+    let mut params = world.request(&client);
+    params.retain(|(name, _)| *name != "scope");
+    params.push(("scope", "docs.read openid email"));
+    let page = world.ask(&params).await;
     let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
     let mut tokens = world.spend(&client, &code.unwrap()).await.json();
     let mut seen = std::collections::BTreeSet::new();
@@ -125,17 +126,17 @@ async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
         let values = [&nothing[..3], &[("scope", scope)]].concat();
         tokens = world.post("/token", &values).await.json();
         assert_eq!(tokens["scope"], granted);
-        let said = claims(&text(&tokens, "access_token"));
-        assert_eq!(said["scope"], granted);
+        let token_claims = claims(&text(&tokens, "access_token"));
+        assert_eq!(token_claims["scope"], granted);
         assert!(
-            seen.insert(text(&said, "jti")),
+            seen.insert(text(&token_claims, "jti")),
             "a token is another each time"
         );
         assert_eq!(tokens.get("id_token").is_some(), granted.contains("openid"));
     }
 }
 
-/// A refresh waits for no registration by construction: the two have writers of their own.
+/// A refresh never waits for registrations by construction: each database has its own writer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refresh_is_answered_while_the_writer_of_registrations_is_held() {
     let world = Arc::new(SignInWorld::new());
@@ -148,16 +149,16 @@ async fn a_refresh_is_answered_while_the_writer_of_registrations_is_held() {
             tokio::spawn(async move { world.client().await })
         })
         .collect();
-    // Longer than any machine takes: a refresh that waits for the writer would wait for ever.
+    // Longer than any machine needs: a refresh that waited for the writer would never return.
     let hang = std::time::Duration::from_secs(60);
     let work = async {
         let mut token = text(&tokens, "refresh_token");
         for _ in 0..10 {
-            let got = world.refresh(&client, &token).await;
-            assert_eq!(got.status, 200, "{}", got.body);
-            token = text(&got.json(), "refresh_token");
+            let reply = world.refresh(&client, &token).await;
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            token = text(&reply.json(), "refresh_token");
         }
-        // Neither does whoever signs in through a client that registered before.
+        // A login through a client that registered before does not wait either.
         let code = world.code(&waiting).await;
         assert_eq!(world.spend(&waiting, &code).await.status, 200);
     };

@@ -1,4 +1,4 @@
-//! What goes well: a sign-in from the first request to a call, refreshed, restarted, revoked.
+//! The complete sign-in from the first request to a tool call, with refresh, restart and revocation.
 
 use super::*;
 
@@ -9,12 +9,12 @@ async fn from_registration_to_a_call_that_knows_who_asks() {
     assert_eq!(refused.status, 401);
     let (client, tokens) = world.tokens().await;
     let access = text(&tokens, "access_token");
-    let got = world.call(&access).await;
-    assert_eq!(got.status, 200, "{}", got.body);
+    let reply = world.call(&access).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
     assert!(
-        got.body.contains("anna|anna@port.example|crew"),
+        reply.body.contains("anna|anna@port.example|crew"),
         "{}",
-        got.body
+        reply.body
     );
 
     let claims = claims(&access);
@@ -33,17 +33,22 @@ async fn the_answer_carries_state_and_issuer_for_better_and_for_worse() {
     let page = world.ask(&world.request(&client)).await;
     assert_eq!(page.status, 200);
     let allowed = world.sign_in(&page, "anna", PASSWORD).await;
-    let denied = world.answer(&page, &[("decision", "deny")]).await;
+    let denied = world.submit_form(&page, &[("decision", "deny")]).await;
     let mut wrong = world.request(&client);
     wrong.retain(|(name, _)| *name != "code_challenge");
     let refused = world.ask(&wrong).await;
     assert_eq!(denied.sent("error").as_deref(), Some("access_denied"));
     assert_eq!(refused.sent("error").as_deref(), Some("invalid_request"));
-    assert!(allowed.goes_on() && denied.goes_on() && !refused.goes_on());
-    for got in [&allowed, &denied, &refused] {
-        assert_eq!(got.sent("state").as_deref(), Some("s&1"));
-        assert_eq!(got.sent("iss").as_deref(), Some(ADDRESS));
-        assert!(got.target().as_str().starts_with("https://app.example/cb?"));
+    assert!(allowed.redirects() && denied.redirects() && !refused.redirects());
+    for reply in [&allowed, &denied, &refused] {
+        assert_eq!(reply.sent("state").as_deref(), Some("s&1"));
+        assert_eq!(reply.sent("iss").as_deref(), Some(ADDRESS));
+        assert!(
+            reply
+                .target()
+                .as_str()
+                .starts_with("https://app.example/cb?")
+        );
     }
 }
 
@@ -85,16 +90,16 @@ async fn refresh_tokens_turn_and_outlive_a_restart() {
     let (client, tokens) = world.tokens().await;
     let first = text(&tokens, "refresh_token");
     world.restart();
-    let got = world.refresh(&client, &first).await;
-    assert_eq!(got.status, 200, "{}", got.body);
-    let second = text(&got.json(), "refresh_token");
+    let reply = world.refresh(&client, &first).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let second = text(&reply.json(), "refresh_token");
     assert_ne!(first, second);
-    let access = text(&got.json(), "access_token");
+    let access = text(&reply.json(), "access_token");
     assert_eq!(world.call(&access).await.status, 200);
-    world.pass(29 * 86_400);
+    world.advance_clock(29 * 86_400);
     let third = world.refresh(&client, &second).await;
     assert_eq!(third.status, 200, "{}", third.body);
-    world.pass(31 * 86_400);
+    world.advance_clock(31 * 86_400);
     let late = world
         .refresh(&client, &text(&third.json(), "refresh_token"))
         .await;
@@ -107,15 +112,15 @@ async fn a_grant_ends_for_good_after_half_a_year() {
     let (client, tokens) = world.tokens().await;
     let mut token = text(&tokens, "refresh_token");
     for _ in 0..8 {
-        world.pass(20 * 86_400);
+        world.advance_clock(20 * 86_400);
         token = text(
             &world.refresh(&client, &token).await.json(),
             "refresh_token",
         );
     }
-    world.pass(20 * 86_400);
-    let got = world.refresh(&client, &token).await;
-    assert_eq!(got.json()["error"], "invalid_grant");
+    world.advance_clock(20 * 86_400);
+    let reply = world.refresh(&client, &token).await;
+    assert_eq!(reply.json()["error"], "invalid_grant");
 }
 
 #[tokio::test]
@@ -125,10 +130,10 @@ async fn groups_and_addresses_are_those_of_today() {
     UserStore::in_dir(world.dir.path())
         .update("anna", |user| user.groups = vec!["captains".to_owned()])
         .unwrap();
-    let got = world
+    let reply = world
         .refresh(&client, &text(&tokens, "refresh_token"))
         .await;
-    let claims = claims(&text(&got.json(), "access_token"));
+    let claims = claims(&text(&reply.json(), "access_token"));
     assert_eq!(claims["groups"], json!(["captains"]));
 }
 
@@ -140,15 +145,15 @@ async fn who_is_removed_or_has_a_new_password_signs_in_again() {
     let (other, others) = world.tokens().await;
     let new = hash_password("another password").unwrap();
     users.update("anna", |user| user.password = new).unwrap();
-    let got = world
+    let reply = world
         .refresh(&client, &text(&tokens, "refresh_token"))
         .await;
-    assert_eq!(got.json()["error"], "invalid_grant");
-    // The grant is gone, and its tokens with it.
+    assert_eq!(reply.json()["error"], "invalid_grant");
+    // The revoked grant invalidates its access tokens too.
     assert_eq!(world.call(&text(&tokens, "access_token")).await.status, 401);
     users.remove("anna").unwrap();
-    let got = world.refresh(&other, &text(&others, "refresh_token")).await;
-    assert_eq!(got.json()["error"], "invalid_grant");
+    let reply = world.refresh(&other, &text(&others, "refresh_token")).await;
+    assert_eq!(reply.json()["error"], "invalid_grant");
 }
 
 #[tokio::test]
@@ -169,10 +174,10 @@ async fn what_is_revoked_ends_at_once() {
             200,
             "another client's word ends nothing"
         );
-        let got = world
+        let reply = world
             .post("/revoke", &[("token", &token), ("client_id", &client)])
             .await;
-        assert_eq!(got.status, 200);
+        assert_eq!(reply.status, 200);
         assert_eq!(world.call(&access).await.status, 401);
         let again = world
             .refresh(&client, &text(&tokens, "refresh_token"))
@@ -185,13 +190,13 @@ async fn what_is_revoked_ends_at_once() {
 async fn openid_clients_learn_who_it_is() {
     let world = SignInWorld::new();
     let client = world.client().await;
-    let mut asked = world.request(&client);
-    asked.retain(|(name, _)| *name != "scope");
-    asked.extend([
+    let mut params = world.request(&client);
+    params.retain(|(name, _)| *name != "scope");
+    params.extend([
         ("scope", "openid email docs.read unknown"),
         ("nonce", "n-1"),
     ]);
-    let page = world.ask(&asked).await;
+    let page = world.ask(&params).await;
     assert!(page.body.contains("see your e-mail address"));
     let code = world
         .sign_in(&page, "anna", PASSWORD)
@@ -201,12 +206,12 @@ async fn openid_clients_learn_who_it_is() {
     let tokens = world.spend(&client, &code).await.json();
     assert_eq!(tokens["scope"], "docs.read openid email");
     let id_token = text(&tokens, "id_token");
-    let said = claims(&id_token);
+    let token_claims = claims(&id_token);
     assert_eq!(
-        (&said["aud"], &said["nonce"]),
+        (&token_claims["aud"], &token_claims["nonce"]),
         (&json!(client), &json!("n-1"))
     );
-    assert_eq!(said["email"], "anna@port.example");
+    assert_eq!(token_claims["email"], "anna@port.example");
     assert_eq!(
         world.call(&id_token).await.status,
         401,
@@ -231,8 +236,8 @@ async fn openid_clients_learn_who_it_is() {
 async fn metadata_is_where_clients_look_and_says_what_is_so() {
     let world = SignInWorld::new();
     for place in ["oauth-authorization-server", "openid-configuration"] {
-        let got = world.get(&format!("/.well-known/{place}")).await;
-        let document = got.json();
+        let reply = world.get(&format!("/.well-known/{place}")).await;
+        let document = reply.json();
         assert_eq!(document["issuer"], ADDRESS);
         assert_eq!(
             document["code_challenge_methods_supported"],
@@ -273,14 +278,14 @@ async fn programs_on_the_users_machine_take_any_port() {
         .register(json!({"redirect_uris": ["http://127.0.0.1/callback"], "grant_types": ["authorization_code"]}))
         .await;
     let client = text(&registered.json(), "client_id");
-    let mut asked = world.request(&client);
-    asked.retain(|(name, _)| *name != "redirect_uri");
-    asked.push(("redirect_uri", "http://127.0.0.1:51234/callback"));
-    let page = world.ask(&asked).await;
+    let mut params = world.request(&client);
+    params.retain(|(name, _)| *name != "redirect_uri");
+    params.push(("redirect_uri", "http://127.0.0.1:51234/callback"));
+    let page = world.ask(&params).await;
     assert!(page.body.contains("this computer"), "{}", page.body);
-    let got = world.sign_in(&page, "anna", PASSWORD).await;
-    assert_eq!(got.target().port(), Some(51234));
-    let code = got.sent("code").unwrap();
+    let reply = world.sign_in(&page, "anna", PASSWORD).await;
+    assert_eq!(reply.target().port(), Some(51234));
+    let code = reply.sent("code").unwrap();
     let values = [
         ("grant_type", "authorization_code"),
         ("client_id", client.as_str()),

@@ -1,4 +1,4 @@
-//! What is asked of a provider, how often, and what of its words is believed.
+//! Tests of the upstream provider's client: requests, caching, and which claims are accepted.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -10,15 +10,15 @@ use crate::auth::outbound_http::HttpFetchError;
 
 const ISSUER: &str = "https://login.example";
 
-/// Requests as they came: who sent each, and its body.
+/// Recorded token requests: `Authorization` header and body.
 type RecordedRequests = Vec<(Option<String>, String)>;
 
-/// A provider that notes what it was asked.
+/// A fake provider that records its requests.
 #[derive(Clone)]
 struct FakeOidcProvider {
     metadata: Value,
     fetched: Arc<Mutex<usize>>,
-    heard: Arc<Mutex<RecordedRequests>>,
+    requests: Arc<Mutex<RecordedRequests>>,
 }
 
 impl FakeOidcProvider {
@@ -30,7 +30,7 @@ impl FakeOidcProvider {
         Self {
             metadata,
             fetched: Arc::default(),
-            heard: Arc::default(),
+            requests: Arc::default(),
         }
     }
 }
@@ -47,8 +47,8 @@ impl HttpFetch for FakeOidcProvider {
         _: String,
         form: outbound_http::FormPost,
     ) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>> {
-        let heard = (form.authorization, form.body);
-        self.heard.lock().unwrap().push(heard);
+        let requests = (form.authorization, form.body);
+        self.requests.lock().unwrap().push(requests);
         async { Ok(b"{}".to_vec()) }.boxed()
     }
 }
@@ -60,7 +60,7 @@ fn provider(fake: &FakeOidcProvider, secret: Option<&str>) -> OidcProvider {
         client_secret: secret.map(ClientSecret::new),
     };
     OidcProvider {
-        web: Arc::new(fake.clone()),
+        fetcher: Arc::new(fake.clone()),
         ..OidcProvider::new(upstream, None).unwrap()
     }
 }
@@ -94,10 +94,10 @@ async fn we_prove_who_we_are_in_the_way_that_the_provider_knows() {
         (json!(null), None, (None, public)),
     ] {
         let fake = FakeOidcProvider::new(&methods);
-        let asked = provider(&fake, secret);
-        let done = asked.tokens("c", "v", "https://a.example/").await;
+        let provider = provider(&fake, secret);
+        let done = provider.tokens("c", "v", "https://a.example/").await;
         assert!(done.is_ok());
-        assert_eq!(*fake.heard.lock().unwrap(), [expected], "{methods}");
+        assert_eq!(*fake.requests.lock().unwrap(), [expected], "{methods}");
     }
 }
 
@@ -113,12 +113,12 @@ fn of_an_id_token_the_address_and_the_groups_are_taken() {
             claims,
         ))
     };
-    let said = of(json!({
+    let claims = of(json!({
         "email": "a@port.example", "email_verified": true, "groups": ["crew", "guests"], "name": "Anna",
     }));
     let expected =
         json!({"email": "a@port.example", "email_verified": "true", "groups": ["crew", "guests"]});
-    assert_eq!(Value::Object(said), expected);
+    assert_eq!(Value::Object(claims), expected);
     assert_eq!(
         Value::Object(of(json!({"groups": "crew"}))),
         json!({"groups": ["crew"]})
@@ -128,14 +128,14 @@ fn of_an_id_token_the_address_and_the_groups_are_taken() {
 
 #[test]
 fn the_first_who_says_something_is_believed() {
-    let said = |all: &[Value]| {
+    let merged = |all: &[Value]| {
         let all: Vec<_> = all
             .iter()
             .map(|one| one.as_object().unwrap().clone())
             .collect();
         identity_from_claims("u".to_owned(), &all)
     };
-    let both = said(&[
+    let both = merged(&[
         json!({"email": "a@port.example", "email_verified": "true"}),
         json!({"email": "b@port.example", "email_verified": false, "groups": ["crew"]}),
     ]);
@@ -147,12 +147,12 @@ fn the_first_who_says_something_is_believed() {
     for (size, taken) in [(254, true), (255, false)] {
         let email = format!("{}@port.example", "a".repeat(size - 13));
         assert_eq!(
-            said(&[json!({"email": email})]).email.is_some(),
+            merged(&[json!({"email": email})]).email.is_some(),
             taken,
             "{size}"
         );
     }
-    let odd = said(&[json!({"email": 7, "groups": {"a": 1}})]);
+    let odd = merged(&[json!({"email": 7, "groups": {"a": 1}})]);
     assert!(odd.email.is_none() && odd.groups.is_empty() && !odd.email_verified);
 }
 
