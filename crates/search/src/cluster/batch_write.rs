@@ -1,4 +1,4 @@
-//! Changes into versions: new ones come, old ones get an end, and one commit makes both count.
+//! Applies a batch of changes: writes new versions, ends old ones, and makes both visible with one commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,28 +24,29 @@ use crate::engine::{self, DocumentChange, Generation};
 use crate::error::SearchError;
 use crate::reader_identity::ReaderIdentity;
 
-/// The most points and bytes of one request: an eighth of what a cluster takes by default, so that one is
-/// soon sent again. A document that is larger goes alone.
+/// The most points and bytes of one request: an eighth of what a cluster takes by default, so that a retry is
+/// cheap. A larger document goes in a request of its own.
 const MAX_POINTS: usize = 256;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many requests are under way at once, and how many wait.
+/// How many requests are in flight at once, and how many are queued before backpressure stops their producer.
 const WRITERS: usize = 2;
 const WAITING: usize = 2;
 
-/// How many names one condition holds.
+/// How many ids one filter condition holds.
 const NAMES_AT_ONCE: usize = 500;
 
-/// The most terms that are known to be written; more are written again, which changes nothing.
+/// How many term ids the writer remembers as written. Beyond this it forgets them and writes terms again,
+/// which is idempotent.
 const MAX_KNOWN_TERMS: usize = 4_000_000;
 
-/// The most fields that get indexes of their own.
+/// How many metadata fields get payload indexes of their own.
 const MAX_INDEXED_FIELDS: usize = 256;
 
-/// Words of these lengths are worth finding for a slip.
+/// The term lengths, in letters, that are worth a spelling correction.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
-/// A version that is there already.
+/// A live version that a change of the batch replaces, with its part in the totals of the head.
 struct CurrentVersion {
     version: String,
     lengths: [u64; 2],
@@ -89,7 +90,7 @@ impl ClusterInner {
         Ok(generation)
     }
 
-    /// Writes everything of a batch that nobody sees before the commit, and gives the state to commit.
+    /// Writes everything of a batch that stays invisible until the commit, and returns the head to commit.
     fn write(
         &self,
         head: &IndexHead,
@@ -119,7 +120,7 @@ impl ClusterInner {
         Ok(next)
     }
 
-    /// The versions of these documents that are there.
+    /// The live versions of these documents.
     fn current_versions<'i>(
         &self,
         head: &IndexHead,
@@ -144,7 +145,7 @@ impl ClusterInner {
         Ok(present)
     }
 
-    /// Makes the indexes of fields that no document had before.
+    /// Builds payload indexes for metadata fields that no document had before.
     fn make_indexes(
         &self,
         next: &mut IndexHead,
@@ -183,7 +184,7 @@ impl ClusterInner {
         Ok(())
     }
 
-    /// Writes the terms that may be new.
+    /// Writes the terms that may be new to the terms collection.
     fn write_terms(
         &self,
         lease: &mut WriterLease,
@@ -208,7 +209,7 @@ impl ClusterInner {
         Ok(())
     }
 
-    /// Gives versions and their passages an end.
+    /// Ends versions and their passages, as tombstones that name the generation from which they are gone.
     fn end_versions(&self, versions: &[&str], next: &IndexHead) -> Result<(), SearchError> {
         let generation = next.generation;
         for some in versions.chunks(NAMES_AT_ONCE) {
@@ -228,7 +229,7 @@ impl ClusterInner {
         Ok(())
     }
 
-    /// One change to a collection, waited for.
+    /// Sends one change to a collection and waits until it is applied.
     pub(super) fn change(
         &self,
         collection: &str,
@@ -236,17 +237,17 @@ impl ClusterInner {
         body: String,
         deadline: RequestDeadline,
     ) -> Result<(), SearchError> {
-        let ask = ClusterRequest::post(
+        let request = ClusterRequest::post(
             RequestKind::Write,
             "change points",
             format!("/collections/{collection}/{path}?wait=true"),
             body,
         );
-        self.nodes.request::<Value>(&ask, deadline).map(drop)
+        self.nodes.request::<Value>(&request, deadline).map(drop)
     }
 
-    /// Writes points in requests of a bounded size, a bounded number of them at once. Writing a point again
-    /// changes nothing, so a request whose answer was lost is simply sent again.
+    /// Writes points in requests of bounded size, a bounded number of them in flight. Writing a point is
+    /// idempotent, so a request whose reply was lost is simply retried.
     pub(super) fn put_points<P: Serialize>(
         &self,
         collection: &str,
@@ -258,16 +259,16 @@ impl ClusterInner {
             let writers: Vec<_> = (0..WRITERS)
                 .map(|_| scope.spawn(|| self.write_requests(collection, &receiver)))
                 .collect();
-            let cut = split_requests(points, &sender);
+            let split = split_requests(points, &sender);
             drop(sender);
             let written = writers.into_iter().map(|writer| {
                 writer
                     .join()
-                    .unwrap_or_else(|_| Err(SearchError::engine("a writer ended early")))
+                    .unwrap_or_else(|_| Err(SearchError::engine("a writer thread panicked")))
             });
             let written: Vec<Result<(), SearchError>> = written.collect();
             written.into_iter().collect::<Result<(), SearchError>>()?;
-            cut
+            split
         })
     }
 
@@ -285,20 +286,20 @@ impl ClusterInner {
             let Ok(body) = next else {
                 return outcome;
             };
-            // After a failure the rest is only taken off the hands of whoever sends it.
+            // After a failure the queue is only drained, so that the producer does not block.
             if outcome.is_ok() {
                 let path = format!("/collections/{collection}/points?wait=true");
-                let ask = ClusterRequest::put(RequestKind::Write, "write points", path, body);
+                let request = ClusterRequest::put(RequestKind::Write, "write points", path, body);
                 outcome = self
                     .nodes
-                    .request::<Value>(&ask, self.write_deadline())
+                    .request::<Value>(&request, self.write_deadline())
                     .map(drop);
             }
         }
     }
 }
 
-/// Points into the bodies of requests.
+/// Serialises points into request bodies within the limits, and queues them.
 fn split_requests<P: Serialize>(
     points: impl Iterator<Item = Result<P, SearchError>>,
     sender: &SyncSender<String>,
@@ -309,7 +310,7 @@ fn split_requests<P: Serialize>(
         let body = std::mem::take(body);
         sender
             .send(body)
-            .map_err(|_| SearchError::engine("nobody writes any more"))
+            .map_err(|_| SearchError::engine("all writer threads have ended"))
     };
     for point in points {
         let point = serde_json::to_string(&point?).map_err(SearchError::engine)?;
@@ -324,7 +325,7 @@ fn split_requests<P: Serialize>(
     if count > 0 { send(&mut body) } else { Ok(()) }
 }
 
-/// Works out what has to be known about documents, on all cores.
+/// Computes the terms, weights and stored form of documents on all cores.
 fn prepare<'d>(documents: &[&'d Document]) -> Vec<PreparedDocument<'d>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = documents.len().div_ceil(cores).max(64);
@@ -385,8 +386,8 @@ impl IndexHead {
             .or_default() += 1;
     }
 
-    /// The mean lengths of the first batch are those that weights are worked out with, until they no longer
-    /// fit.
+    /// Takes the mean lengths of the first batch. BM25 weights are computed with them until they have drifted
+    /// too far.
     fn init_mean_lengths(&mut self) {
         if self.means.iter().any(|mean| *mean <= 0.0) && self.documents > 0 {
             self.means = self.current_mean_lengths();

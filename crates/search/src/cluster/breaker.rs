@@ -1,27 +1,29 @@
-//! The failures of one node into whether it is asked at all.
+//! A circuit breaker for one node of the cluster.
 //!
-//! A node that is gone costs a timeout for every question that tries it first. After a few failures in a
-//! row it is left alone for a while; then one question finds out whether it is back. One that is late is asked
-//! all the same where no other is left: were all of them left alone, a slow cluster would be one that is away.
+//! A node that is gone costs a timeout for every request that tries it first. After [`FAILURE_THRESHOLD`]
+//! failures in a row its circuit opens, and no request goes there for [`OPEN_DURATION`]; then a single
+//! request probes it (half-open). A node that merely timed out is still used when no other is left: if all of
+//! them were skipped, a slow cluster would look like one that is down.
 
 use std::time::{Duration, Instant};
 
-/// So many failures in a row, and a node is left alone.
+/// How many failures in a row open the circuit.
 const FAILURE_THRESHOLD: u32 = 5;
 
-/// For so long.
+/// How long the circuit stays open before a request may probe the node again.
 const OPEN_DURATION: Duration = Duration::from_secs(10);
 
-/// What a node did in place of answering.
+/// How a request to a node failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeFailure {
-    /// Nothing: it could not be reached, or ended.
+    /// The connection failed or broke off.
     Unreachable,
-    /// It took the request, and too long.
+    /// The node took the request, but did not answer before the deadline.
     TimedOut,
 }
 
-/// What is known about one node.
+/// The state of one node's circuit: the failures in a row, the last of them, and until when the circuit is
+/// open. One that is half-open has an `open_until` in the past.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker {
     failures: u32,
@@ -30,7 +32,8 @@ pub(super) struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Whether the node may be asked now. After a pause one may, and the others wait for what becomes of it.
+    /// Whether a request may go to the node now. When the open period is over, one request may probe the
+    /// node, and the others wait for its outcome.
     pub(super) fn allows(&mut self, now: Instant) -> bool {
         match self.open_until {
             None => true,
@@ -42,17 +45,17 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether the node is left alone.
+    /// Whether the circuit is open, so that the node is skipped.
     pub(super) fn is_open(&self, now: Instant) -> bool {
         self.open_until.is_some_and(|until| now < until)
     }
 
-    /// Whether the node may be asked where no other may.
+    /// Whether the last failure was a timeout: such a node may be used where no other is left.
     pub(super) fn last_timed_out(&self) -> bool {
         self.last == Some(NodeFailure::TimedOut)
     }
 
-    /// When the node may be asked again, if not now.
+    /// When the node may be probed, unless the circuit is closed.
     pub(super) fn open_until(&self) -> Option<Instant> {
         self.open_until
     }
@@ -61,8 +64,8 @@ impl CircuitBreaker {
         *self = Self::default();
     }
 
-    pub(super) fn failed(&mut self, how: NodeFailure, now: Instant) {
-        self.last = Some(how);
+    pub(super) fn failed(&mut self, failure: NodeFailure, now: Instant) {
+        self.last = Some(failure);
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURE_THRESHOLD {
             self.open_until = Some(now + OPEN_DURATION);
@@ -85,15 +88,18 @@ mod tests {
         }
         breaker.failed(NodeFailure::Unreachable, at(0));
         assert!(!breaker.allows(at(0)) && !breaker.allows(at(9)));
-        assert!(breaker.allows(at(10)), "one question finds out");
-        assert!(!breaker.allows(at(10)), "the others wait for it");
+        assert!(
+            breaker.allows(at(10)),
+            "half-open: one request probes the node"
+        );
+        assert!(!breaker.allows(at(10)), "the others wait for the probe");
         breaker.failed(NodeFailure::Unreachable, at(11));
         assert!(!breaker.allows(at(20)));
         assert!(breaker.allows(at(21)));
         breaker.succeeded();
         assert!(breaker.allows(at(21)) && breaker.allows(at(21)));
         breaker.failed(NodeFailure::Unreachable, at(22));
-        assert!(breaker.allows(at(22)), "counted from nothing again");
+        assert!(breaker.allows(at(22)), "a success resets the count");
         assert!(!breaker.last_timed_out());
         breaker.failed(NodeFailure::TimedOut, at(22));
         assert!(breaker.last_timed_out());

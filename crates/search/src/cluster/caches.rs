@@ -1,4 +1,5 @@
-//! What was read from the cluster lately and cannot have changed since.
+//! In-process caches of what was read from the cluster and cannot have changed since: versions of documents,
+//! which are immutable, and values that hold for one generation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,16 +11,17 @@ use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 use crate::term_positions::TermPositions;
 
-/// How many bytes of documents are kept.
+/// The size of the document cache in bytes, before eviction.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Of how many terms it is kept how frequent they are.
+/// How many terms the cache of document frequencies holds.
 const MAX_TERMS: usize = 100_000;
 
-/// How many catalogs are kept, one for each reader, and lists of languages.
+/// How many readers the caches of catalogs and of languages hold, one entry each.
 const MAX_READERS: usize = 64;
 
-/// A document with what is needed to show it and to look into it.
+/// A version of a document, with what is needed to show it and, computed on first use, the positions of its
+/// terms.
 pub(super) struct CachedVersion {
     pub mapped: DisplayDocument,
     body: OnceLock<TermPositions>,
@@ -33,31 +35,32 @@ impl CachedVersion {
         }
     }
 
-    /// Where its terms stand, worked out once.
+    /// The term positions of the body, computed once.
     pub(super) fn body(&self) -> &TermPositions {
         self.body
             .get_or_init(|| TermPositions::of(&self.mapped.document, self.mapped.language).1)
     }
 
-    /// About how many bytes it takes, with its terms.
+    /// The approximate size in memory, term positions included.
     fn bytes(&self) -> usize {
         let text = self.mapped.document.bytes();
         self.mapped.bytes() + text.saturating_mul(2)
     }
 }
 
-/// Everything that is kept.
+/// All caches of an open index. `seen` is whether a reader sees a document with a term, which is needed only
+/// where some documents are restricted: a spelling suggestion must not reveal a word of documents the reader may
+/// not see.
 #[derive(Default)]
 pub(super) struct ClusterCaches {
     pub documents: VersionCache,
     pub frequencies: GenerationCache<u32, u64>,
-    /// Whether a reader sees a document with a term, where some documents are not for all.
     pub seen: GenerationCache<(ReaderIdentity, u32), bool>,
     pub languages: GenerationCache<ReaderIdentity, Vec<Language>>,
     pub catalogs: GenerationCache<ReaderIdentity, Arc<Catalog>>,
 }
 
-/// Documents by the names of their versions.
+/// An LRU cache of documents by the names of their versions, bounded by bytes.
 #[derive(Default)]
 pub(super) struct VersionCache(Mutex<VersionCacheState>);
 
@@ -70,11 +73,11 @@ struct VersionCacheState {
 
 impl VersionCache {
     pub(super) fn get(&self, version: &str) -> Option<Arc<CachedVersion>> {
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.clock += 1;
-        let now = shelf.clock;
-        let (known, asked) = shelf.entries.get_mut(version)?;
-        *asked = now;
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clock += 1;
+        let now = state.clock;
+        let (known, last_used) = state.entries.get_mut(version)?;
+        *last_used = now;
         Some(known.clone())
     }
 
@@ -83,26 +86,29 @@ impl VersionCache {
         if bytes > MAX_DOCUMENT_BYTES {
             return;
         }
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.bytes + bytes > MAX_DOCUMENT_BYTES {
-            shelf.evict_half();
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes + bytes > MAX_DOCUMENT_BYTES {
+            state.evict_half();
         }
-        shelf.clock += 1;
-        let now = shelf.clock;
-        shelf.bytes += bytes;
-        if let Some((gone, _)) = shelf.entries.insert(version, (known.clone(), now)) {
-            shelf.bytes -= gone.bytes();
+        state.clock += 1;
+        let now = state.clock;
+        state.bytes += bytes;
+        if let Some((gone, _)) = state.entries.insert(version, (known.clone(), now)) {
+            state.bytes -= gone.bytes();
         }
     }
 }
 
 impl VersionCacheState {
-    /// Lets go of what was not asked for longest.
+    /// Evicts the least recently used half, or everything where the other half is still too large.
     fn evict_half(&mut self) {
-        let mut asked: Vec<u64> = self.entries.values().map(|(_, asked)| *asked).collect();
-        asked.sort_unstable();
-        let middle = asked.get(asked.len() / 2).copied().unwrap_or_default();
-        self.entries.retain(|_, (_, asked)| *asked > middle);
+        let mut last_used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
+        last_used.sort_unstable();
+        let middle = last_used
+            .get(last_used.len() / 2)
+            .copied()
+            .unwrap_or_default();
+        self.entries.retain(|_, (_, used)| *used > middle);
         self.bytes = self.entries.values().map(|(known, _)| known.bytes()).sum();
         if self.bytes > MAX_DOCUMENT_BYTES / 2 {
             self.entries.clear();
@@ -111,7 +117,7 @@ impl VersionCacheState {
     }
 }
 
-/// What holds for one generation.
+/// A map whose values hold for one generation only; the first value of another generation clears it.
 pub(super) struct GenerationCache<K, V>(Mutex<(u64, HashMap<K, V>)>);
 
 impl<K, V> Default for GenerationCache<K, V> {
@@ -126,7 +132,7 @@ impl<K: Eq + std::hash::Hash, V: Clone> GenerationCache<K, V> {
         kept.1.get(key).filter(|_| kept.0 == generation).cloned()
     }
 
-    /// Keeps a value; a full table begins anew.
+    /// Stores a value. A full map is cleared rather than evicted from: the next questions fill it again.
     pub(super) fn put(&self, generation: u64, key: K, value: V, most: usize) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.0 != generation || kept.1.len() >= most {

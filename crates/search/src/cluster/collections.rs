@@ -1,4 +1,5 @@
-//! Collections made, changed, listed and removed; what nodes keep in memory of them, and what only on their disks.
+//! Creates, changes, lists and removes Qdrant collections, with the payload indexes they need and the choice
+//! of what nodes hold in memory and what only on disk.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +18,31 @@ use super::settings::ClusterSettings;
 use super::traffic::RequestKind;
 use crate::error::SearchError;
 
-/// A collection as it should be.
+/// The state that a collection should have.
 struct CollectionSpec<'a> {
     name: &'a str,
-    /// What it is made with.
+    /// The body of the request that creates it.
     create_body: Value,
     indexes: Vec<PayloadIndexSpec>,
-    kept: Vec<StoragePlacement>,
+    placements: Vec<StoragePlacement>,
 }
 
-/// Something that can come into memory, or leave it, while its collection answers.
+/// A part of a collection that nodes can move between memory and disk while the collection answers: the JSON
+/// pointer to it in a node's description, whether it should be set, and the change that makes it so.
 struct StoragePlacement {
-    /// Where a node's description of the collection tells it.
     at: &'static str,
     wanted: bool,
-    /// What has it changed.
     change: Value,
 }
 
 impl StoragePlacement {
     fn differs(&self, known: &Value) -> bool {
-        let is_so = match known.pointer(self.at) {
+        let is_set = match known.pointer(self.at) {
             None | Some(Value::Null) => false,
             Some(Value::Bool(on)) => *on,
             Some(_) => true,
         };
-        is_so != self.wanted
+        is_set != self.wanted
     }
 
     fn payload(on_disk: bool) -> Self {
@@ -54,7 +54,8 @@ impl StoragePlacement {
     }
 }
 
-/// Makes the collection of the head, unless it is there.
+/// Creates the head's collection unless it exists, always with at least three replicas, which a quorum of two
+/// needs.
 pub(super) fn ensure_head(
     nodes: &NodePool,
     names: &CollectionNames,
@@ -63,18 +64,18 @@ pub(super) fn ensure_head(
     let replicas = settings.replicas.max(3);
     let head = CollectionSpec {
         name: &names.head,
-        // What one node alone has written does not count.
+        // A write to one node alone does not count: two must confirm it.
         create_body: json!({
             "vectors": {}, "shard_number": 1, "replication_factor": replicas, "write_consistency_factor": 2,
         }),
         indexes: typed_indexes(&[("epoch", "integer"), ("generation", "integer")]).collect(),
-        kept: Vec::new(),
+        placements: Vec::new(),
     };
     head.ensure(nodes, settings)
 }
 
-/// Makes what is not there yet, the indexes of these fields included. What is there stays as it is, but for
-/// what of it lies in memory.
+/// Creates the collections and indexes that do not exist yet, those of these fields included. An existing
+/// collection is left as it is, except for what of it is held in memory.
 pub(super) fn ensure_collections(
     nodes: &NodePool,
     names: &CollectionNames,
@@ -96,7 +97,7 @@ pub(super) fn ensure_collections(
             .chain([(TERMS.to_owned(), terms)])
             .chain(field_indexes(fields))
             .collect(),
-        kept: vec![
+        placements: vec![
             StoragePlacement::payload(settings.documents_on_disk),
             StoragePlacement {
                 at: "/result/config/params/sparse_vectors/words/index/on_disk",
@@ -113,12 +114,12 @@ pub(super) fn ensure_collections(
             "on_disk_payload": settings.words_on_disk,
         }),
         indexes: typed_indexes(&TERM_INDEXES).collect(),
-        kept: vec![StoragePlacement::payload(settings.words_on_disk)],
+        placements: vec![StoragePlacement::payload(settings.words_on_disk)],
     };
     terms.ensure(nodes, settings)
 }
 
-/// Into how many parts a collection is cut, and on how many nodes each lies.
+/// The number of shards of a collection, and the number of replicas of each shard.
 fn shards_and_replicas(nodes: &NodePool, settings: &ClusterSettings) -> (u32, u32) {
     let shards = settings
         .shards
@@ -126,7 +127,7 @@ fn shards_and_replicas(nodes: &NodePool, settings: &ClusterSettings) -> (u32, u3
     (shards.max(1), settings.replicas.max(1))
 }
 
-/// The indexes of these fields.
+/// The payload indexes of these metadata fields.
 fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = PayloadIndexSpec> {
     fields.iter().flat_map(|(name, kinds)| {
         let kinds = kinds.chars();
@@ -134,8 +135,8 @@ fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Payl
     })
 }
 
-/// Makes the collection of a model's passages, unless it is there; of one that is there it is changed what lies
-/// in memory.
+/// Creates the collection of a model's passages unless it exists; of an existing one, only what is held in
+/// memory is changed.
 pub(super) fn ensure_passages(
     nodes: &NodePool,
     settings: &ClusterSettings,
@@ -161,12 +162,12 @@ pub(super) fn ensure_passages(
         indexes: typed_indexes(&PASSAGE_INDEXES)
             .chain(field_indexes(fields))
             .collect(),
-        kept: vec![
+        placements: vec![
             StoragePlacement::payload(settings.documents_on_disk),
             StoragePlacement {
                 at: "/result/config/params/vectors/on_disk",
                 wanted: on_disk,
-                // The vectors without a name.
+                // The empty name stands for the unnamed vectors.
                 change: json!({"vectors": {"": {"on_disk": on_disk}}}),
             },
             StoragePlacement {
@@ -179,7 +180,7 @@ pub(super) fn ensure_passages(
     passages.ensure(nodes, settings)
 }
 
-/// The keys that have an index in each collection, with its kind.
+/// The payload keys that are indexed in each collection, with the type of the index.
 const DOCUMENT_INDEXES: [(&str, &str); 7] = [
     (WEIGHED, "integer"),
     (FROM, "integer"),
@@ -201,12 +202,12 @@ const TERM_INDEXES: [(&str, &str); 3] = [
     (LETTERS, "integer"),
 ];
 
-/// What an index is for.
+/// The kind of a payload index.
 #[derive(Clone, Copy)]
 pub(super) enum PayloadIndex {
-    /// Whatever nodes make of a type.
+    /// The default index that nodes build for a type.
     Typed(&'static str),
-    /// Numbers that are looked for one by one.
+    /// A set of integers that are only looked up one by one, which needs no range index.
     Lookup { on_disk: bool },
 }
 
@@ -220,7 +221,7 @@ impl PayloadIndex {
         }
     }
 
-    /// Whether it has to be made, where this is known of the key.
+    /// Whether the index has to be built, given what a node knows of the key.
     fn is_missing(self, known: Option<&Value>) -> bool {
         let lies_on_disk = |known: &Value| known.pointer("/params/on_disk") == Some(&json!(true));
         known.is_none_or(|known| match self {
@@ -230,7 +231,7 @@ impl PayloadIndex {
     }
 }
 
-/// The kind of index that the values of a field need.
+/// The index type for the values of a metadata field.
 pub(super) fn field_index(kind: char) -> PayloadIndex {
     PayloadIndex::Typed(match kind {
         NUMBERS => "float",
@@ -239,7 +240,7 @@ pub(super) fn field_index(kind: char) -> PayloadIndex {
     })
 }
 
-/// A key and its index.
+/// A payload key together with its index.
 type PayloadIndexSpec = (String, PayloadIndex);
 
 fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = PayloadIndexSpec> {
@@ -248,35 +249,35 @@ fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = PayloadI
 }
 
 impl CollectionSpec<'_> {
-    /// Makes it, unless it is there, and those of its indexes that are not: whoever made it may have been
-    /// interrupted. What lies in another place than it should is moved by the nodes while they answer.
+    /// Creates the collection unless it exists, and the indexes it lacks: an earlier process may have been
+    /// interrupted. What is stored in the wrong place is moved by the nodes while they answer.
     fn ensure(&self, nodes: &NodePool, settings: &ClusterSettings) -> Result<(), SearchError> {
         let deadline = RequestDeadline::within(settings.write_timeout);
         let path = format!("/collections/{}", self.name);
-        let ask = ClusterRequest::get(
+        let request = ClusterRequest::get(
             RequestKind::Collections,
-            "look for a collection",
+            "describe a collection",
             path.clone(),
         );
-        let there = nodes.reply(&ask, deadline)?;
+        let there = nodes.reply(&request, deadline)?;
         let known: Value = if there.status != 200 {
             create_collection(nodes, self.name, &self.create_body, deadline)?;
             Value::Null
         } else {
             serde_json::from_slice(&there.body).unwrap_or_default()
         };
-        let kept = self.kept.iter().filter(|_| !known.is_null());
-        for kept in kept.filter(|kept| kept.differs(&known)) {
-            let (path, body) = (format!("{path}?timeout=30"), kept.change.to_string());
-            let ask =
+        let placements = self.placements.iter().filter(|_| !known.is_null());
+        for placement in placements.filter(|one| one.differs(&known)) {
+            let (path, body) = (format!("{path}?timeout=30"), placement.change.to_string());
+            let request =
                 ClusterRequest::patch(RequestKind::Collections, "change a collection", path, body);
-            nodes.request::<Value>(&ask, deadline)?;
-            tracing::info!(collection = self.name, change = %kept.change, "a collection is changed");
+            nodes.request::<Value>(&request, deadline)?;
+            tracing::info!(collection = self.name, change = %placement.change, "changed the storage of a collection");
         }
         let present = known.pointer("/result/payload_schema");
         for (key, kind) in &self.indexes {
             if kind.is_missing(present.and_then(|present| present.get(key))) {
-                // Nobody waits for them: they are made in this order, before anything that is written later.
+                // Not waited for: nodes build indexes in this order, before anything that is written later.
                 create_index(nodes, self.name, (key, *kind), false, deadline)?;
             }
         }
@@ -284,15 +285,15 @@ impl CollectionSpec<'_> {
     }
 }
 
-/// Removes a collection. One that is not there is as good as removed.
+/// Removes a collection. Idempotent: one that does not exist counts as removed.
 pub(super) fn remove(
     nodes: &NodePool,
     name: &str,
     deadline: RequestDeadline,
 ) -> Result<(), SearchError> {
     let path = format!("/collections/{name}?timeout=30");
-    let ask = ClusterRequest::delete(RequestKind::Collections, "remove a collection", path);
-    match nodes.reply(&ask, deadline)? {
+    let request = ClusterRequest::delete(RequestKind::Collections, "remove a collection", path);
+    match nodes.reply(&request, deadline)? {
         reply if reply.status == 200 || reply.status == 404 => Ok(()),
         reply => Err(SearchError::Cluster {
             what: format!("the collection `{name}` cannot be removed"),
@@ -302,32 +303,32 @@ pub(super) fn remove(
     }
 }
 
-/// The names of all collections of the cluster.
+/// The names of all collections in the cluster, other indexes' included.
 pub(super) fn list_all(
     nodes: &NodePool,
     deadline: RequestDeadline,
 ) -> Result<Vec<String>, SearchError> {
     let path = "/collections".to_owned();
-    let ask = ClusterRequest::get(RequestKind::Collections, "list collections", path);
-    let found: CollectionList = nodes.request(&ask, deadline)?;
+    let request = ClusterRequest::get(RequestKind::Collections, "list collections", path);
+    let found: CollectionList = nodes.request(&request, deadline)?;
     Ok(found.collections.into_iter().map(|one| one.name).collect())
 }
 
 fn create_collection(
     nodes: &NodePool,
     name: &str,
-    made: &Value,
+    body: &Value,
     deadline: RequestDeadline,
 ) -> Result<(), SearchError> {
     let path = format!("/collections/{name}?timeout=30");
-    let ask = ClusterRequest::put(
+    let request = ClusterRequest::put(
         RequestKind::Collections,
-        "make a collection",
+        "create a collection",
         path,
-        made.to_string(),
+        body.to_string(),
     );
-    let reply = nodes.reply(&ask, deadline)?;
-    // Somebody else may have made it just now.
+    let reply = nodes.reply(&request, deadline)?;
+    // Another process may have created it just now.
     let is_there = reply.status == 200
         || reply.status == 409
         || error_message(&reply.body).contains("already exists");
@@ -336,7 +337,7 @@ fn create_collection(
     }
     Err(SearchError::Cluster {
         what: format!(
-            "the cluster refuses to make the collection `{name}` with status {}",
+            "the cluster refuses to create the collection `{name}` with status {}",
             reply.status
         ),
         hint: "check the cluster's API key and `engine.shards` and `engine.replicas`",
@@ -344,7 +345,7 @@ fn create_collection(
     })
 }
 
-/// Makes the index of a key. Making one that is there changes nothing, unless it is another one.
+/// Builds the payload index of a key. Idempotent, unless the existing index is of another kind.
 pub(super) fn create_index(
     nodes: &NodePool,
     collection: &str,
@@ -353,11 +354,11 @@ pub(super) fn create_index(
     deadline: RequestDeadline,
 ) -> Result<(), SearchError> {
     let body = json!({"field_name": key, "field_schema": kind.schema()}).to_string();
-    let ask = ClusterRequest::put(
+    let request = ClusterRequest::put(
         RequestKind::Collections,
-        "make an index",
+        "create an index",
         format!("/collections/{collection}/index?wait={is_waited_for}"),
         body,
     );
-    nodes.request::<Value>(&ask, deadline).map(drop)
+    nodes.request::<Value>(&request, deadline).map(drop)
 }

@@ -1,9 +1,9 @@
-//! A long first way: nodes make no graphs of a model's passages before all of them are there.
+//! Deferred indexing: nodes build no HNSW graphs of a model's passages until all of them are written.
 //!
-//! A node makes the graph of every segment that has grown, joins segments, and makes the graphs of those. While
-//! vectors come by the hundred thousand, all graphs but the last are made for nothing, and searching what has
-//! none takes longer than an answer may. So documents are found by their words meanwhile. It is the collection
-//! that knows of it, because whoever goes on after a crash is another process.
+//! A node builds a graph for every segment that has grown, merges segments, and builds graphs for those.
+//! While vectors arrive by the hundred thousand, all graphs but the last are wasted, and searching without a
+//! graph takes longer than an answer may. So documents are found by their words meanwhile. The collection
+//! itself records the state, because after a crash another process continues.
 
 use serde_json::{Value, json};
 
@@ -14,40 +14,40 @@ use super::request::ClusterRequest;
 use super::traffic::RequestKind;
 use crate::error::SearchError;
 
-/// From how many kilobytes of vectors on nodes make the graph of a segment: what they do unless told otherwise.
+/// From how many kilobytes of vectors on nodes build the graph of a segment: Qdrant's default.
 const INDEXING_THRESHOLD_KB: u64 = 10_000;
 
-/// What tells them to make none.
+/// The threshold that makes nodes build no graphs at all.
 const INDEXING_DISABLED: u64 = 0;
 
 impl ClusterInner {
-    /// Whether a model has so long a way to go that its graphs wait for the end of it.
+    /// Whether a model lacks so many vectors that its graphs are deferred.
     pub(super) fn defers_indexing(&self, head: &IndexHead, model: &str) -> bool {
         let is_whole = head.whole && head.model == model;
         !is_whole && head.documents >= self.settings.many
     }
 
-    /// Has nodes wait with the graphs of a model that has a long way to go.
+    /// Makes nodes defer the graphs of a model that lacks many vectors.
     pub(super) fn defer_hnsw(&self, lease: &mut WriterLease, head: &IndexHead, model: &str) {
         if !self.defers_indexing(head, model) || !lease.deferred.insert(model.to_owned()) {
             return;
         }
         if let Err(error) = self.set_indexing_threshold(model, INDEXING_DISABLED) {
-            // It takes longer then, and that is all.
-            tracing::warn!(%error, "nodes make graphs while vectors are still coming");
+            // A failure only costs time: graphs are built more than once.
+            tracing::warn!(%error, "could not defer HNSW indexing, nodes build graphs while vectors are written");
         }
     }
 
-    /// Has nodes make the graphs of a model that has come to the end of its way. What somebody has set by hand
-    /// stays as it is.
+    /// Makes nodes build the graphs of a model whose vectors are complete. A threshold that an operator has
+    /// set by hand is kept.
     pub(super) fn build_hnsw(&self, lease: &WriterLease, model: &str) -> Result<(), SearchError> {
         if lease.deferred.contains(model) {
-            // The node that is asked may not know of it yet.
+            // Set without asking: the node that would answer may not know of the change yet.
             return self.set_indexing_threshold(model, INDEXING_THRESHOLD_KB);
         }
         let path = format!("/collections/{}", self.names.passages(model));
-        let ask = ClusterRequest::get(RequestKind::Collections, "look for a collection", path);
-        let known: Value = self.nodes.request(&ask, self.write_deadline())?;
+        let request = ClusterRequest::get(RequestKind::Collections, "describe a collection", path);
+        let known: Value = self.nodes.request(&request, self.write_deadline())?;
         let now = known.pointer("/config/optimizer_config/indexing_threshold");
         if now.and_then(Value::as_u64) == Some(INDEXING_DISABLED) {
             self.set_indexing_threshold(model, INDEXING_THRESHOLD_KB)?;
@@ -58,14 +58,14 @@ impl ClusterInner {
     fn set_indexing_threshold(&self, model: &str, kilobytes: u64) -> Result<(), SearchError> {
         let body = json!({"optimizers_config": {"indexing_threshold": kilobytes}}).to_string();
         let path = format!("/collections/{}?timeout=30", self.names.passages(model));
-        let ask = ClusterRequest::patch(
+        let request = ClusterRequest::patch(
             RequestKind::Collections,
-            "say when graphs are made",
+            "set the indexing threshold",
             path,
             body,
         );
         self.nodes
-            .request::<Value>(&ask, self.write_deadline())
+            .request::<Value>(&request, self.write_deadline())
             .map(drop)
     }
 }

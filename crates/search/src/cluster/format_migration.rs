@@ -1,5 +1,5 @@
-//! An index in an older format beside this one: it answers, for the programs that know it, until this one is
-//! whole, and goes when none of them is left.
+//! Migration between index formats: an older index beside this one goes on answering the programs that know
+//! it until this one is complete, and is removed when none of them is left.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,18 +11,18 @@ use super::lease::WriterLease;
 use super::request::RequestDeadline;
 use crate::error::SearchError;
 
-/// For how many times as long as answers are waited for an older writer has to be silent to be gone.
+/// How many grace periods an older writer must be without a heartbeat to be considered gone.
 const SILENCE_FACTOR: u32 = 3;
 
 impl ClusterInner {
-    /// The formats older than this one that are there.
+    /// The formats older than this one that exist on the cluster.
     fn older_formats(&self, deadline: RequestDeadline) -> Result<Vec<u32>, SearchError> {
         let all = collections::list_all(&self.nodes, deadline)?;
         let formats = all.iter().filter_map(|name| self.names.format_of(name));
         Ok(formats.filter(|one| *one < self.names.format).collect())
     }
 
-    /// How many documents the newest of them has; nothing where there is none.
+    /// How many documents the newest of them has; `None` when there is none.
     pub(super) fn documents_to_migrate(
         &self,
         deadline: RequestDeadline,
@@ -30,16 +30,16 @@ impl ClusterInner {
         let Some(format) = self.older_formats(deadline)?.into_iter().max() else {
             return Ok(None);
         };
-        let there =
+        let summary =
             IndexHead::read_summary(&self.nodes, &self.names.with_format(format), deadline)?;
-        Ok(there
-            .map(|glance| glance.documents)
+        Ok(summary
+            .map(|summary| summary.documents)
             .filter(|count| *count > 0))
     }
 
-    /// Takes the place of an older format, now that everything is here, and removes those that nobody
-    /// writes to any more, a collection at a time. Every server of an older program tries to write, so where nobody does there is
-    /// none.
+    /// Replaces an older format, now that every document is in this one, and removes those whose writers have
+    /// been silent, one collection at a time. Every server of an older program tries to become the writer, so
+    /// where there is no heartbeat there is no such server.
     pub(super) fn finish_migration(
         self: &Arc<Self>,
         lease: &mut WriterLease,
@@ -60,7 +60,7 @@ impl ClusterInner {
         }
         for format in self.older_formats(self.write_deadline())? {
             if let Err(error) = self.remove_old_format(lease, format) {
-                tracing::warn!(%error, format, "an older format could not be removed yet");
+                tracing::warn!(%error, format, "could not remove an older index format, retried later");
             }
         }
         Ok(head)
@@ -68,12 +68,12 @@ impl ClusterInner {
 
     fn remove_old_format(&self, lease: &mut WriterLease, format: u32) -> Result<(), SearchError> {
         let names = self.names.with_format(format);
-        let glance = IndexHead::read_summary(&self.nodes, &names, self.write_deadline())?
+        let summary = IndexHead::read_summary(&self.nodes, &names, self.write_deadline())?
             .unwrap_or_default();
         let silent = match lease.older.get(&format) {
-            Some((seen, since)) if *seen == glance => since.elapsed(),
+            Some((seen, since)) if *seen == summary => since.elapsed(),
             _ => {
-                lease.older.insert(format, (glance, Instant::now()));
+                lease.older.insert(format, (summary, Instant::now()));
                 return Ok(());
             }
         };
@@ -82,13 +82,16 @@ impl ClusterInner {
         }
         let all = collections::list_all(&self.nodes, self.write_deadline())?;
         let passages = all.iter().filter(|name| names.model_of(name).is_some());
-        // The head last: as long as it is there, the rest is looked for. And one at a time: a node that removes
-        // several at once may answer nobody meanwhile.
+        // The head goes last: as long as it exists, the rest is looked for. And one collection at a time: a
+        // node that removes several at once may answer nobody meanwhile.
         let rest = [&names.terms, &names.documents, &names.head];
         let next = passages.chain(rest).find(|name| all.contains(name));
         if let Some(name) = next {
             collections::remove(&self.nodes, name, self.write_deadline())?;
-            tracing::info!(collection = name, "removed a part of an older format");
+            tracing::info!(
+                collection = name,
+                "removed a collection of an older index format"
+            );
         }
         Ok(())
     }

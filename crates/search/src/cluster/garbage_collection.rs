@@ -1,4 +1,4 @@
-//! Removes versions that nobody can see any more.
+//! Garbage collection: deletes versions that no reader can see any more.
 
 use std::slice::from_ref;
 use std::sync::{Arc, PoisonError};
@@ -14,8 +14,8 @@ use super::request::RequestDeadline;
 use crate::error::SearchError;
 
 impl ClusterInner {
-    /// Removes what went so long ago that no answer is under way that could need it. What is not removed
-    /// now is removed later, so a failure is no failure of the batch.
+    /// Deletes the versions that ended so long ago that no running answer can need them. What is not deleted
+    /// now is deleted later, so a failure here does not fail the batch.
     pub(super) fn collect_garbage(&self, lease: &mut WriterLease, head: &IndexHead) {
         let mut old = None;
         while let Some((generation, _)) = lease
@@ -35,14 +35,15 @@ impl ClusterInner {
             &gone,
             self.write_deadline(),
         ) {
-            tracing::warn!(%error, "what is gone could not be removed yet");
+            tracing::warn!(%error, "garbage collection failed, it is retried later");
             lease
                 .commits
                 .push_front((generation, std::time::Instant::now()));
         }
     }
 
-    /// Removes what generations left behind that were never finished, and takes the ends back they gave.
+    /// Rolls back aborted generations: deletes the versions they added, and takes the end back from those
+    /// they ended.
     pub(super) fn remove_aborted(
         &self,
         head: &IndexHead,
@@ -52,7 +53,7 @@ impl ClusterInner {
             return Ok(());
         }
         let begun = json!({"must": [{"key": FROM, "match": {"any": head.void}}]});
-        // Passages are made of versions that count, so none began there.
+        // Passages belong to committed versions, so none can have begun in an aborted generation.
         self.remove(from_ref(&self.names.documents), &begun, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
@@ -75,14 +76,15 @@ impl ClusterInner {
         Ok(())
     }
 
-    /// The collections whose points are versions: documents, and the passages of each model that counts.
+    /// The collections whose points are versions: the documents, and the passages of each model in use.
     pub(super) fn versioned_collections(&self, head: &IndexHead) -> Vec<String> {
         let mut all = vec![self.names.documents.clone()];
         all.extend(self.passage_collections(head));
         all
     }
 
-    /// The passages of the model that answers, and of the one of this process where that is another one.
+    /// The passage collections of the model that answers and, where it is another one, of this process's
+    /// model.
     pub(super) fn passage_collections(&self, head: &IndexHead) -> Vec<String> {
         let own = self.models.own.as_ref().map(|own| own.passages.clone());
         let serving = (!head.model.is_empty()).then(|| self.names.passages(&head.model));
@@ -91,7 +93,8 @@ impl ClusterInner {
         all
     }
 
-    /// Everything there is to hold is held.
+    /// Called when every document has been applied: runs garbage collection, completes a migration from an
+    /// older format, and recomputes BM25 weights that have drifted.
     pub(super) fn mark_complete(self: &Arc<Self>) -> Result<(), SearchError> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;

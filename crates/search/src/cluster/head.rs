@@ -1,14 +1,15 @@
-//! The state of an index: which generation counts, who writes, and what is known about all documents.
+//! The index head: which generation readers see, which process holds the writer lease, and totals over all
+//! documents.
 //!
-//! There is one point with it, on three nodes. It changes only under the condition that it is not newer than
-//! what the writer read, which the cluster checks where the point lies, so of two writers one succeeds and
-//! the other finds out.
+//! The head is one point on three nodes, and it is changed by compare-and-set: a write carries the condition
+//! that the stored head is not newer than the one the writer read. The cluster checks this where the point
+//! lies, so of two writers one succeeds and the other finds out.
 //!
-//! Each node takes the first change that it sees, and what two of them say afterwards is what counts. So a
-//! node that is cut off from the others changes nothing, and because older states are replaced too, what it may
-//! have written alone does not stay. Qdrant's own order of writes is not used: `strong` sends all of them
-//! through one node for ever, so that its death would stop all writing, and with every order a node waits for
-//! another that asks it back, which is for minutes where a collection is made or removed meanwhile.
+//! Each node takes the first change it sees, and what a quorum of two says afterwards counts. A node that is
+//! cut off from the others therefore decides nothing, and because older states are replaced too, what it may
+//! have written alone does not stay. Qdrant's own write ordering is not used: `strong` sends all writes
+//! through one node for ever, so that its death would stop all writing, and with any ordering a node waits
+//! for another that asks it back, which takes minutes while a collection is created or removed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,51 +25,54 @@ use super::traffic::RequestKind;
 use crate::analysis::Language;
 use crate::error::SearchError;
 
-/// The most generations that are remembered as never finished. Older ones have been swept.
+/// How many aborted generations the head remembers. The garbage of older ones has been collected.
 pub(super) const MAX_ABORTED: usize = 16;
 
-/// How long nodes get that do not agree, before they are asked again.
+/// The pause before a quorum read is repeated when the nodes disagree.
 const QUORUM_RETRY: Duration = Duration::from_millis(20);
 
-/// The state of an index.
+/// The state of an index as it is stored in its one point. The names of the fields are part of the index
+/// format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IndexHead {
     pub format: u32,
-    /// How often the writer changed. One with a smaller number changes nothing any more.
+    /// The fencing token: how often the lease changed hands. A writer with a smaller epoch changes nothing
+    /// any more.
     pub epoch: u64,
-    /// Who writes; empty when nobody does.
+    /// The name of the process that holds the writer lease; empty when none does.
     pub holder: String,
-    /// Counts up while the writer lives.
+    /// The heartbeat counter, which the holder raises while it is alive.
     pub beat: u64,
-    /// The last generation that counts.
+    /// The last committed generation, the one that readers see.
     pub generation: u64,
-    /// Generations up to that one which were begun and never finished.
+    /// Aborted generations up to that one: begun, but never committed.
     pub void: Vec<u64>,
     pub documents: u64,
-    /// How many of them are not for everyone.
+    /// How many of them are restricted, that is, not readable by everyone.
     pub restricted: u64,
-    /// How many terms all bodies and all titles have.
+    /// The total number of terms in all bodies and in all titles.
     pub lengths: [u64; 2],
-    /// The mean lengths that the weights of terms are worked out with, and how often these were chosen anew.
+    /// The mean lengths that BM25 weights are computed with, and how often they were replaced.
     pub means: [f32; 2],
     #[serde(default)]
     pub weighing: u64,
-    /// How many documents are in which language.
+    /// The number of documents by language code.
     pub languages: BTreeMap<String, u64>,
-    /// The names of the fields, each with the marks of the kinds it has indexes for.
+    /// The metadata fields by name, each with the marks of the index kinds that exist for it.
     pub fields: BTreeMap<String, String>,
-    /// The model whose vectors answer; empty when there is none. This is what swaps models.
+    /// The model whose vectors answer; empty when there is none. Changing it is what swaps models.
     #[serde(default)]
     pub model: String,
-    /// Whether all documents have had its vectors once, so that only what changes lacks some.
+    /// Whether that model has had vectors of all documents once, so that only later changes lack some.
     #[serde(default)]
     pub whole: bool,
-    /// How many documents an older format had when this one was begun beside it, until all are here too.
+    /// How many documents the index of an older format had when this one was begun beside it; set until the
+    /// migration is complete.
     #[serde(default)]
     pub awaited: Option<u64>,
 }
 
-/// What can be told of the state of an index in any format.
+/// The part of the head that every index format has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct HeadSummary {
@@ -78,7 +82,7 @@ pub(super) struct HeadSummary {
 }
 
 impl IndexHead {
-    /// The languages of the documents, those of most documents first.
+    /// The languages of the documents, the most frequent first.
     pub(super) fn languages(&self) -> Vec<Language> {
         let known = |code: &str| Language::ALL.into_iter().find(|one| one.code() == code);
         let counts = self.languages.iter();
@@ -89,8 +93,8 @@ impl IndexHead {
         point_id(&["head"])
     }
 
-    /// Reads the state; nothing when there is no index. Any node may answer: an older state is one that
-    /// counted a moment ago, and to ask for a majority would wait for a node that has just died.
+    /// Reads the head; `None` when there is no index. Any node may answer: an older head is one that was
+    /// valid a moment ago, and a quorum read would wait for a node that has just died.
     pub(super) fn read(
         nodes: &NodePool,
         names: &CollectionNames,
@@ -99,8 +103,8 @@ impl IndexHead {
         Self::read_with("", nodes, names, deadline)
     }
 
-    /// Reads the state that more than half of the nodes have. Those that are asked differ while something is
-    /// written, a sign of life perhaps, so this waits until they do not; nothing where they never agree.
+    /// Reads the head that a quorum of the nodes holds. Nodes differ while something is written, a heartbeat
+    /// perhaps, so this retries until they agree; `None` when they do not before the deadline.
     fn read_quorum(
         nodes: &NodePool,
         names: &CollectionNames,
@@ -117,12 +121,12 @@ impl IndexHead {
     }
 
     fn read_with(
-        whom: &str,
+        consistency: &str,
         nodes: &NodePool,
         names: &CollectionNames,
         deadline: RequestDeadline,
     ) -> Result<Option<Self>, SearchError> {
-        let Some(payload) = Self::payload(whom, nodes, names, deadline)? else {
+        let Some(payload) = Self::payload(consistency, nodes, names, deadline)? else {
             return Ok(None);
         };
         let head: Self =
@@ -137,38 +141,38 @@ impl IndexHead {
         Ok(Some(head))
     }
 
-    /// What can be told of an index in another format.
+    /// Reads the summary of an index in another format.
     pub(super) fn read_summary(
         nodes: &NodePool,
         names: &CollectionNames,
         deadline: RequestDeadline,
     ) -> Result<Option<HeadSummary>, SearchError> {
         let payload = Self::payload("", nodes, names, deadline)?;
-        let glance = payload.map(|payload| serde_json::from_value(payload).unwrap_or_default());
-        Ok(glance)
+        let summary = payload.map(|payload| serde_json::from_value(payload).unwrap_or_default());
+        Ok(summary)
     }
 
     fn payload(
-        whom: &str,
+        consistency: &str,
         nodes: &NodePool,
         names: &CollectionNames,
         deadline: RequestDeadline,
     ) -> Result<Option<Value>, SearchError> {
-        let path = format!("/collections/{}/points{whom}", names.head);
+        let path = format!("/collections/{}/points{consistency}", names.head);
         let body = json!({"ids": [Self::id()], "with_payload": true}).to_string();
-        let ask = ClusterRequest::read(
+        let request = ClusterRequest::read(
             RequestKind::State,
             "read the state of the index",
             path,
             body,
         );
-        let reply = nodes.reply(&ask, deadline)?;
+        let reply = nodes.reply(&request, deadline)?;
         if reply.status == 404 {
             return Ok(None);
         }
         if reply.status != 200 {
-            let said = super::node::error_message(&reply.body);
-            return Err(unreadable(names, Some(said.into())));
+            let reason = super::node::error_message(&reply.body);
+            return Err(unreadable(names, Some(reason.into())));
         }
         let unread = |error: serde_json::Error| unreadable(names, Some(error.into()));
         let answer: Value = serde_json::from_slice(&reply.body).map_err(unread)?;
@@ -189,17 +193,22 @@ impl IndexHead {
             awaited,
             ..Self::default()
         };
-        let never = json!({"must": [{"key": "epoch", "range": {"lt": 0}}]});
+        let never_matches = json!({"must": [{"key": "epoch", "range": {"lt": 0}}]});
         let body = json!({
             "points": [{"id": Self::id(), "vector": {}, "payload": head}],
-            "update_filter": never,
+            "update_filter": never_matches,
         });
         let path = format!("/collections/{}/points?wait=true", names.head);
-        let ask = ClusterRequest::put(RequestKind::State, "begin an index", path, body.to_string());
-        nodes.request::<Value>(&ask, deadline).map(drop)
+        let request = ClusterRequest::put(
+            RequestKind::State,
+            "create the index head",
+            path,
+            body.to_string(),
+        );
+        nodes.request::<Value>(&request, deadline).map(drop)
     }
 
-    /// Puts `next` in place of this one; says no when somebody else was faster.
+    /// Compare-and-set: puts `next` in place of this head. Returns false when another writer was faster.
     pub(super) fn replace(
         &self,
         next: &Self,
@@ -216,9 +225,9 @@ impl IndexHead {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = ClusterRequest::post(RequestKind::State, "commit", path, body.to_string());
-        let written = nodes.request::<Value>(&ask, deadline);
-        // Whatever was said about the writing, what more than half of the nodes have now is the truth.
+        let request = ClusterRequest::post(RequestKind::State, "commit", path, body.to_string());
+        let written = nodes.request::<Value>(&request, deadline);
+        // Whatever the reply to the write was, what a quorum of the nodes holds now is the truth.
         let now = Self::read_quorum(nodes, names, deadline)?;
         let is_done = now.is_some_and(|now| {
             let numbers = |head: &Self| (head.epoch, head.generation, head.weighing, head.whole);
@@ -233,7 +242,8 @@ impl IndexHead {
         }
     }
 
-    /// Shows that the writer lives; says no when it is another one by now.
+    /// Renews the lease by raising the heartbeat counter. Returns false when another process holds the lease
+    /// by now.
     pub(super) fn heartbeat(
         &self,
         nodes: &NodePool,
@@ -254,11 +264,16 @@ impl IndexHead {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = ClusterRequest::post(RequestKind::State, "show life", path, body.to_string());
-        nodes.request::<Value>(&ask, deadline).map(|_| true)
+        let request = ClusterRequest::post(
+            RequestKind::State,
+            "renew the lease",
+            path,
+            body.to_string(),
+        );
+        nodes.request::<Value>(&request, deadline).map(|_| true)
     }
 
-    /// Lets go of being the writer.
+    /// Releases the writer lease, provided that this process still holds it under this epoch.
     pub(super) fn release(
         &self,
         nodes: &NodePool,
@@ -274,8 +289,13 @@ impl IndexHead {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = ClusterRequest::post(RequestKind::State, "let go", path, body.to_string());
-        nodes.request::<Value>(&ask, deadline).map(drop)
+        let request = ClusterRequest::post(
+            RequestKind::State,
+            "release the lease",
+            path,
+            body.to_string(),
+        );
+        nodes.request::<Value>(&request, deadline).map(drop)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A query into its answer: both halves, what they say together, and the hits to show.
+//! Hybrid search: runs the lexical and the semantic half of a query, fuses their scores, and builds the hits
+//! to show.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -23,62 +24,61 @@ use crate::snippet::{HighlightTerms, HitContext};
 use crate::spelling;
 use crate::term_positions::term_frequency_weight;
 
-/// In how many documents, those whose words fit best, it is looked whether words stand side by side that
-/// have to, or must not.
+/// How many documents, those with the best BM25 scores, are checked for a phrase that is required or
+/// excluded.
 const MAX_PHRASE_CHECKED: usize = 1_000;
 
-/// In how many it is looked what words side by side are worth: more than one page shows.
+/// How many get a bonus for adjacent query terms: more than one page shows.
 const MAX_PAIRED: usize = 64;
 
-/// How many of the best are read together with them, because they will be shown.
+/// How many of the best documents are read in the same request, because they will be shown.
 const MAX_SHOWN: usize = 32;
 
-/// The most documents of equal worth that are put in the order of their ids.
+/// The most documents of equal score that are sorted by id.
 const MAX_TIED: usize = 4_096;
 
-/// The most documents that are compared with each other for variety.
+/// The most documents that are compared with each other for diversity (MMR).
 const MAX_MMR_CANDIDATES: usize = 200;
 
-/// One document on its way to become a hit.
+/// A candidate on its way to become a hit: its BM25 score in `words`, the bonus for adjacent terms in
+/// `pairs`, its similarity and its nearest passage. It is foreign when the model does not know its language.
 struct RankedVersion {
     version: String,
     id: String,
     words: f32,
     pairs: f32,
     semantic: Option<f32>,
-    /// Whether the model does not know its language.
     is_foreign: bool,
-    /// Its nearest passage.
     nearest: Option<Range<usize>>,
 }
 
-/// A question as the model sees it.
+/// The embedded query with the language it is taken to be in.
 #[derive(Clone, Copy)]
 struct QueryEmbedding<'q> {
     vector: &'q [f32],
     language: LanguageId,
 }
 
-/// What narrows both halves.
+/// The filters that both halves of the search share.
 struct CandidateFilters {
     documents: QdrantFilter,
     passages: QdrantFilter,
-    /// Whether only the documents tell what is excluded.
+    /// Whether an exclusion or a phrase of one word is checked on documents only, after the vector query.
     is_post_filtered: bool,
 }
 
 impl ClusterView<'_> {
     pub(super) fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
-        let mut asked = query.analyze(&self.languages()?);
-        self.prefetch_frequencies(&asked.terms)?;
-        spelling::correct(&mut asked.terms, self)?;
-        let terms = ranking::distinct(&asked.terms);
-        let narrowed = self.candidate_filters(query, &asked)?;
+        let mut analyzed = query.analyze(&self.languages()?);
+        self.prefetch_frequencies(&analyzed.terms)?;
+        spelling::correct(&mut analyzed.terms, self)?;
+        let terms = ranking::distinct(&analyzed.terms);
+        let filters = self.candidate_filters(query, &analyzed)?;
         let is_list =
             query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
         let matching = match terms.as_slice() {
-            [] => narrowed.documents.clone(),
-            terms => narrowed
+            [] => filters.documents.clone(),
+            terms => filters
                 .documents
                 .clone()
                 .and(any_term(&ranking::forms(terms))),
@@ -97,8 +97,8 @@ impl ClusterView<'_> {
         } else {
             self.rank(
                 query,
-                &asked,
-                &narrowed,
+                &analyzed,
+                &filters,
                 question
                     .as_deref()
                     .map(|vector| QueryEmbedding { vector, language }),
@@ -111,7 +111,7 @@ impl ClusterView<'_> {
         let hits: Vec<_> = hits.collect();
         let versions: Vec<String> = hits.iter().map(|one| one.item.version.clone()).collect();
         let known = self.documents_by_version(&versions)?;
-        let wanted = HighlightTerms::new(&terms);
+        let highlights = HighlightTerms::new(&terms);
         let nearest = match &question {
             Some(question) if query.excerpts => self.nearest_passages(question, &versions)?,
             _ => NearestByVersion::new(),
@@ -126,7 +126,7 @@ impl ClusterView<'_> {
                 score: one.parts.score,
                 near: &near,
                 excerpts: query.excerpts,
-                wanted: &wanted,
+                wanted: &highlights,
                 why: one.explanation(one.item.pairs),
             }))
         });
@@ -159,11 +159,11 @@ impl ClusterView<'_> {
         Ok(ranked.map(FusionCandidate::listed).collect())
     }
 
-    /// What a query allows, as conditions on documents and on passages.
+    /// The filters of a query on documents and on passages.
     fn candidate_filters(
         &self,
         query: &Query,
-        asked: &AnalyzedQuery,
+        analyzed: &AnalyzedQuery,
     ) -> Result<CandidateFilters, SearchError> {
         let mut documents = self.visible.clone();
         let mut passages = self.visible_passages();
@@ -172,8 +172,10 @@ impl ClusterView<'_> {
             documents = documents.and(condition.clone());
             passages = passages.and(condition);
         }
-        let (single, phrases): (Vec<_>, Vec<_>) =
-            asked.excluded.iter().partition(|phrase| phrase.len() == 1);
+        let (single, phrases): (Vec<_>, Vec<_>) = analyzed
+            .excluded
+            .iter()
+            .partition(|phrase| phrase.len() == 1);
         for term in single.iter().filter_map(|phrase| phrase.first()) {
             let forms: Vec<&str> = term.forms.iter().map(String::as_str).collect();
             documents = documents.not(any_term(&forms));
@@ -183,7 +185,7 @@ impl ClusterView<'_> {
             documents = documents.not(json!({"has_id": with}));
             passages = passages.not(json!({"key": DOCUMENT, "match": {"any": with}}));
         }
-        for phrase in &asked.phrases {
+        for phrase in &analyzed.phrases {
             if let [term] = phrase.as_slice() {
                 let forms: Vec<&str> = term.forms.iter().map(String::as_str).collect();
                 documents = documents.and(any_term(&forms));
@@ -193,17 +195,17 @@ impl ClusterView<'_> {
             documents = documents.and(json!({"has_id": with}));
             passages = passages.and(json!({"key": DOCUMENT, "match": {"any": with}}));
         }
-        let is_checked_late =
-            !single.is_empty() || asked.phrases.iter().any(|phrase| phrase.len() == 1);
+        let is_post_filtered =
+            !single.is_empty() || analyzed.phrases.iter().any(|phrase| phrase.len() == 1);
         Ok(CandidateFilters {
             documents,
             passages,
-            is_post_filtered: is_checked_late,
+            is_post_filtered,
         })
     }
 
-    /// The versions in which these terms stand side by side, among those that have all of them and whose
-    /// words fit best.
+    /// The versions in which these terms are adjacent, among the [`MAX_PHRASE_CHECKED`] with all of them and
+    /// the best BM25 scores.
     fn phrase_matches(
         &self,
         phrase: &[QueryTerm],
@@ -214,45 +216,45 @@ impl ClusterView<'_> {
         let with_all = conditions.clone().and(all_terms(phrase));
         let found = self.search_lexical(&weights, &with_all, MAX_PHRASE_CHECKED)?;
         let versions: Vec<String> = found.into_iter().map(|one| one.version).collect();
-        let mut standing = Vec::new();
-        // Some at a time: a thousand documents need not be in memory together.
+        let mut matching = Vec::new();
+        // In chunks: a thousand documents need not be in memory together.
         for some in versions.chunks(MAX_PAIRED) {
             let known = self.documents_by_version(some)?;
-            let holds = |version: &&String| {
+            let has_phrase = |version: &&String| {
                 known
                     .get(*version)
                     .is_some_and(|known| known.body().contains_phrase(phrase))
             };
-            standing.extend(some.iter().filter(holds).cloned());
+            matching.extend(some.iter().filter(has_phrase).cloned());
         }
-        Ok(standing)
+        Ok(matching)
     }
 
-    /// The best documents, best first, as many as have to be known for the hits asked for.
+    /// The best candidates, best first, as many as the requested page needs.
     fn rank(
         &self,
         query: &Query,
-        asked: &AnalyzedQuery,
-        narrowed: &CandidateFilters,
+        analyzed: &AnalyzedQuery,
+        filters: &CandidateFilters,
         question: Option<QueryEmbedding<'_>>,
     ) -> Result<Vec<FusionCandidate<RankedVersion>>, SearchError> {
-        let language = question.map_or(LanguageId::English, |asked| asked.language);
-        let question = question.map(|asked| asked.vector);
-        let weights = self.query_weights(&ranking::distinct(&asked.terms))?;
+        let language = question.map_or(LanguageId::English, |question| question.language);
+        let question = question.map(|question| question.vector);
+        let weights = self.query_weights(&ranking::distinct(&analyzed.terms))?;
         let most = ranking::candidate_count(query.depth());
-        // Both halves at once: neither needs the other.
-        let (worded, near) = join(
-            || self.top_lexical(&weights, &narrowed.documents, most),
+        // Both halves run in parallel, because neither needs the other.
+        let (lexical, near) = join(
+            || self.top_lexical(&weights, &filters.documents, most),
             || match question {
-                Some(question) => self.top_semantic(question, narrowed, most),
+                Some(question) => self.top_semantic(question, filters, most),
                 None => Ok(NearestByVersion::new()),
             },
         );
-        let (worded, near) = (worded?, near?);
-        let is_full = worded.len() >= most;
-        let mut ranked: Vec<RankedVersion> = worded.into_iter().map(RankedVersion::from).collect();
+        let (lexical, near) = (lexical?, near?);
+        let is_full = lexical.len() >= most;
+        let mut ranked: Vec<RankedVersion> = lexical.into_iter().map(RankedVersion::from).collect();
         if let Some(question) = question {
-            // Each document found by one half is weighed by the other, both at once.
+            // Each half scores the documents that only the other one found, again in parallel.
             let open = ranked.iter().filter(|one| !near.contains_key(&one.version));
             let far: Vec<String> = open.map(|one| one.version.clone()).collect();
             let found: HashSet<&str> = ranked.iter().map(|one| one.version.as_str()).collect();
@@ -260,7 +262,7 @@ impl ClusterView<'_> {
             let new: Vec<&str> = new.filter(|one| !found.contains(one)).collect();
             let (far, new) = join(
                 || self.score_versions(question, &far),
-                || self.score_semantic_only(&new, &narrowed.documents, is_full.then_some(&weights)),
+                || self.score_semantic_only(&new, &filters.documents, is_full.then_some(&weights)),
             );
             let (far, new) = (far?, new?);
             ranked.extend(new.into_iter().map(RankedVersion::from));
@@ -269,7 +271,7 @@ impl ClusterView<'_> {
                     one.semantic = Some(near.semantic);
                     one.nearest = near.passages.first().cloned();
                 }
-                // While vectors are still made nobody knows why one is missing.
+                // While vectors are incomplete, a missing one says nothing about the language.
                 one.is_foreign = self.head.whole && one.semantic.is_none();
             }
         }
@@ -289,7 +291,7 @@ impl ClusterView<'_> {
         fusion::fuse(&signals, &mut candidates);
         let by_id = |left: &RankedVersion, right: &RankedVersion| left.id.cmp(&right.id);
         fusion::keep_best(&mut candidates, usize::MAX, by_id);
-        if self.add_pair_scores(asked, &weights, &mut candidates, query.depth())? {
+        if self.add_pair_scores(analyzed, &weights, &mut candidates, query.depth())? {
             candidates = candidates
                 .into_iter()
                 .map(|one| one.item.into_candidate())
@@ -306,20 +308,20 @@ impl ClusterView<'_> {
         Ok(candidates)
     }
 
-    /// The documents whose words fit best. Where the last of them are equals, all equals are looked at,
-    /// since among these the order of the ids decides.
+    /// The documents with the best BM25 scores. When the last of them are tied, all ties are fetched, because
+    /// ids break ties.
     fn top_lexical(
         &self,
         weights: &QueryWeights,
         conditions: &QdrantFilter,
         most: usize,
     ) -> Result<Vec<LexicalMatch>, SearchError> {
-        let mut asked = most;
+        let mut limit = most;
         loop {
-            let mut found = self.search_lexical(weights, conditions, asked)?;
+            let mut found = self.search_lexical(weights, conditions, limit)?;
             let last = found.last().map(|one| one.score);
             let edge = found.get(most.saturating_sub(1)).map(|one| one.score);
-            let may_be_more = found.len() >= asked && last == edge && asked < MAX_TIED;
+            let may_be_more = found.len() >= limit && last == edge && limit < MAX_TIED;
             if !may_be_more {
                 found.sort_by(|left, right| {
                     right
@@ -330,27 +332,27 @@ impl ClusterView<'_> {
                 found.truncate(most);
                 return Ok(found);
             }
-            asked = (asked * 4).min(MAX_TIED);
+            limit = (limit * 4).min(MAX_TIED);
         }
     }
 
-    /// The documents nearest to a question.
+    /// The documents nearest to a query vector, four times as many where some are filtered out later.
     fn top_semantic(
         &self,
-        question: &[f32],
-        narrowed: &CandidateFilters,
+        query_vector: &[f32],
+        filters: &CandidateFilters,
         most: usize,
     ) -> Result<NearestByVersion, SearchError> {
-        let most = if narrowed.is_post_filtered {
+        let most = if filters.is_post_filtered {
             most.saturating_mul(4)
         } else {
             most
         };
-        self.nearest(question, &narrowed.passages, most)
+        self.nearest(query_vector, &filters.passages, most)
     }
 
-    /// The documents that were found by their meaning alone, with what their words are worth where they may
-    /// have some. The documents themselves say whether they still count.
+    /// The documents that only semantic search found, with BM25 scores where they may have some. The
+    /// documents collection decides whether a version is still live and matches.
     fn score_semantic_only(
         &self,
         versions: &[&str],
@@ -364,16 +366,16 @@ impl ClusterView<'_> {
         self.score_lexical(weights, &these, versions.len())
     }
 
-    /// Adds what words side by side are worth in the best documents; false when that can be nothing.
+    /// Adds the bonus for adjacent query terms to the best documents; false when there can be none.
     fn add_pair_scores(
         &self,
-        asked: &AnalyzedQuery,
+        analyzed: &AnalyzedQuery,
         weights: &QueryWeights,
         candidates: &mut [FusionCandidate<RankedVersion>],
         depth: usize,
     ) -> Result<bool, SearchError> {
-        let pairs = ranking::adjacent_pairs(&asked.terms);
-        // What is shown most likely, so that it need not be read apart.
+        let pairs = ranking::adjacent_pairs(&analyzed.terms);
+        // The documents that are most likely shown are read in the same request.
         let shown = candidates.iter().take(depth.min(MAX_SHOWN));
         let mut versions: Vec<String> = shown.map(|one| one.item.version.clone()).collect();
         let best = candidates
@@ -395,18 +397,18 @@ impl ClusterView<'_> {
                 continue;
             };
             let body = known.body();
-            let worth = pairs.iter().map(|pair| {
-                let rare = weights.pair_idf(pair.first, pair.second);
+            let bonuses = pairs.iter().map(|pair| {
+                let idf = weights.pair_idf(pair.first, pair.second);
                 PHRASE_WEIGHT
-                    * rare
+                    * idf
                     * term_frequency_weight(body.count_pair(pair), body.length, mean)
             });
-            one.item.pairs = worth.sum();
+            one.item.pairs = bonuses.sum();
         }
         Ok(true)
     }
 
-    /// Puts variety into the hits that are shown.
+    /// Diversifies the hits that are shown, by maximal marginal relevance (MMR).
     fn diversify(
         &self,
         query: &Query,
@@ -432,11 +434,11 @@ impl ClusterView<'_> {
 }
 
 impl From<LexicalMatch> for RankedVersion {
-    fn from(worded: LexicalMatch) -> Self {
+    fn from(found: LexicalMatch) -> Self {
         Self {
-            version: worded.version,
-            id: worded.id,
-            words: worded.score,
+            version: found.version,
+            id: found.id,
+            words: found.score,
             pairs: 0.0,
             semantic: None,
             is_foreign: false,

@@ -1,58 +1,59 @@
-//! What the collections of an index are called, which keys their points have, and how points are named.
+//! The layout of an index on the cluster: collection names, payload keys and point ids.
 //!
 //! | collection | a point is | its id |
 //! |---|---|---|
-//! | `<name>-head-<format>` | the state of the index | always the same |
+//! | `<name>-head-<format>` | the index head | always the same |
 //! | `<name>-documents-<format>` | one version of a document | its id and generation |
-//! | `<name>-terms-<format>` | one word of the documents | the word |
-//! | `<name>-passages-<format>-<model>` | one passage of a document's version | the version and its place |
+//! | `<name>-terms-<format>` | one term of the documents | the term |
+//! | `<name>-passages-<format>-<model>` | one passage of a document's version | the version and its ordinal |
 //!
-//! For other programs there are two names that always stand for what answers, `<name>-documents` and
-//! `<name>-passages`.
+//! Two aliases always name what answers, for other programs: `<name>-documents` and `<name>-passages`.
 //!
-//! The first three keys below are on every version of a document and on its passages: a change never
-//! touches what a reader sees, but adds versions and gives the old ones an end. All of it counts from
-//! the moment at which the head names the new generation.
+//! The first three keys below are on every version of a document and on its passages. A change never touches
+//! what a reader sees: it adds versions and ends old ones, and all of it becomes visible at the moment at
+//! which the head names the new generation (multi-version concurrency control).
 
 use sha2::{Digest as _, Sha256};
 
-/// The format of everything but passages; another one is built beside the old, which the programs that know
+/// The format of everything but passages. A new format is built beside the old one, which programs that know
 /// it go on reading.
 pub(super) const FORMAT: u32 = 2;
 
-/// The generation in which a version came, and that in which it went.
+/// The generation that added a version, and the one that ended it.
 pub(super) const FROM: &str = "from";
 pub(super) const UNTIL: &str = "until";
-/// Who may read it.
+/// The marks of the readers who may see it.
 pub(super) const WHO: &str = "who";
-/// The document's id.
+/// The id of the document.
 pub(super) const ID: &str = "id";
-/// The terms that it holds, as numbers.
+/// The ids of the terms it contains. The index of this key is the posting list of each term.
 pub(super) const TERMS: &str = "terms";
 /// Its day as the number `YYYYMMDD`.
 pub(super) const DAY: &str = "day";
-/// The code of its language.
+/// The code of the document's language.
 pub(super) const LANGUAGE: &str = "language";
-/// Which mean lengths its weights were worked out with, by the number that they have in the head.
+/// Which mean lengths its BM25 weights were computed with, as the number that `weighing` has in the head.
 pub(super) const WEIGHED: &str = "weighed";
-/// How many terms its body and its title have.
+/// The number of terms in its body and in its title.
 pub(super) const LENGTHS: &str = "lengths";
-/// The document itself, and how many bytes it takes.
+/// The document itself as JSON text, and the length of that text in bytes.
 pub(super) const STORED: &str = "stored";
 pub(super) const SIZE: &str = "size";
-/// The version of a document that a passage belongs to.
+/// The version of the document that a passage belongs to.
 pub(super) const DOCUMENT: &str = "document";
-/// Whether it is the first of its version, which is written after all others.
+/// Whether a passage is the first of its version. It is written after all others, so its presence marks a
+/// version as embedded.
 pub(super) const FIRST: &str = "first";
-/// The sparse vector of a document.
+/// The name of a document's sparse vector, its terms with their BM25 weights.
 pub(super) const WORDS: &str = "words";
-/// A word of the documents, its beginnings, its pairs of letters, and how many letters it has.
+/// A term, its prefixes, its letter pairs, and its length in letters: what spelling correction looks terms up
+/// by.
 pub(super) const TERM: &str = "term";
 pub(super) const BEGINNINGS: &str = "beginnings";
 pub(super) const PAIRS: &str = "pairs";
 pub(super) const LETTERS: &str = "letters";
 
-/// The names of the collections of one index.
+/// The names of the collections of one index in one format.
 #[derive(Clone, Debug)]
 pub(super) struct CollectionNames {
     base: String,
@@ -73,12 +74,12 @@ impl CollectionNames {
         }
     }
 
-    /// The collection of the passages of a model.
+    /// The name of the collection of a model's passages.
     pub(super) fn passages(&self, model: &str) -> String {
         format!("{}-passages-{}-{model}", self.base, self.format)
     }
 
-    /// The model whose passages a collection has; nothing where it is none of this index.
+    /// The model whose passages a collection holds; `None` for a collection that is not of this index.
     pub(super) fn model_of<'c>(&self, collection: &'c str) -> Option<&'c str> {
         let rest = collection.strip_prefix(&self.base)?;
         let model = rest.strip_prefix(&format!("-passages-{}-", self.format))?;
@@ -86,13 +87,13 @@ impl CollectionNames {
         is_name.then_some(model)
     }
 
-    /// The format of an index whose head a collection has; nothing where it is none of this name.
+    /// The format of the index whose head a collection holds; `None` for a collection of another index.
     pub(super) fn format_of(&self, collection: &str) -> Option<u32> {
         let rest = collection.strip_prefix(&self.base)?;
         rest.strip_prefix("-head-")?.parse().ok()
     }
 
-    /// Whether a collection of documents or passages is of a program newer than this one.
+    /// Whether a collection of documents or passages was made by a newer program than this one.
     pub(super) fn is_of_a_newer_format(&self, collection: &str) -> bool {
         let rest = collection.strip_prefix(&self.base).unwrap_or_default();
         let format = ["-documents-", "-passages-"].iter().find_map(|kind| {
@@ -102,26 +103,26 @@ impl CollectionNames {
         format.is_some_and(|format| format > self.format)
     }
 
-    /// The same index in another format.
+    /// The names of the same index in another format.
     pub(super) fn with_format(&self, format: u32) -> Self {
         Self::new(&self.base, format)
     }
 
-    /// What other programs find the documents and the passages by that answer.
+    /// The aliases under which other programs find the documents and the passages that answer.
     pub(super) fn aliases(&self) -> [String; 2] {
         ["documents", "passages"].map(|what| format!("{}-{what}", self.base))
     }
 }
 
-/// How many digits the name of a model has.
+/// How many hexadecimal digits the name of a model has.
 const MODEL_DIGITS: usize = 16;
 
-/// The name of a model that makes vectors of this fingerprint.
+/// The name of the model with this fingerprint, as it stands in collection names and in the head.
 pub(super) fn model_name(fingerprint: &str) -> String {
     format!("{:016x}", fnv1a(fingerprint.as_bytes()))
 }
 
-/// A name for a point that no other parts give.
+/// A UUID-shaped id for a point, a hash that is unambiguous in its parts: each is preceded by its length.
 pub(super) fn point_id(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -145,19 +146,21 @@ pub(super) fn point_id(parts: &[&str]) -> String {
     format!("{a}-{b}-{c}-{d}-{e}")
 }
 
-/// FNV-1a: what it gives lies in collections, so it stays as it is for as long as the format does.
+/// The FNV-1a hash. Its results are stored in collections, so it stays as it is for as long as the format
+/// does.
 pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
     })
 }
 
-/// The part of a field's keys that stands for its name, which may hold anything.
+/// The payload key of a metadata field: a mark for the kind, and a hash of the name, which may contain
+/// anything.
 pub(super) fn field_key(mark: char, name: &str) -> String {
     format!("{mark}.{:016x}", fnv1a(name.as_bytes()))
 }
 
-/// The values of a field as they are counted, its texts as they are compared, its numbers and its days.
+/// The marks of the kinds: values for facet counts, folded texts for equality, numbers, and days.
 pub(super) const VALUES: char = 'v';
 pub(super) const TEXTS: char = 't';
 pub(super) const NUMBERS: char = 'n';
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(names.aliases(), ["docs-documents", "docs-passages"]);
     }
 
-    /// What lies in collections is found again by the next version.
+    /// Hashes are stored in collections, where the next version of the program must find them again.
     #[test]
     fn numbers_of_terms_stay_what_they_are() {
         assert_eq!(fnv1a(b""), 0xCBF2_9CE4_8422_2325);

@@ -1,9 +1,11 @@
-//! Which of the processes that share an index writes to it.
+//! Leader election: a lease makes one of the processes that share an index its only writer.
 //!
-//! The writer's name stands in the head, and a number beside it counts up while the writer lives. Who
-//! sees that number stand still for [`PATIENCE`] by its own clock takes over: it raises the epoch,
-//! and declares the generation void that the other may have begun. Whatever of that one arrives later
-//! belongs to the void generation, so nobody ever sees it, and its commit fails for its epoch.
+//! The lease stands in the index head: the holder's name, an epoch, and a counter that the holder raises with
+//! every heartbeat. A process that sees the counter stand still for [`LEASE_TIMEOUT`] by its own clock takes
+//! over, so no two clocks are ever compared. It raises the epoch, which fences the previous writer off: the
+//! next commit of that writer fails its compare-and-set. It also marks the generation as aborted that the
+//! previous writer may have begun, so that whatever arrives late belongs to a generation that nobody ever
+//! sees.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,59 +18,60 @@ use super::head::{HeadSummary, IndexHead, MAX_ABORTED};
 use super::request::RequestDeadline;
 use crate::error::SearchError;
 
-/// How long a writer may be silent.
+/// How long a writer may go without a heartbeat before its lease expires.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it shows that it lives.
+/// How often the writer sends a heartbeat: five times within [`LEASE_TIMEOUT`].
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often somebody looks who waits for it.
+/// How often a process that waits for the lease reads the head again.
 const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The longest that letting go may take.
+/// The deadline for releasing the lease on shutdown. After it the next writer waits for the lease to expire.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the one who writes knows.
+/// What a writer remembers between batches, and what a process that is not the writer knows about the one
+/// that is. The mutex around it also serialises the changes within this process.
 #[derive(Default)]
 pub(super) struct WriterLease {
-    /// The writer that was seen last.
     other: Option<OtherWriter>,
-    /// Whether a batch was begun and not finished.
+    /// Whether a batch was begun and not committed. The lease is then acquired anew, under a new epoch and
+    /// with the batch's generation aborted.
     pub is_dirty: bool,
-    /// Terms that are known to be in the collection of terms.
+    /// Term ids that are known to be in the terms collection already.
     pub terms: HashSet<u32>,
-    /// Generations of which something may have to be removed, and when they came to count.
+    /// Generations whose ended versions await garbage collection, and when each was committed.
     pub commits: VecDeque<(u64, Instant)>,
-    /// Collections of passages that answers no longer come from, and since when.
+    /// Passage collections of models that no longer answer, and when each was retired.
     pub retired: Vec<(String, Instant)>,
-    /// The models whose graphs wait until all vectors are there.
+    /// Models whose HNSW graphs are deferred until all vectors are written.
     pub deferred: HashSet<String>,
-    /// Older formats, what was last seen of each, and since when that stands still.
+    /// Older index formats: the last summary seen of each, and since when it has not changed.
     pub older: HashMap<u32, (HeadSummary, Instant)>,
 }
 
-/// A writer that is not this process.
+/// The writer that holds the lease in place of this process. `seen` is the highest pair of epoch and
+/// heartbeat counter that was read, `since` is when it was first read, and `heartbeats` counts how often it
+/// has risen.
 struct OtherWriter {
-    /// Its epoch and its number, as high as they were seen.
     seen: (u64, u64),
-    /// Since when that stands still.
     since: Instant,
-    /// How often it has counted up.
     heartbeats: u32,
 }
 
-/// How often a writer has to count up until it is believed to live. Nodes that stopped together with it may have kept
-/// two numbers, and say the one or the other for ever.
+/// How many heartbeats a writer must send until it is believed to be alive. One is not enough: nodes that
+/// stopped together with the writer may have kept two different counters, and answer with the one or the
+/// other for ever.
 const MIN_HEARTBEATS: u32 = 2;
 
-/// A name that no other process has.
+/// A name for this process that no other process has.
 pub(super) fn writer_id() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{}-{random:016x}", std::process::id())
 }
 
 impl ClusterInner {
-    /// Whether this process writes, or does from now on.
+    /// Whether this process holds the lease, or acquires it now: leader election without waiting.
     pub(super) fn acquire_leadership(self: &Arc<Self>) -> Result<bool, SearchError> {
         if self.is_read_only {
             return Ok(false);
@@ -81,7 +84,8 @@ impl ClusterInner {
         }
     }
 
-    /// Makes this process the writer, and gives the state of the index. Waits for a writer that may be dead.
+    /// Acquires the writer lease and returns the index head. While it is unknown whether the current holder
+    /// is alive, this waits until the lease has expired or heartbeats prove otherwise.
     pub(super) fn acquire_lease(
         self: &Arc<Self>,
         lease: &mut WriterLease,
@@ -91,15 +95,15 @@ impl ClusterInner {
                 path: self.names.head.clone().into(),
             });
         }
-        // What it did before it was waited for is no sign that it still lives.
+        // Heartbeats from before this wait do not prove that the holder is still alive.
         if let Some(other) = &mut lease.other {
             other.heartbeats = 0;
         }
         loop {
             match self.try_acquire_lease(lease) {
-                // A living one counts up sooner or later.
+                // A holder that is alive sends a heartbeat sooner or later.
                 Err(SearchError::Locked { .. }) if !lease.is_other_alive() => {
-                    std::thread::sleep(LEASE_POLL_INTERVAL)
+                    std::thread::sleep(LEASE_POLL_INTERVAL);
                 }
                 other => return other,
             }
@@ -125,7 +129,7 @@ impl ClusterInner {
         }
         let mut next = self.with_new_epoch(&head);
         if let Some(own) = &self.models.own {
-            // Before the head names it.
+            // The collection must exist before the head names its model.
             collections::ensure_passages(&self.nodes, &self.settings, own, &head.fields)?;
             if next.model.is_empty() {
                 next.model.clone_from(&own.name);
@@ -137,7 +141,7 @@ impl ClusterInner {
         tracing::info!(
             epoch = next.epoch,
             generation = next.generation,
-            "this process writes to the index now"
+            "acquired the writer lease, this process is the leader now"
         );
         let was_leading = self
             .leader_epoch
@@ -157,19 +161,19 @@ impl ClusterInner {
             named
                 .spawn(move || run_heartbeat(&weak))
                 .map_err(SearchError::engine)?;
-            // Only now, because it may take longer than a writer may be silent.
+            // Started only now: it may take longer than the lease lasts without a heartbeat.
             self.reconcile_collections(lease, &next);
         }
         Ok(next)
     }
 
-    /// The state of the index with this process as its writer.
+    /// The head with this process as its leader under a new epoch, the fencing token of every later write.
     fn with_new_epoch(&self, head: &IndexHead) -> IndexHead {
         let mut next = head.clone();
         next.epoch += 1;
         next.beat += 1;
         next.holder.clone_from(&self.writer_id);
-        // Whoever wrote before may have begun the next generation, and may still be about to.
+        // The previous writer may have begun the next generation, and may still write to it.
         if head.epoch > 0 {
             next.generation += 1;
             next.void.push(next.generation);
@@ -186,7 +190,7 @@ impl ClusterInner {
         }
     }
 
-    /// The epoch in which this process writes.
+    /// The epoch under which this process writes, while it is the leader.
     fn leader_epoch(&self) -> Option<u64> {
         *self
             .leader_epoch
@@ -194,7 +198,7 @@ impl ClusterInner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows that this process lives; false when it does not write any more.
+    /// Sends a heartbeat, which renews the lease. Returns false when this process is no longer the writer.
     fn heartbeat(&self) -> bool {
         let Some(epoch) = self.leader_epoch() else {
             return false;
@@ -211,16 +215,16 @@ impl ClusterInner {
         ) {
             Ok(true) => true,
             Ok(false) => {
-                tracing::warn!("another process writes to the index now");
+                tracing::warn!("lost the writer lease, another process is the leader now");
                 *self
                     .leader_epoch
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = None;
                 false
             }
-            // The cluster is away, for the others too.
+            // The cluster is unreachable, for the other processes too, so none of them can take over.
             Err(error) => {
-                tracing::warn!(%error, "the writer cannot show that it lives");
+                tracing::warn!(%error, "heartbeat failed, the writer lease was not renewed");
                 true
             }
         }
@@ -228,14 +232,14 @@ impl ClusterInner {
 }
 
 impl WriterLease {
-    /// Whether the writer that the head names has been silent for too long.
+    /// Whether the holder that the head names has sent no heartbeat for [`LEASE_TIMEOUT`].
     fn has_expired(&mut self, head: &IndexHead) -> bool {
-        let said = (head.epoch, head.beat);
+        let latest = (head.epoch, head.beat);
         match &mut self.other {
-            Some(other) if said <= other.seen => other.since.elapsed() >= LEASE_TIMEOUT,
+            Some(other) if latest <= other.seen => other.since.elapsed() >= LEASE_TIMEOUT,
             other => {
                 *other = Some(OtherWriter {
-                    seen: said,
+                    seen: latest,
                     since: Instant::now(),
                     heartbeats: other.as_ref().map_or(0, |other| other.heartbeats + 1),
                 });
@@ -250,7 +254,7 @@ impl WriterLease {
     }
 }
 
-/// Shows that the writer lives for as long as somebody has the index open.
+/// The heartbeat thread. It ends when the lease is lost or nobody has the index open any more.
 fn run_heartbeat(inner: &Weak<ClusterInner>) {
     loop {
         std::thread::sleep(HEARTBEAT_INTERVAL);
@@ -262,7 +266,7 @@ fn run_heartbeat(inner: &Weak<ClusterInner>) {
 }
 
 impl Drop for ClusterInner {
-    /// Lets go of writing, so that the next one need not wait.
+    /// Releases the lease, so that the next writer need not wait for it to expire.
     fn drop(&mut self) {
         if let Some(epoch) = self.leader_epoch() {
             let holder = self.writer_id.clone();
@@ -277,7 +281,7 @@ impl Drop for ClusterInner {
                 RequestDeadline::within(RELEASE_TIMEOUT),
             );
             if let Err(error) = released {
-                tracing::debug!(%error, "the next writer waits until this one is taken for dead");
+                tracing::debug!(%error, "could not release the writer lease, the next writer waits until it expires");
             }
         }
     }

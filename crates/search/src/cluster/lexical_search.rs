@@ -1,4 +1,5 @@
-//! How frequent words are, which words there are that were probably meant, and what words are worth.
+//! Lexical search: document frequencies, BM25 queries over sparse vectors, and the dictionary for spelling
+//! correction.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,29 +20,29 @@ use crate::ranking::TITLE_WEIGHT;
 use crate::spelling::SpellingDictionary;
 use crate::term_positions::idf;
 
-/// How many words that begin alike, or are almost alike, are looked at.
+/// How many terms with the same prefix, or a similar spelling, are fetched.
 const MAX_ALIKE: usize = 2_000;
 
-/// Of how many of them it is counted how many documents have them.
+/// For how many of those the document frequency is counted.
 const MAX_COUNTED: usize = 48;
 
-/// Up to how many documents with a term are counted; of more it is told from so many how many there are,
-/// which is off by one in twenty.
+/// Up to how many documents with a term are counted exactly. Beyond that the frequency is estimated from this
+/// many, with an error of about one in twenty.
 const SAMPLE: usize = 512;
 
-/// The same, where the number only says which of several words is the most frequent.
+/// The same, where the frequency only ranks spelling candidates.
 const SMALL_SAMPLE: usize = 64;
 
-/// What the terms of a question are worth.
+/// The weights of a query's terms, as a sparse query vector.
 pub(super) struct QueryWeights {
     places: Vec<u32>,
     values: Vec<f32>,
-    /// How rare each form is.
+    /// The inverse document frequency of each word form.
     idf_by_form: HashMap<String, f32>,
 }
 
 impl QueryWeights {
-    /// How rare two forms are together.
+    /// The summed inverse document frequency of two word forms, for pairs of adjacent terms.
     pub(super) fn pair_idf(&self, first: &str, second: &str) -> f32 {
         let of = |form| self.idf_by_form.get(form).copied().unwrap_or_default();
         of(first) + of(second)
@@ -75,7 +76,7 @@ struct SparseQuery<'a> {
     with_payload: &'a [&'a str],
 }
 
-/// A document found by its words.
+/// A document that lexical search found.
 pub(super) struct LexicalMatch {
     pub version: String,
     pub id: String,
@@ -93,7 +94,7 @@ impl From<&ScoredPoint> for LexicalMatch {
 }
 
 impl ClusterView<'_> {
-    /// The documents whose words fit best, among those that meet the conditions.
+    /// The documents with the best BM25 scores among those that match the filter.
     pub(super) fn search_lexical(
         &self,
         weights: &QueryWeights,
@@ -103,38 +104,35 @@ impl ClusterView<'_> {
         if weights.places.is_empty() || most == 0 {
             return Ok(Vec::new());
         }
-        let asked = weights.sparse_query(conditions, most, &[ID]);
-        let body = serde_json::to_string(&asked).map_err(SearchError::engine)?;
-        let what = (RequestKind::Search, "search words");
-        let found: PointsPage = self.documents(what, "points/query", body)?;
+        let query = weights.sparse_query(conditions, most, &[ID]);
+        let body = serde_json::to_string(&query).map_err(SearchError::engine)?;
+        let action = (RequestKind::Search, "search words");
+        let found: PointsPage = self.documents(action, "points/query", body)?;
         Ok(found.points.iter().map(LexicalMatch::from).collect())
     }
 
-    /// Those of some documents that meet the conditions, with what their words are worth where these are
-    /// asked for.
+    /// Those of some documents that match the filter, with their BM25 scores when weights are given.
     pub(super) fn score_lexical(
         &self,
         weights: Option<&QueryWeights>,
         conditions: &QdrantFilter,
         most: usize,
     ) -> Result<Vec<LexicalMatch>, SearchError> {
-        let there = json!({
+        let matching = json!({
             "filter": conditions.json(), "limit": most, "with_payload": [ID],
         });
-        let mut questions = vec![to_raw_value(&there).map_err(SearchError::engine)?];
+        let mut queries = vec![to_raw_value(&matching).map_err(SearchError::engine)?];
         if let Some(weights) = weights.filter(|weights| !weights.places.is_empty()) {
-            let asked = weights.sparse_query(conditions, most, &[]);
-            questions.push(to_raw_value(&asked).map_err(SearchError::engine)?);
+            let query = weights.sparse_query(conditions, most, &[]);
+            queries.push(to_raw_value(&query).map_err(SearchError::engine)?);
         }
         let documents = &self.inner.names.documents;
-        let mut answers = self
-            .batch("search words", documents, &questions)?
-            .into_iter();
-        let there = answers.next().map(|found| found.points).unwrap_or_default();
+        let mut answers = self.batch("search words", documents, &queries)?.into_iter();
+        let matching = answers.next().map(|found| found.points).unwrap_or_default();
         let scored = answers.next().map(|found| found.points).unwrap_or_default();
         let scores: HashMap<String, f32> =
             scored.iter().map(|one| (one.name(), one.score)).collect();
-        let with_score = there.iter().map(|point| {
+        let with_score = matching.iter().map(|point| {
             let found = LexicalMatch::from(point);
             let score = scores.get(&found.version).copied().unwrap_or_default();
             LexicalMatch { score, ..found }
@@ -142,31 +140,31 @@ impl ClusterView<'_> {
         Ok(with_score.collect())
     }
 
-    /// What these terms are worth, by how many documents have them. A word that languages write in
-    /// several ways is as frequent as all of these ways together.
+    /// The weights of these terms by inverse document frequency. A word that is stemmed differently by
+    /// language counts as one term: its frequencies are added.
     pub(super) fn query_weights(&self, terms: &[&QueryTerm]) -> Result<QueryWeights, SearchError> {
         let forms = terms.iter().flat_map(|term| &term.forms);
-        let numbers: Vec<u32> = forms
+        let term_ids: Vec<u32> = forms
             .flat_map(|form| [body_term_id(form), title_term_id(form)])
             .collect();
-        let counts = self.document_frequencies(&numbers)?;
+        let counts = self.document_frequencies(&term_ids)?;
         let all = self.head.documents;
         let mut values: BTreeMap<u32, f32> = BTreeMap::new();
-        let mut rarities = HashMap::new();
+        let mut idf_by_form = HashMap::new();
         for term in terms {
-            for (number, weight) in [
+            for (term_id, weight) in [
                 (body_term_id as fn(&str) -> u32, 1.0),
                 (title_term_id, TITLE_WEIGHT),
             ] {
                 let with = term
                     .forms
                     .iter()
-                    .map(|form| counts.get(&number(form)).copied().unwrap_or(0));
-                let rare = idf(all, with.sum::<u64>().min(all));
+                    .map(|form| counts.get(&term_id(form)).copied().unwrap_or(0));
+                let term_idf = idf(all, with.sum::<u64>().min(all));
                 for form in &term.forms {
-                    *values.entry(number(form)).or_default() += weight * term.weight * rare;
+                    *values.entry(term_id(form)).or_default() += weight * term.weight * term_idf;
                     if weight == 1.0 {
-                        rarities.insert(form.clone(), rare);
+                        idf_by_form.insert(form.clone(), term_idf);
                     }
                 }
             }
@@ -175,57 +173,57 @@ impl ClusterView<'_> {
         Ok(QueryWeights {
             places,
             values,
-            idf_by_form: rarities,
+            idf_by_form,
         })
     }
 
-    /// Finds out everything about the words of a question that will be needed, in one request.
+    /// Fetches the document frequencies of all query terms in one request, into the cache.
     pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), SearchError> {
         let forms = terms.iter().flat_map(|term| &term.forms);
-        let numbers: Vec<u32> = forms
+        let term_ids: Vec<u32> = forms
             .flat_map(|form| [body_term_id(form), title_term_id(form)])
             .collect();
-        self.document_frequencies(&numbers).map(drop)
+        self.document_frequencies(&term_ids).map(drop)
     }
 
-    /// How many documents have each of these terms. Where documents are not for all it is found out at the
-    /// same time whether the reader sees one of them.
-    fn document_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
+    /// The document frequencies of these terms. Where some documents are restricted, the same request also
+    /// finds out whether the reader sees a document with the term.
+    fn document_frequencies(&self, term_ids: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
         let (generation, caches) = (self.head.generation, &self.inner.caches);
         let is_shared = self.head.restricted == 0;
         let mut known = HashMap::new();
-        let mut open = Vec::new();
-        for number in numbers {
-            let of = (self.reader.clone(), *number);
-            let is_told = is_shared || caches.seen.get(generation, &of).is_some();
-            match caches.frequencies.get(generation, number) {
-                Some(count) if is_told => drop(known.insert(*number, count)),
-                _ if open.contains(number) => {}
-                _ => open.push(*number),
+        let mut missing = Vec::new();
+        for term_id in term_ids {
+            let of = (self.reader.clone(), *term_id);
+            let is_cached = is_shared || caches.seen.get(generation, &of).is_some();
+            match caches.frequencies.get(generation, term_id) {
+                Some(count) if is_cached => drop(known.insert(*term_id, count)),
+                _ if missing.contains(term_id) => {}
+                _ => missing.push(*term_id),
             }
         }
-        if open.is_empty() {
+        if missing.is_empty() {
             return Ok(known);
         }
-        let frequent = self.estimated_frequencies(&open)?;
+        let frequent = self.estimated_frequencies(&missing)?;
         let live = QdrantFilter::live(&self.head);
-        let mut questions = Vec::new();
-        for number in &open {
-            if !frequent.contains_key(number) {
-                questions.push(sample(&live.clone().and(with_term(*number)), SAMPLE)?);
+        let mut queries = Vec::new();
+        for term_id in &missing {
+            if !frequent.contains_key(term_id) {
+                queries.push(sample(&live.clone().and(with_term(*term_id)), SAMPLE)?);
             }
             if !is_shared {
-                questions.push(sample(&self.visible.clone().and(with_term(*number)), 1)?);
+                queries.push(sample(&self.visible.clone().and(with_term(*term_id)), 1)?);
             }
         }
-        let mut answers = if questions.is_empty() {
+        let mut answers = if queries.is_empty() {
             QueryBatchResult::new()
         } else {
-            self.batch("look words up", &self.inner.names.documents, &questions)?
+            self.batch("count terms", &self.inner.names.documents, &queries)?
         }
         .into_iter();
-        for number in open {
-            let count = match frequent.get(&number) {
+        for term_id in missing {
+            let count = match frequent.get(&term_id) {
                 Some(count) => *count,
                 None => {
                     let found = answers.next().map(|found| found.points).unwrap_or_default();
@@ -233,41 +231,41 @@ impl ClusterView<'_> {
                 }
             };
             let count = count.min(self.head.documents);
-            caches.frequencies.keep(generation, number, count);
-            known.insert(number, count);
+            caches.frequencies.keep(generation, term_id, count);
+            known.insert(term_id, count);
             if !is_shared {
                 let is_seen = answers.next().is_some_and(|found| !found.points.is_empty());
-                let of = (self.reader.clone(), number);
+                let of = (self.reader.clone(), term_id);
                 caches.seen.keep(generation, of, is_seen);
             }
         }
         Ok(known)
     }
 
-    /// Which of these terms more documents have than are counted, in a large index, and how many these are. There
-    /// a node that looks for the first documents with such a term reads what it keeps of one document after
-    /// another, wherever on the disk that lies. Its index of terms tells at once how many versions have it; those
-    /// that have ended and are still there are among them.
-    fn estimated_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
+    /// The terms that more than [`SAMPLE`] documents have, with their frequencies, in a large index. There,
+    /// finding the first documents with such a term makes a node read one payload after another, wherever it
+    /// lies on disk. The count from the payload index is instant; it includes ended versions that garbage
+    /// collection has not removed yet.
+    fn estimated_frequencies(&self, term_ids: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
         if self.head.documents < self.inner.settings.many {
             return Ok(HashMap::new());
         }
-        let counts = map_parallel(numbers, |number| {
-            let with = json!({"must": [with_term(*number)]});
-            Ok((*number, self.count(&with, false)?))
+        let counts = map_parallel(term_ids, |term_id| {
+            let with = json!({"must": [with_term(*term_id)]});
+            Ok((*term_id, self.count(&with, false)?))
         })?;
-        let is_frequent = |(_, count): &(u32, u64)| *count > SAMPLE as u64;
-        Ok(counts.into_iter().filter(is_frequent).collect())
+        let is_common = |(_, count): &(u32, u64)| *count > SAMPLE as u64;
+        Ok(counts.into_iter().filter(is_common).collect())
     }
 
-    /// Words that meet conditions, for each of them.
+    /// The terms that match each of these filters.
     fn terms_matching(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, SearchError> {
-        let questions = filters.iter().map(|filter| {
-            let asked = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
-            to_raw_value(&asked).map_err(SearchError::engine)
+        let queries = filters.iter().map(|filter| {
+            let query = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
+            to_raw_value(&query).map_err(SearchError::engine)
         });
-        let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
-        let answers = self.batch("look for words", &self.inner.names.terms, &questions)?;
+        let queries: Vec<_> = queries.collect::<Result<_, _>>()?;
+        let answers = self.batch("look up terms", &self.inner.names.terms, &queries)?;
         let words = |found: PointsPage| {
             let points = found.points.iter();
             points.map(|point| point.text(TERM).to_owned()).collect()
@@ -276,39 +274,42 @@ impl ClusterView<'_> {
     }
 }
 
-/// The first documents that meet conditions, in the order of their names.
+/// A query for the first documents that match a filter, ordered by point id.
 fn sample(conditions: &QdrantFilter, most: usize) -> Result<Box<RawValue>, SearchError> {
-    let asked = json!({"filter": conditions.json(), "limit": most, "with_payload": false});
-    to_raw_value(&asked).map_err(SearchError::engine)
+    let query = json!({"filter": conditions.json(), "limit": most, "with_payload": false});
+    to_raw_value(&query).map_err(SearchError::engine)
 }
 
-/// How many documents there are of which these are the first `most` in the order of their names. Names are
-/// sums of what they name, and so as good as drawn at random: where the first of them take up a part of all
-/// names, all of them are as many times more.
+/// Estimates how many documents match, given the first `most` of them ordered by point id. Point ids are
+/// hashes, so they are uniformly distributed: if the first matches take up some share of the id space, there
+/// are that many times more in all.
 fn estimate_count(first: &[ScoredPoint], most: usize) -> u64 {
     let Some(last) = first.last().filter(|_| first.len() >= most) else {
         return first.len() as u64;
     };
     let digits: String = last.name().chars().filter(|c| *c != '-').take(16).collect();
-    let place = u64::from_str_radix(&digits, 16).unwrap_or(u64::MAX).max(1);
-    let share = place as f64 / u64::MAX as f64;
-    ((first.len() - 1) as f64 / share).round() as u64
+    let position = u64::from_str_radix(&digits, 16).unwrap_or(u64::MAX).max(1);
+    let fraction = position as f64 / u64::MAX as f64;
+    ((first.len() - 1) as f64 / fraction).round() as u64
 }
 
 impl SpellingDictionary for ClusterView<'_> {
     type Error = SearchError;
 
     fn contains_term(&self, term: &str) -> Result<bool, SearchError> {
-        let number = body_term_id(term);
-        let count = self.document_frequencies(&[number])?.get(&number).copied();
+        let term_id = body_term_id(term);
+        let count = self
+            .document_frequencies(&[term_id])?
+            .get(&term_id)
+            .copied();
         if self.head.restricted == 0 {
             return Ok(count.unwrap_or_default() > 0);
         }
         let seen = &self.inner.caches.seen;
-        let is_seen = seen.get(self.head.generation, &(self.reader.clone(), number));
+        let is_seen = seen.get(self.head.generation, &(self.reader.clone(), term_id));
         match is_seen {
             Some(is_seen) => Ok(is_seen),
-            // The table was full and begun anew, or another generation came.
+            // The cache was full and cleared, or a commit has replaced the generation.
             None => Ok(self.count(&self.visible.clone().and(any_term(&[term])).json(), true)? > 0),
         }
     }
@@ -317,14 +318,14 @@ impl SpellingDictionary for ClusterView<'_> {
         self.similar_terms(&first.to_string())
     }
 
-    /// Only words that may have been meant: those that begin so, and those that share most pairs of
-    /// letters. Of very many the shortest are counted.
+    /// Only the terms that may have been meant: those with the word as a prefix, and those that share most
+    /// letter bigrams with it. Of very many, those of similar length are counted.
     fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, SearchError> {
         let letters: Vec<char> = word.chars().collect();
         let beginning: String = letters.iter().take(MAX_PREFIX_CHARS).collect();
-        let begins = json!({"must": [{"key": BEGINNINGS, "match": {"value": beginning}}]});
+        let with_prefix = json!({"must": [{"key": BEGINNINGS, "match": {"value": beginning}}]});
         let mut answers = self
-            .terms_matching(&[begins, near_spelling_filter(&letters)])?
+            .terms_matching(&[with_prefix, near_spelling_filter(&letters)])?
             .into_iter();
         let mut found = answers.next().unwrap_or_default();
         found.retain(|term| term.starts_with(word));
@@ -338,12 +339,12 @@ impl SpellingDictionary for ClusterView<'_> {
         if found.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let questions = found.iter().map(|term| {
+        let queries = found.iter().map(|term| {
             let with = self.visible.clone().and(any_term(&[term.as_str()]));
             sample(&with, SMALL_SAMPLE)
         });
-        let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
-        let counts = self.batch("look words up", &self.inner.names.documents, &questions)?;
+        let queries: Vec<_> = queries.collect::<Result<_, _>>()?;
+        let counts = self.batch("count terms", &self.inner.names.documents, &queries)?;
         let counts = counts
             .iter()
             .map(|found| estimate_count(&found.points, SMALL_SAMPLE));
@@ -355,23 +356,23 @@ impl SpellingDictionary for ClusterView<'_> {
     }
 }
 
-/// Leaves as many as are counted, those that are about as long first.
+/// Keeps as many terms as are counted, those of the most similar length first.
 fn keep_similar_length(terms: &mut Vec<String>, letters: usize) {
     terms.sort_by_key(|term| term.chars().count().abs_diff(letters));
     terms.truncate(MAX_COUNTED);
 }
 
-/// The words that a slip or two may have made into this one: they begin with the same letter, are about as
-/// long, and have most of their pairs of letters in common, of which each slip spoils three.
+/// The terms within a typo or two of a word: they begin with the same letter, have about the same length, and
+/// share most letter bigrams, of which each edit changes at most three.
 fn near_spelling_filter(letters: &[char]) -> Value {
     let first: String = letters.iter().take(1).collect();
-    let slips = crate::spelling::max_edits_for(letters.len());
+    let max_edits = crate::spelling::max_edits_for(letters.len());
     let pairs = letter_bigrams(letters);
-    let least = pairs.len().saturating_sub(3 * slips);
+    let least = pairs.len().saturating_sub(3 * max_edits);
     let mut must = vec![
         json!({"key": BEGINNINGS, "match": {"value": first}}),
         json!({"key": LETTERS, "range": {
-            "gte": letters.len().saturating_sub(slips), "lte": letters.len() + slips,
+            "gte": letters.len().saturating_sub(max_edits), "lte": letters.len() + max_edits,
         }}),
     ];
     if least > 0 {
@@ -404,9 +405,9 @@ mod tests {
         assert_eq!((first(0, SAMPLE), first(200, SAMPLE)), (0, 200));
         assert_eq!(first(SAMPLE - 1, SAMPLE), SAMPLE as u64 - 1);
         for all in [1_000, 4_000, 20_000] {
-            let told = first(all, SAMPLE) as f64;
-            let off = (told / all as f64 - 1.0).abs();
-            assert!(off < 0.15, "{told} of {all}");
+            let estimated = first(all, SAMPLE) as f64;
+            let off = (estimated / all as f64 - 1.0).abs();
+            assert!(off < 0.15, "{estimated} of {all}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What does not depend on how well documents fit: the order of their days, the values of their fields,
-//! the catalog of all fields, and what is held.
+//! Listings that need no scores: documents by date, facet counts, the catalog of all fields, and the
+//! inventory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::hit::{FacetCounts, MAX_FACET_VALUES};
 use crate::query::SortOrder;
 use crate::reader_identity::ReaderIdentity;
 
-/// How many values of a field the cluster is asked for; more than are shown, because a value may be there
-/// as a text and as an item.
+/// How many values of a field are requested from the cluster: more than are shown, because one value may
+/// occur both as a text and as a list item.
 const MAX_VALUES_ASKED: usize = 4 * MAX_FACET_VALUES;
 
-/// How many values of a field the catalog is made from, those of most documents.
+/// How many values of a field the catalog is built from, the most frequent ones.
 const MAX_VALUES_LISTED: usize = 10_000;
 
-/// How many documents of one day, or without one, are put in the order of their ids.
+/// How many documents of one day, or without a day, are sorted by id.
 const MAX_TIED: usize = 20_000;
 
-/// A document in a list.
+/// A document in a list by date.
 pub(super) struct ListedVersion {
     pub version: String,
     pub id: String,
@@ -49,8 +49,7 @@ impl From<&ScoredPoint> for ListedVersion {
 }
 
 impl ClusterView<'_> {
-    /// The first `most` documents by their day; those without a day come last, equals in the order of
-    /// their ids.
+    /// The first `most` documents by their day. Those without a day come last, and ids break ties.
     pub(super) fn by_day(
         &self,
         conditions: &QdrantFilter,
@@ -58,7 +57,7 @@ impl ClusterView<'_> {
         most: usize,
     ) -> Result<Vec<ListedVersion>, SearchError> {
         let mut listed = self.dated(conditions, sort, most)?;
-        // What has the day of the last one may come before it.
+        // Other documents of the last one's day may sort before it, so all of that day are read.
         if let Some(day) = listed
             .last()
             .and_then(|last| last.day)
@@ -93,7 +92,7 @@ impl ClusterView<'_> {
         Ok(listed)
     }
 
-    /// The first documents with a day, in the order of the days.
+    /// The first documents that have a day, by day.
     fn dated(
         &self,
         conditions: &QdrantFilter,
@@ -109,12 +108,12 @@ impl ClusterView<'_> {
             "filter": conditions.json(), "limit": most, "with_payload": [ID, DAY],
             "order_by": {"key": DAY, "direction": direction},
         });
-        let asked = (RequestKind::List, "list by day");
-        let found: PointsPage = self.documents(asked, "points/scroll", body.to_string())?;
+        let action = (RequestKind::List, "list by day");
+        let found: PointsPage = self.documents(action, "points/scroll", body.to_string())?;
         Ok(found.points.iter().map(ListedVersion::from).collect())
     }
 
-    /// The values that the documents which meet the conditions have in these fields.
+    /// The facet counts of these fields over the documents that match the filter.
     pub(super) fn facets(
         &self,
         conditions: &QdrantFilter,
@@ -150,10 +149,10 @@ impl ClusterView<'_> {
         })
     }
 
-    /// The fields of the documents that the reader sees, worked out once for a generation.
+    /// The catalog of fields of the documents that the reader sees, computed once a generation.
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, SearchError> {
-        let kept = &self.inner.caches.catalogs;
-        if let Some(catalog) = kept.get(self.head.generation, &self.reader) {
+        let cache = &self.inner.caches.catalogs;
+        if let Some(catalog) = cache.get(self.head.generation, &self.reader) {
             return Ok(catalog);
         }
         let mut builder = CatalogBuilder::new();
@@ -175,13 +174,13 @@ impl ClusterView<'_> {
             }
         }
         let catalog = Arc::new(builder.build());
-        kept.keep(self.head.generation, self.reader.clone(), &catalog);
+        cache.keep(self.head.generation, self.reader.clone(), &catalog);
         Ok(catalog)
     }
 }
 
 impl ClusterInner {
-    /// Shows what is held. Runs on the thread that asks.
+    /// Visits every document of the index, in pages. Runs on the calling thread.
     pub(super) fn visit_inventory(
         &self,
         each: &mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
@@ -197,8 +196,8 @@ impl ClusterInner {
             };
             let page = page.page(&live, &[ID, "source", "hash"], PAGE, &offset)?;
             for point in &page.points {
-                if let Some(holding) = point::inventory_entry(&point.payload) {
-                    each(holding);
+                if let Some(entry) = point::inventory_entry(&point.payload) {
+                    each(entry);
                 }
             }
             match page.next(&offset) {

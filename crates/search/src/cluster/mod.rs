@@ -1,5 +1,5 @@
-//! The engine for more than one machine: an index on a Qdrant cluster, searched by any number of
-//! processes and changed by one of them at a time.
+//! The search engine for more than one machine: an index on a Qdrant cluster, searched by any number of
+//! processes and written by one of them at a time, the leader that holds the writer lease.
 
 mod batch_write;
 mod breaker;
@@ -63,19 +63,22 @@ use crate::reader_identity::ReaderIdentity;
 pub use self::settings::{ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 pub use self::traffic::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};
 
-/// How old the state of the index may be that an answer comes from. What another process has changed is
-/// seen after this long at the latest.
+/// How old the cached index head may be that an answer is computed from. A commit of another process is
+/// visible after this long at the latest.
 const MAX_HEAD_AGE: Duration = Duration::from_millis(300);
 
-/// For how many times as long as an answer all documents may be counted.
+/// How many times longer than an answer a count over all documents may take.
 const COUNT_TIMEOUT_FACTOR: u32 = 10;
 
-/// An index on a cluster.
+/// An index on a Qdrant cluster.
 ///
 /// Cloning is cheap and gives another handle of the same index.
 #[derive(Clone)]
 pub struct ClusterEngine(Arc<ClusterInner>);
 
+/// The parts of an open index. `head` is cached together with the time of its read. `lease` is locked by
+/// whoever changes something, `embedding_scans` (by the names of models) by whoever computes vectors.
+/// `leader_epoch` is set while this process, known to others by its `writer_id`, holds the writer lease.
 struct ClusterInner {
     settings: ClusterSettings,
     nodes: NodePool,
@@ -83,23 +86,20 @@ struct ClusterInner {
     models: ClusterModels,
     caches: ClusterCaches,
     pools: EnginePools,
-    /// The state of the index, and when it was read.
     head: RwLock<Option<(Arc<IndexHead>, Instant)>>,
-    /// Held by who changes something.
     lease: Mutex<WriterLease>,
-    /// Who this process is among the writers there may be, and the epoch in which it writes.
     writer_id: String,
     leader_epoch: Mutex<Option<u64>>,
-    /// Held by who makes vectors: how far that is, by the names of models.
     embedding_scans: Mutex<BTreeMap<String, UnembeddedScan>>,
     is_read_only: bool,
 }
 
 impl ClusterEngine {
-    /// Opens the index to be searched and changed; what is not there yet is made.
+    /// Opens the index for searching and writing, and creates what does not exist yet.
     ///
-    /// Any number of processes can have an index open this way. The first that changes something becomes
-    /// the writer; the changes of the others are refused with [`Error::Locked`] for as long as it lives.
+    /// Any number of processes can have an index open this way. The first that changes something acquires the
+    /// writer lease; changes by the others are refused with [`SearchError::Locked`] for as long as its
+    /// heartbeat goes on.
     pub fn open(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
@@ -107,23 +107,24 @@ impl ClusterEngine {
         Self::open_with_previous(settings, embedder, Vec::new)
     }
 
-    /// The same, where one of the models that `former` makes may have been in use before, or may be from now
-    /// on: whichever model the index answers with, questions are asked with it.
+    /// Like [`open`](Self::open), with a factory for embedding models that the index may have used before, or
+    /// may use from now on: queries are embedded with whichever model the index answers with.
     pub fn open_with_previous(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-        former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
+        previous: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
     ) -> Result<Self, SearchError> {
-        let cluster = Self::with(settings, embedder, Box::new(former), false)?;
+        let cluster = Self::with(settings, embedder, Box::new(previous), false)?;
         let inner = &cluster.0;
         let (nodes, names) = (&inner.nodes, &inner.names);
-        // Within the time of an answer: a cluster that is away, or refuses, is said soon.
-        let there = IndexHead::read(nodes, names, inner.read_deadline())?;
+        // Within the deadline of an answer, so that a cluster that is down or rejects the key is reported
+        // soon.
+        let existing = IndexHead::read(nodes, names, inner.read_deadline())?;
         collections::ensure_head(nodes, names, &inner.settings)?;
         let deadline = inner.write_deadline();
-        let head = match there {
+        let head = match existing {
             None => IndexHead::read(nodes, names, deadline)?,
-            there => there,
+            existing => existing,
         };
         let fields = head.as_ref().map(|head| head.fields.clone());
         collections::ensure_collections(
@@ -132,7 +133,7 @@ impl ClusterEngine {
             &inner.settings,
             &fields.unwrap_or_default(),
         )?;
-        // Last, so that whoever finds a head finds the rest too.
+        // The head is created last, so that whoever finds a head finds the collections too.
         if head.is_none() {
             let awaited = inner.documents_to_migrate(deadline)?;
             IndexHead::create(nodes, names, awaited, deadline)?;
@@ -140,7 +141,7 @@ impl ClusterEngine {
         Ok(cluster)
     }
 
-    /// Opens the index to be searched. Where there is none, this is refused with [`Error::Missing`].
+    /// Opens the index for searching only. Where there is none, this fails with [`SearchError::Missing`].
     pub fn open_read_only(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
@@ -148,13 +149,13 @@ impl ClusterEngine {
         Self::open_read_only_with_previous(settings, embedder, Vec::new)
     }
 
-    /// The same, with the models that the index may answer with besides this one.
+    /// Like [`open_read_only`](Self::open_read_only), with a factory for the previous embedding models.
     pub fn open_read_only_with_previous(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-        former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
+        previous: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
     ) -> Result<Self, SearchError> {
-        let cluster = Self::with(settings, embedder, Box::new(former), true)?;
+        let cluster = Self::with(settings, embedder, Box::new(previous), true)?;
         cluster.0.head(cluster.0.read_deadline())?;
         Ok(cluster)
     }
@@ -162,14 +163,14 @@ impl ClusterEngine {
     fn with(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-        former: PreviousModelFactory,
+        previous: PreviousModelFactory,
         is_read_only: bool,
     ) -> Result<Self, SearchError> {
         settings.check()?;
         let names = CollectionNames::new(&settings.collection, settings.format);
         Ok(Self(Arc::new(ClusterInner {
             nodes: NodePool::new(&settings)?,
-            models: ClusterModels::new(&names, embedder, former),
+            models: ClusterModels::new(&names, embedder, previous),
             names,
             settings,
             caches: ClusterCaches::default(),
@@ -183,7 +184,8 @@ impl ClusterEngine {
         })))
     }
 
-    /// Answers a caller. The work waits for the network, so it never runs in place.
+    /// Runs the work of an answer on the engine's thread pool. It waits for the network, so it never runs in
+    /// place.
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<ClusterInner>) -> Result<T, SearchError> + Send + 'static,
@@ -275,64 +277,65 @@ impl Engine for ClusterEngine {
 }
 
 impl ClusterInner {
-    /// How long an answer may take.
+    /// The deadline of an answer.
     fn read_deadline(&self) -> RequestDeadline {
         RequestDeadline::within(self.settings.timeout)
     }
 
-    /// How long it may take to count something about all documents: longer than an answer, because no answer needs
-    /// it, and because nodes that put a large index in order are slow meanwhile.
+    /// The deadline for counting over all documents. It is longer than that of an answer, because no search
+    /// needs such a count, and because nodes that optimise a large index are slow meanwhile.
     fn count_deadline(&self) -> RequestDeadline {
         RequestDeadline::within(self.settings.timeout * COUNT_TIMEOUT_FACTOR)
     }
 
-    /// How long a change may take.
+    /// The deadline of a change.
     fn write_deadline(&self) -> RequestDeadline {
         RequestDeadline::within(self.settings.write_timeout)
     }
 
-    /// The state of the index, not older than [`FRESH`].
+    /// The index head, cached for [`MAX_HEAD_AGE`].
     fn head(&self, deadline: RequestDeadline) -> Result<Arc<IndexHead>, SearchError> {
-        let kept = self
+        let cached = self
             .head
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        if let Some((head, read)) = kept
+        if let Some((head, read)) = cached
             && read.elapsed() < MAX_HEAD_AGE
         {
             return Ok(head);
         }
-        let asked = Instant::now();
+        let read_at = Instant::now();
         let Some(head) = IndexHead::read(&self.nodes, &self.names, deadline)? else {
             return Err(SearchError::Missing {
                 path: self.names.head.clone().into(),
             });
         };
-        Ok(self.publish_head(head, asked))
+        Ok(self.publish_head(head, read_at))
     }
 
-    /// Shows a state to everybody who asks from now on, unless a newer one is shown.
-    fn publish_head(&self, head: IndexHead, asked: Instant) -> Arc<IndexHead> {
-        let mut shown = self.head.write().unwrap_or_else(PoisonError::into_inner);
-        match &*shown {
+    /// Caches a head for all answers from now on, unless the cached one has a newer generation.
+    fn publish_head(&self, head: IndexHead, read_at: Instant) -> Arc<IndexHead> {
+        let mut published = self.head.write().unwrap_or_else(PoisonError::into_inner);
+        match &*published {
             Some((newer, _)) if newer.generation > head.generation => newer.clone(),
             _ => {
                 let head = Arc::new(head);
-                *shown = Some((head.clone(), asked));
+                *published = Some((head.clone(), read_at));
                 head
             }
         }
     }
 
-    /// The generation that counts now, as a reader sees it.
+    /// A snapshot of the current generation, as a reader sees it.
     fn view(&self, reader: ReaderIdentity) -> Result<ClusterView<'_>, SearchError> {
         let deadline = self.read_deadline();
         let head = self.head(deadline)?;
         Ok(ClusterView::new(self, head, reader, deadline))
     }
 
-    /// The same, to count something about all documents. That nobody answers is found out as soon as ever.
+    /// The same snapshot with the longer deadline of [`count_deadline`](Self::count_deadline). The head is
+    /// still read within the deadline of an answer, so a cluster that is down is reported as soon as ever.
     fn counting_view(&self, reader: ReaderIdentity) -> Result<ClusterView<'_>, SearchError> {
         let view = self.view(reader)?;
         Ok(ClusterView {

@@ -1,8 +1,8 @@
-//! One model's vectors in the place of another's, at one moment for everybody.
+//! Swaps the embedding model, for every reader at the same moment.
 //!
-//! The head names the model that answers, and a commit changes that name, as any commit at once and for
-//! all. Two aliases follow it, for other programs. What answered before is removed when no answer that
-//! began before can need it.
+//! The head names the model that answers, so a commit that changes the name swaps models atomically. Two
+//! aliases follow it, for other programs. The previous model's collection is removed once no running answer
+//! can need it.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,24 +21,24 @@ use crate::engine::EmbeddingProgress;
 use crate::error::SearchError;
 use crate::reader_identity::ReaderIdentity;
 
-/// The longest that is waited for the names that other programs use: answers do not depend on them.
+/// The deadline for updating the aliases: only other programs depend on them, no answer does.
 const ALIAS_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ClusterInner {
-    /// What a process does once when it begins to write: names are put right, and collections that an
-    /// interrupted swap has left are remembered.
+    /// Runs once when a process becomes the writer: repairs the aliases, and queues collections for removal
+    /// that an interrupted swap left behind.
     pub(super) fn reconcile_collections(&self, lease: &mut WriterLease, head: &IndexHead) {
         self.update_aliases(head);
-        // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
+        // A writer that was presumed dead may have come back just long enough to defer the graphs again.
         if head.whole
             && let Err(error) = self.build_hnsw(lease, &head.model)
         {
-            tracing::warn!(%error, "it is not known whether nodes make graphs");
+            tracing::warn!(%error, "could not check whether nodes build HNSW graphs");
         }
         let kept = self.passage_collections(head);
         let found = collections::list_all(&self.nodes, RequestDeadline::within(ALIAS_TIMEOUT));
         let found = found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the cluster does not list its collections");
+            tracing::warn!(%error, "could not list the cluster's collections");
             Vec::new()
         });
         let left = found.into_iter().filter(|name| {
@@ -49,9 +49,9 @@ impl ClusterInner {
         lease.retired = left.map(|name| (name, now)).collect();
     }
 
-    /// Has the vectors of this process's model answer from now on, where they are whole or know at least as
-    /// many documents as those that never were. Says how far they are; nothing where somebody else writes, who
-    /// does it then.
+    /// Makes this process's model the serving one when its vectors are complete, or when they cover at least
+    /// as many documents as those of a serving model that was never complete. Returns the progress; `None`
+    /// when another process is the writer, which then does the swap.
     pub(super) fn swap_model(self: &Arc<Self>) -> Result<Option<EmbeddingProgress>, SearchError> {
         let Some(own) = &self.models.own else {
             return Ok(None);
@@ -72,19 +72,19 @@ impl ClusterInner {
         let is_swap = head.model != own.name;
         let is_due = match (is_swap, head.whole) {
             (true, true) => left == 0,
-            // The other model never had them all; whoever knows more answers.
+            // The serving model was never complete: the one that covers more documents answers.
             (true, false) => left == 0 || left <= self.unembedded_count(&view, &head.model)?,
             (false, whole) => is_whole && !whole,
         };
-        let settled = Some(EmbeddingProgress {
+        let progress = Some(EmbeddingProgress {
             done: head.documents.saturating_sub(left),
             left,
         });
         if !is_due {
-            return Ok(settled);
+            return Ok(progress);
         }
         if is_whole {
-            // Before anybody takes them for whole.
+            // The graphs are built before any reader relies on complete vectors.
             self.build_hnsw(&lease, &own.name)?;
         }
         let mut next = head.clone();
@@ -98,21 +98,17 @@ impl ClusterInner {
         }
         self.publish_head(next.clone(), Instant::now());
         if is_swap {
-            tracing::info!(
-                generation = next.generation,
-                "the vectors of another model answer now"
-            );
+            tracing::info!(generation = next.generation, "swapped the embedding model");
             if !head.model.is_empty() {
                 let gone = self.names.passages(&head.model);
                 lease.retired.push((gone, Instant::now()));
             }
             self.update_aliases(&next);
         }
-        Ok(settled)
+        Ok(progress)
     }
 
-    /// Removes the collections that answered before, once every answer that began then is over. Waits for
-    /// that.
+    /// Removes retired collections once every answer that may read them is over. Blocks until then.
     pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), SearchError> {
         let keep = self.settings.keep.max(self.settings.timeout + MAX_HEAD_AGE);
         loop {
@@ -132,28 +128,30 @@ impl ClusterInner {
             };
             if !self.passage_collections(&head).contains(&name) {
                 collections::remove(&self.nodes, &name, self.write_deadline())?;
-                tracing::info!(collection = name, "removed what answered before");
+                tracing::info!(
+                    collection = name,
+                    "removed the collection of the previous model"
+                );
             }
             lease.retired.retain(|(one, _)| *one != name);
         }
     }
 
-    /// Points the names that other programs use at what answers. A failure is told and no more: no answer
-    /// of this program needs them.
+    /// Points the aliases at what answers. A failure is only logged: no answer of this program needs them.
     pub(super) fn update_aliases(&self, head: &IndexHead) {
         if let Err(error) = self.try_update_aliases(head) {
-            tracing::warn!(%error, "the aliases of the index do not name what answers");
+            tracing::warn!(%error, "could not update the aliases of the index");
         }
     }
 
     fn try_update_aliases(&self, head: &IndexHead) -> Result<(), SearchError> {
         let deadline = RequestDeadline::within(ALIAS_TIMEOUT);
-        let ask = ClusterRequest::get(
+        let request = ClusterRequest::get(
             RequestKind::Collections,
             "list aliases",
             "/aliases".to_owned(),
         );
-        let known: AliasList = self.nodes.request(&ask, deadline)?;
+        let known: AliasList = self.nodes.request(&request, deadline)?;
         let [documents, passages] = self.names.aliases();
         let mut wanted = vec![(documents, self.names.documents.clone())];
         if !head.model.is_empty() {
@@ -163,7 +161,8 @@ impl ClusterInner {
             let known = known.aliases.iter().find(|one| one.alias_name == alias);
             known.map(|one| one.collection_name.as_str())
         };
-        // Until all is here, and where a newer program's index is whole, the names are not ours to change.
+        // During a migration, and where a newer program's index is complete, the aliases are not ours to
+        // change.
         let is_newer = |name: &str| self.names.is_of_a_newer_format(name);
         if head.awaited.is_some()
             || wanted
@@ -186,14 +185,14 @@ impl ClusterInner {
         if actions.is_empty() {
             return Ok(());
         }
-        // All of them or none.
+        // The cluster applies all of these actions or none.
         let body = json!({"actions": actions}).to_string();
-        let ask = ClusterRequest::post(
+        let request = ClusterRequest::post(
             RequestKind::Collections,
             "set aliases",
             "/collections/aliases".to_owned(),
             body,
         );
-        self.nodes.request::<Value>(&ask, deadline).map(drop)
+        self.nodes.request::<Value>(&request, deadline).map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! One request to one node into what it says, or into why it says nothing.
+//! One node of the cluster: sends a request once, and records the outcome in the node's circuit breaker.
 
 use std::io::Read as _;
 use std::net::Ipv4Addr;
@@ -16,23 +16,23 @@ use super::settings::invalid_address;
 use super::traffic::NodeTraffic;
 use crate::error::SearchError;
 
-/// The most bytes of one answer: the largest document there may be, with every character escaped twice.
+/// The most bytes of one response: the largest document there may be, with every character escaped twice.
 const MAX_ANSWER_BYTES: u64 = 128 * 1024 * 1024;
 
-/// The most characters of what a node says about a failure.
+/// How many characters of a node's error message are kept.
 const MAX_REASON_CHARS: usize = 300;
 
-const CERTIFICATE: &str = "name the authority that signed the nodes' certificates in `engine.ca_file`, and the nodes in \
-                           `engine.addresses` as their certificates do";
-const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, and their answer is not TLS";
+const CERTIFICATE: &str = "untrusted certificate: name the authority that signed the nodes' certificates in \
+                           `engine.ca_file`, and the nodes in `engine.addresses` as their certificates do";
+const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, but the answer is not TLS";
 
-/// What a node said, yes or no.
+/// A node's response, whether it accepted the request or not.
 pub(super) struct NodeReply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-/// A node, how it has done lately, and how often it was asked.
+/// A node with its HTTP client, its circuit breaker and its counters.
 pub(super) struct ClusterNode {
     base: String,
     agent: Agent,
@@ -41,7 +41,7 @@ pub(super) struct ClusterNode {
     failures: AtomicU64,
 }
 
-/// Why a node brought no answer.
+/// Why a request to a node brought no response that counts.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NodeError {
     #[error(transparent)]
@@ -51,12 +51,12 @@ pub(super) enum NodeError {
 }
 
 impl NodeError {
-    /// What to do about it where no secure connection could be made.
+    /// The hint where the TLS handshake failed; `None` for any other failure.
     pub(super) fn tls_hint(&self) -> Option<&'static str> {
         let Self::Transport(error) = self else {
             return None;
         };
-        // The library gives the same failure in several shapes; its words are the same in all.
+        // The library wraps the same failure in several types; the text is the same in all.
         let text = error.to_string();
         if text.contains("certificate") {
             Some(CERTIFICATE)
@@ -71,18 +71,18 @@ impl NodeError {
 impl ClusterNode {
     pub(super) fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, SearchError> {
         let base = address.trim().trim_end_matches('/');
-        // The address is not shown: it may hold a password.
-        let wrong = || invalid_address("an address of the cluster cannot be used".to_owned());
-        let uri: Uri = base.parse().map_err(|_| wrong())?;
+        // The address is not part of the message: it may contain a password.
+        let invalid = || invalid_address("an address of the cluster cannot be used".to_owned());
+        let uri: Uri = base.parse().map_err(|_| invalid())?;
         let host = uri.host().unwrap_or_default();
         let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
         if host.is_empty() || !is_web || base.contains(['@', '?', '#']) {
-            return Err(wrong());
+            return Err(invalid());
         }
         let ip = host.parse::<Ipv4Addr>();
-        let here = matches!(host, "localhost" | "[::1]") || ip.is_ok_and(|ip| ip.is_loopback());
-        if has_key && !here && uri.scheme_str() == Some("http") {
-            tracing::warn!("the API key of the cluster travels unencrypted; use https");
+        let is_local = matches!(host, "localhost" | "[::1]") || ip.is_ok_and(|ip| ip.is_loopback());
+        if has_key && !is_local && uri.scheme_str() == Some("http") {
+            tracing::warn!("the cluster's API key is sent unencrypted, use `https`");
         }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -92,7 +92,7 @@ impl ClusterNode {
             .max_idle_connections_per_host(256)
             .tls_config(tls)
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
-        if here {
+        if is_local {
             config = config.proxy(None);
         }
         Ok(Self {
@@ -104,7 +104,8 @@ impl ClusterNode {
         })
     }
 
-    /// Whether it may be asked now, or at least where no other may.
+    /// Whether a request may go to this node: its circuit allows it or, as a last resort, its last failure
+    /// was a timeout.
     pub(super) fn allows(&self, is_last_resort: bool) -> bool {
         let mut breaker = self.breaker();
         if is_last_resort {
@@ -118,7 +119,7 @@ impl ClusterNode {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it was asked so far.
+    /// The metrics of this node so far.
     pub(super) fn traffic(&self, now: Instant) -> NodeTraffic {
         NodeTraffic {
             address: self.base.clone(),
@@ -128,53 +129,54 @@ impl ClusterNode {
         }
     }
 
-    /// Asks it once, and minds how it did.
+    /// Sends a request once and records the outcome in the circuit breaker.
     pub(super) fn request(
         &self,
-        ask: &ClusterRequest,
+        call: &ClusterRequest,
         key: Option<&HeaderValue>,
         timeout: Duration,
     ) -> Result<NodeReply, NodeError> {
         let start = Instant::now();
-        let outcome = self.send(ask, key, timeout);
+        let outcome = self.send(call, key, timeout);
         let took = start.elapsed();
         self.requests.fetch_add(1, Ordering::Relaxed);
         match &outcome {
             Ok(_) => self.breaker().succeeded(),
             Err(reason) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
-                // One that says that it failed is there, and may do better with another request.
+                // A node that reports a failure is up, and may do better with another request, so its circuit
+                // stays closed.
                 if let NodeError::Transport(error) = reason {
                     self.breaker().failed(failure_kind(error), Instant::now());
                 }
-                tracing::warn!(node = self.base, what = ask.action, ?took, %reason, "a node of the cluster failed");
+                tracing::warn!(node = self.base, what = call.action, ?took, %reason, "request to a cluster node failed");
             }
         }
         tracing::debug!(
             node = self.base,
-            what = ask.action,
+            what = call.action,
             ?took,
             ok = outcome.is_ok(),
-            "asked a node"
+            "sent a request to a cluster node"
         );
         outcome
     }
 
     fn send(
         &self,
-        ask: &ClusterRequest,
+        call: &ClusterRequest,
         key: Option<&HeaderValue>,
         timeout: Duration,
     ) -> Result<NodeReply, NodeError> {
         let mut request = Request::builder()
-            .method(&ask.method)
-            .uri(format!("{}{}", self.base, ask.path_within(timeout)))
+            .method(&call.method)
+            .uri(format!("{}{}", self.base, call.path_within(timeout)))
             .header("Content-Type", "application/json");
         if let Some(key) = key {
             request = request.header("api-key", key);
         }
         let request = request
-            .body(ask.body.as_bytes())
+            .body(call.body.as_bytes())
             .map_err(ureq::Error::from)?;
         let request = self.agent.configure_request(request);
         let request = request.timeout_global(Some(timeout)).build();
@@ -188,10 +190,11 @@ impl ClusterNode {
         reader.read_to_end(&mut body).map_err(ureq::Error::from)?;
         if body.len() as u64 > MAX_ANSWER_BYTES {
             return Err(NodeError::Response(format!(
-                "its answer has more than {MAX_ANSWER_BYTES} bytes"
+                "the response has more than {MAX_ANSWER_BYTES} bytes"
             )));
         }
-        // Too many requests, or a failure of its own or of the nodes behind it: another may do better.
+        // Overload, or a failure of the node or of those behind it: another node may do better, so this is
+        // retried.
         if status >= 500 || status == 429 || status == 408 {
             return Err(NodeError::Response(format!(
                 "status {status}: {}",
@@ -202,7 +205,7 @@ impl ClusterNode {
     }
 }
 
-/// What a node did that did not answer.
+/// The kind of failure, as the circuit breaker distinguishes them.
 fn failure_kind(error: &ureq::Error) -> NodeFailure {
     use ureq::Timeout::{Connect, Resolve};
     match error {
@@ -211,12 +214,12 @@ fn failure_kind(error: &ureq::Error) -> NodeFailure {
     }
 }
 
-/// What a node says about its failure, cut to what a log can take.
+/// A node's own error message, cut to a length that fits a log line.
 pub(super) fn error_message(body: &[u8]) -> String {
-    let said: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let error = said
+    let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let error = json
         .as_ref()
-        .and_then(|said| said.pointer("/status/error")?.as_str());
+        .and_then(|json| json.pointer("/status/error")?.as_str());
     let text = error.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
     text.chars()
         .filter(|c| !c.is_control())

@@ -1,8 +1,8 @@
-//! One request into one answer, from whichever node can give it in time.
+//! Load balancing and failover: sends a request to whichever node can answer it in time.
 //!
-//! Every node answers for the whole cluster. A node that cannot be reached, does not answer in time or
-//! says that it failed is passed over for the next one, until there is an answer or no time is left. What
-//! a node refuses, all of them would refuse, so that is final.
+//! Every node answers for the whole cluster. A node that cannot be reached, times out or reports a server
+//! error is passed over for the next one, with backoff between rounds, until there is a response or the
+//! deadline has passed. A client error is final: every node would refuse the request alike.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use super::tls_roots;
 use super::traffic::{ClusterTraffic, NodeCallOutcome, TrafficCounters};
 use crate::error::SearchError;
 
-/// The wait between two rounds over all nodes; it doubles up to the second.
+/// The backoff between two rounds over all nodes; it doubles up to a second.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 const DOWN: &str =
     "check that the nodes run and can be reached from here; answers come again by themselves";
-/// All nodes.
+/// All nodes of the cluster, tried in turn (round robin), with the API key for all of them.
 pub(super) struct NodePool {
     nodes: Vec<ClusterNode>,
     key: Option<HeaderValue>,
@@ -38,7 +38,8 @@ impl NodePool {
             let value = HeaderValue::from_str(key.reveal());
             // The reason is not passed on: it might show a part of the key.
             value.map_err(|_| SearchError::Cluster {
-                what: "the cluster's API key has characters that no header can carry".to_owned(),
+                what: "the cluster's API key has characters that are not allowed in a header"
+                    .to_owned(),
                 hint: "check the key for line ends and control characters",
                 source: None,
             })
@@ -61,7 +62,7 @@ impl NodePool {
         self.nodes.len()
     }
 
-    /// How the nodes were asked so far.
+    /// The metrics of all calls and nodes so far.
     pub(super) fn traffic(&self) -> ClusterTraffic {
         let now = Instant::now();
         let nodes = self.nodes.iter().map(|node| node.traffic(now));
@@ -71,86 +72,93 @@ impl NodePool {
         }
     }
 
-    /// The result in the answer to a request that all nodes are expected to take.
+    /// Sends a request that every node is expected to accept, and returns its result.
     pub(super) fn request<T: DeserializeOwned>(
         &self,
-        ask: &ClusterRequest,
+        request: &ClusterRequest,
         deadline: RequestDeadline,
     ) -> Result<T, SearchError> {
-        Self::result(ask, &self.reply(ask, deadline)?)
+        Self::result(request, &self.reply(request, deadline)?)
     }
 
-    /// The same, of a collection that may not be there; nothing where it is not.
+    /// The same for a collection that may not exist; `None` when it does not.
     pub(super) fn request_optional<T: DeserializeOwned>(
         &self,
-        ask: &ClusterRequest,
+        request: &ClusterRequest,
         deadline: RequestDeadline,
     ) -> Result<Option<T>, SearchError> {
-        let reply = self.reply(ask, deadline)?;
+        let reply = self.reply(request, deadline)?;
         if reply.status == 404 {
             return Ok(None);
         }
-        Self::result(ask, &reply).map(Some)
+        Self::result(request, &reply).map(Some)
     }
 
     fn result<T: DeserializeOwned>(
-        ask: &ClusterRequest,
+        request: &ClusterRequest,
         reply: &NodeReply,
     ) -> Result<T, SearchError> {
         if !(200..300).contains(&reply.status) {
-            return Err(request_rejected(ask, reply));
+            return Err(request_rejected(request, reply));
         }
         let answer: QdrantEnvelope<T> =
             serde_json::from_slice(&reply.body).map_err(|source| SearchError::Cluster {
-                what: format!("the cluster's answer to `{}` cannot be read", ask.action),
+                what: format!(
+                    "the cluster's response to `{}` cannot be read",
+                    request.action
+                ),
                 hint: "check that the addresses are those of Qdrant, version 1.16 or newer",
                 source: Some(Box::new(source)),
             })?;
         Ok(answer.result)
     }
 
-    /// What the first node says that says anything but that it failed. That a key is refused is an error,
-    /// whatever was asked for.
+    /// The first response of any node that is not a server error. A rejected API key is an error whatever the
+    /// request was.
     pub(super) fn reply(
         &self,
-        ask: &ClusterRequest,
+        request: &ClusterRequest,
         deadline: RequestDeadline,
     ) -> Result<NodeReply, SearchError> {
         let start = Instant::now();
         let mut sent = 0;
-        let outcome = self.reply_with_retries(ask, deadline, &mut sent);
-        let ended = match &outcome {
+        let outcome = self.reply_with_retries(request, deadline, &mut sent);
+        let call_outcome = match &outcome {
             Ok(reply) if reply.status < 400 => NodeCallOutcome::Answered,
             Ok(_) => NodeCallOutcome::Refused,
             Err(_) => NodeCallOutcome::Failed,
         };
         let retries = u64::saturating_sub(sent, 1);
-        self.counts.count(ask.kind, ended, retries, start.elapsed());
+        self.counts
+            .count(request.kind, call_outcome, retries, start.elapsed());
         match outcome {
-            Ok(reply) if matches!(reply.status, 401 | 403) => Err(self.key_rejected(ask, &reply)),
+            Ok(reply) if matches!(reply.status, 401 | 403) => {
+                Err(self.key_rejected(request, &reply))
+            }
             other => other,
         }
     }
 
     fn reply_with_retries(
         &self,
-        ask: &ClusterRequest,
+        request: &ClusterRequest,
         deadline: RequestDeadline,
         sent: &mut u64,
     ) -> Result<NodeReply, SearchError> {
         let mut wait = FIRST_WAIT;
         let mut last = None;
         loop {
-            let (mut asked, mut hopeless) = (0, 0);
+            let (mut tried, mut tls_failures) = (0, 0);
             let first = self.next_node.fetch_add(1, Ordering::Relaxed);
             let count = self.nodes.len();
-            // Once around, and around again for those that are late where all are left alone.
+            // One round over all nodes and, if every circuit was open, a second round with those that merely
+            // timed out.
             for step in 0..2 * count {
-                if step >= count && asked > 0 {
+                if step >= count && tried > 0 {
                     break;
                 }
                 let Some(left) = deadline.remaining() else {
-                    return Err(self.unavailable(ask, last));
+                    return Err(self.unavailable(request, last));
                 };
                 let Some(node) = self.nodes.get((first + step) % count) else {
                     continue;
@@ -158,35 +166,35 @@ impl NodePool {
                 if !node.allows(step >= count) {
                     continue;
                 }
-                asked += 1;
+                tried += 1;
                 *sent += 1;
-                match node.request(ask, self.key.as_ref(), left.min(deadline.per_node)) {
+                match node.request(request, self.key.as_ref(), left.min(deadline.per_node)) {
                     Ok(reply) => return Ok(reply),
                     Err(reason) => {
-                        hopeless += usize::from(reason.tls_hint().is_some());
+                        tls_failures += usize::from(reason.tls_hint().is_some());
                         last = Some(reason);
                     }
                 }
             }
-            // No certificate gets better while somebody waits.
-            if hopeless == self.nodes.len() {
-                return Err(self.unavailable(ask, last));
+            // An untrusted certificate does not improve with retries.
+            if tls_failures == self.nodes.len() {
+                return Err(self.unavailable(request, last));
             }
             let now = Instant::now();
-            let pause = if asked > 0 {
+            let pause = if tried > 0 {
                 wait
             } else {
                 self.time_until_retry(now)
             };
             if now + pause >= deadline.end {
-                return Err(self.unavailable(ask, last));
+                return Err(self.unavailable(request, last));
             }
             std::thread::sleep(pause);
             wait = LONGEST_WAIT.min(wait * 2);
         }
     }
 
-    /// How long it takes until one of the nodes may be asked again.
+    /// The time until the first open circuit allows a probe.
     fn time_until_retry(&self, now: Instant) -> Duration {
         let until = self
             .nodes
@@ -197,20 +205,18 @@ impl NodePool {
         })
     }
 
-    fn unavailable(&self, ask: &ClusterRequest, last: Option<NodeError>) -> SearchError {
+    fn unavailable(&self, request: &ClusterRequest, last: Option<NodeError>) -> SearchError {
         let nodes = self.nodes.len();
         let about_tls = last.as_ref().and_then(NodeError::tls_hint);
         let what = match &last {
             Some(NodeError::Response(_)) => format!(
-                "the cluster cannot answer for all of the index (`{}`)",
-                ask.action
+                "the cluster cannot reach all of the index (`{}`)",
+                request.action
             ),
-            _ if about_tls.is_some() => {
-                "no secure connection to the cluster can be made".to_owned()
-            }
+            _ if about_tls.is_some() => "TLS connection to the cluster failed".to_owned(),
             _ => format!(
                 "none of the cluster's {nodes} nodes answers in time (`{}`)",
-                ask.action
+                request.action
             ),
         };
         SearchError::Cluster {
@@ -220,21 +226,21 @@ impl NodePool {
         }
     }
 
-    fn key_rejected(&self, ask: &ClusterRequest, reply: &NodeReply) -> SearchError {
+    fn key_rejected(&self, request: &ClusterRequest, reply: &NodeReply) -> SearchError {
         let status = reply.status;
         let (what, hint) = match (&self.key, status) {
             (None, 401) => (
-                "the cluster wants an API key, and there is none".to_owned(),
+                "the cluster requires an API key, and none is set".to_owned(),
                 "set `engine.key`, best as `DOCENT_ENGINE_KEY` in the environment",
             ),
             (_, 401) => (
-                "the cluster does not know the API key".to_owned(),
-                "check `engine.key`; `DOCENT_ENGINE_KEY` in the environment goes before docent.toml",
+                "the cluster rejects the API key".to_owned(),
+                "check `engine.key`; `DOCENT_ENGINE_KEY` in the environment overrides docent.toml",
             ),
             _ => (
                 format!(
-                    "the cluster's API key does not permit to `{}` (status {status})",
-                    ask.action
+                    "the cluster's API key does not permit `{}` (status {status})",
+                    request.action
                 ),
                 "use a key in `engine.key` that may read and write",
             ),
@@ -252,8 +258,8 @@ struct QdrantEnvelope<T> {
     result: T,
 }
 
-/// What is final.
-fn request_rejected(ask: &ClusterRequest, reply: &NodeReply) -> SearchError {
+/// The error for a response that is final: no node would accept this request.
+fn request_rejected(request: &ClusterRequest, reply: &NodeReply) -> SearchError {
     let status = reply.status;
     let hint = match status {
         404 => "build the index first with `docent index`",
@@ -261,7 +267,10 @@ fn request_rejected(ask: &ClusterRequest, reply: &NodeReply) -> SearchError {
         _ => "check that the cluster runs Qdrant 1.16 or newer, and look into its log",
     };
     SearchError::Cluster {
-        what: format!("the cluster refuses `{}` with status {status}", ask.action),
+        what: format!(
+            "the cluster refuses `{}` with status {status}",
+            request.action
+        ),
         hint,
         source: Some(error_message(&reply.body).into()),
     }
@@ -281,7 +290,7 @@ mod tests {
         NodePool::new(&ClusterSettings::new(addresses))
     }
 
-    /// Nothing listens there: the port was just given back.
+    /// The address of a port that was just released, so nothing listens there.
     fn nowhere() -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -291,10 +300,10 @@ mod tests {
     fn a_dead_cluster_is_a_clear_error_in_time_and_left_alone() {
         let (one, two) = (nowhere(), nowhere());
         let nodes = nodes(&[&one, &two]).unwrap();
-        let ask = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
+        let request = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
         let start = Instant::now();
         let error = nodes
-            .reply(&ask, RequestDeadline::within(Duration::from_secs(1)))
+            .reply(&request, RequestDeadline::within(Duration::from_secs(1)))
             .err()
             .unwrap();
         assert!(start.elapsed() < Duration::from_secs(2));
@@ -304,18 +313,18 @@ mod tests {
                 .starts_with("none of the cluster's 2 nodes answers"),
             "{error}"
         );
-        // By now both have failed often enough to be left alone.
-        let asked = nodes.traffic().requests();
-        assert!(asked >= 10, "{asked}");
+        // By now both circuits are open.
+        let tried = nodes.traffic().requests();
+        assert!(tried >= 10, "{tried}");
         assert!(
             nodes
-                .reply(&ask, RequestDeadline::within(Duration::from_secs(1)))
+                .reply(&request, RequestDeadline::within(Duration::from_secs(1)))
                 .is_err()
         );
-        assert_eq!(nodes.traffic().requests(), asked);
+        assert_eq!(nodes.traffic().requests(), tried);
     }
 
-    /// A node that takes requests, and answers them only from the moment when it is told to.
+    /// A node that accepts requests, but answers only once `is_fast` is set.
     fn slow(is_fast: &Arc<AtomicBool>) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -341,15 +350,15 @@ mod tests {
     fn nodes_that_were_late_are_asked_where_no_other_is_left() {
         let is_fast = Arc::new(AtomicBool::new(false));
         let nodes = nodes(&[&slow(&is_fast), &slow(&is_fast)]).unwrap();
-        let ask = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
+        let request = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
         let soon = || RequestDeadline::within(Duration::from_millis(100));
         for _ in 0..10 {
-            assert!(nodes.reply(&ask, soon()).is_err());
+            assert!(nodes.reply(&request, soon()).is_err());
         }
         let now = Instant::now();
         assert!(nodes.nodes.iter().all(|node| node.breaker().is_open(now)));
         is_fast.store(true, Ordering::Relaxed);
-        let reply = nodes.reply(&ask, RequestDeadline::within(Duration::from_secs(5)));
+        let reply = nodes.reply(&request, RequestDeadline::within(Duration::from_secs(5)));
         assert_eq!(reply.unwrap().status, 200);
     }
 }

@@ -1,13 +1,13 @@
-//! Several questions to the cluster at once: answers take about as long as one of them.
+//! Runs several requests to the cluster in parallel, so that together they take about as long as one of them.
 
 use std::thread::ScopedJoinHandle;
 
 use crate::error::SearchError;
 
-/// How many of many questions are asked at the same time.
+/// How many threads share the requests of one call.
 const MAX_PARALLEL: usize = 8;
 
-/// Does two things at once.
+/// Runs two closures in parallel and returns both results.
 pub(super) fn join<A: Send, B: Send>(
     first: impl FnOnce() -> Result<A, SearchError> + Send,
     second: impl FnOnce() -> Result<B, SearchError> + Send,
@@ -19,15 +19,15 @@ pub(super) fn join<A: Send, B: Send>(
     })
 }
 
-/// What is answered about each of these, in their order.
+/// Maps a closure over all items in parallel; the results keep the items' order.
 pub(super) fn map_parallel<T: Sync, A: Send>(
     all: &[T],
-    ask: impl Fn(&T) -> Result<A, SearchError> + Sync,
+    work: impl Fn(&T) -> Result<A, SearchError> + Sync,
 ) -> Result<Vec<A>, SearchError> {
-    let ask = &ask;
+    let work = &work;
     std::thread::scope(|scope| {
         let parts = all.chunks(all.len().div_ceil(MAX_PARALLEL).max(1));
-        let parts = parts.map(|part| scope.spawn(|| part.iter().map(ask).collect()));
+        let parts = parts.map(|part| scope.spawn(|| part.iter().map(work).collect()));
         let parts: Vec<ScopedJoinHandle<'_, Result<Vec<A>, SearchError>>> = parts.collect();
         let answers = parts
             .into_iter()
@@ -38,7 +38,7 @@ pub(super) fn map_parallel<T: Sync, A: Send>(
 }
 
 fn join_thread<A>(work: ScopedJoinHandle<'_, Result<A, SearchError>>) -> Result<A, SearchError> {
-    let early = |_| Err(SearchError::engine("a search ended early"));
+    let early = |_| Err(SearchError::engine("a search thread panicked"));
     work.join().unwrap_or_else(early)
 }
 

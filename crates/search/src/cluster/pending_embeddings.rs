@@ -1,4 +1,4 @@
-//! Documents into passages with vectors, a slice at a time, and how far that is.
+//! Computes embeddings for documents that lack them, a slice at a time, and reports the progress.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -21,16 +21,16 @@ use crate::error::SearchError;
 use crate::passage::{embeddable_passages, passages};
 use crate::reader_identity::ReaderIdentity;
 
-/// How many passages are turned into vectors before they are written.
+/// How many passages are embedded before their vectors are written.
 const BATCH_PASSAGES: usize = 256;
 
-/// How long vectors are made before somebody hears how far it is.
+/// How long one call computes vectors before it reports progress.
 const SLICE_DURATION: Duration = Duration::from_millis(500);
 
 impl ClusterInner {
     pub(super) fn status(&self) -> Result<EngineStatus, SearchError> {
         let view = self.counting_view(ReaderIdentity::owner())?;
-        let settled = self.embedding_progress(&view)?;
+        let progress = self.embedding_progress(&view)?;
         Ok(EngineStatus {
             documents: view.head.documents,
             generation: Generation(view.head.generation),
@@ -41,15 +41,15 @@ impl ClusterInner {
                     left: all.saturating_sub(view.head.documents).max(1),
                 }),
             },
-            vectors: match settled {
+            vectors: match progress {
                 None => PartState::Absent,
-                Some(settled) if settled.left == 0 => PartState::Ready,
-                Some(settled) => PartState::Building(settled),
+                Some(progress) if progress.left == 0 => PartState::Ready,
+                Some(progress) => PartState::Building(progress),
             },
         })
     }
 
-    /// How many documents have the vectors of this process's model; nothing without one.
+    /// How many documents have vectors of this process's model; `None` without a model.
     fn embedding_progress(
         &self,
         view: &ClusterView<'_>,
@@ -64,13 +64,13 @@ impl ClusterInner {
         }))
     }
 
-    /// Makes vectors for about `most` documents, or as many as can be made in a while. When none is left,
-    /// those of this process's model answer.
+    /// Computes vectors for about `most` documents, or as many as fit in [`SLICE_DURATION`]. When none is
+    /// left, swaps the index to this process's model.
     pub(super) fn embed_pending(
         self: &Arc<Self>,
         most: usize,
     ) -> Result<EmbeddingProgress, SearchError> {
-        let mut walks = self
+        let mut scans = self
             .embedding_scans
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -82,26 +82,26 @@ impl ClusterInner {
             self.models_to_embed()?
         };
         for model in &models {
-            // Taken out, so that a way that fails is gone again from its beginning.
-            let mut walk = walks.remove(&model.name).unwrap_or_default();
-            // Each gets its turn, however slow the one before was.
+            // Taken out of the map, so that a scan that fails starts again from its beginning.
+            let mut scan = scans.remove(&model.name).unwrap_or_default();
+            // Each model gets its turn, however slow the one before was.
             while left > 0 {
-                let made = self.embed_batch(model, &mut walk, left)?;
-                left -= made.min(left);
-                if made == 0 || start.elapsed() >= SLICE_DURATION {
+                let embedded = self.embed_batch(model, &mut scan, left)?;
+                left -= embedded.min(left);
+                if embedded == 0 || start.elapsed() >= SLICE_DURATION {
                     break;
                 }
             }
-            walks.insert(model.name.clone(), walk);
+            scans.insert(model.name.clone(), scan);
         }
         let view = self.latest_view()?;
-        let (head, mut settled) = (view.head.clone(), self.embedding_progress(&view)?);
+        let (head, mut progress) = (view.head.clone(), self.embedding_progress(&view)?);
         let own = self.models.own.as_ref().filter(|_| !self.is_read_only);
-        if let (Some(own), Some(settled)) = (own, &mut settled) {
-            if head.model != own.name || (!head.whole && settled.left == 0) {
-                *settled = self.swap_model()?.unwrap_or(*settled);
+        if let (Some(own), Some(progress)) = (own, &mut progress) {
+            if head.model != own.name || (!head.whole && progress.left == 0) {
+                *progress = self.swap_model()?.unwrap_or(*progress);
             }
-            if settled.left == 0 {
+            if progress.left == 0 {
                 self.remove_retired()?;
             }
         }
@@ -109,11 +109,11 @@ impl ClusterInner {
             done: head.documents,
             left: 0,
         };
-        Ok(settled.unwrap_or(all))
+        Ok(progress.unwrap_or(all))
     }
 
-    /// The models that vectors are made of: the one that answers, so that what changes while another one is
-    /// made does not lack its vectors, and then the one of this process.
+    /// The models to compute vectors with. The serving model comes first, so that documents which change
+    /// during a swap do not lack its vectors, then the model of this process.
     fn models_to_embed(&self) -> Result<Vec<Arc<ClusterModel>>, SearchError> {
         let Some(own) = &self.models.own else {
             return Ok(Vec::new());
@@ -124,7 +124,7 @@ impl ClusterInner {
         Ok(other.into_iter().chain([own.clone()]).collect())
     }
 
-    /// The generation that counts now, with the patience of a writer.
+    /// A snapshot of the current generation, with the deadline of a write.
     fn latest_view(&self) -> Result<ClusterView<'_>, SearchError> {
         let deadline = self.write_deadline();
         let head = self.head(deadline)?;
@@ -136,31 +136,31 @@ impl ClusterInner {
         ))
     }
 
-    /// Makes vectors for up to `most` documents, and says for how many.
+    /// Computes vectors for up to `most` documents and returns their number.
     fn embed_batch(
         self: &Arc<Self>,
         model: &ClusterModel,
-        walk: &mut UnembeddedScan,
+        scan: &mut UnembeddedScan,
         most: usize,
     ) -> Result<usize, SearchError> {
         let view = self.latest_view()?;
-        let taken = walk.next_batch(&view, model, most)?;
-        if taken.versions.is_empty() {
+        let batch = scan.next_batch(&view, model, most)?;
+        if batch.versions.is_empty() {
             return Ok(0);
         }
         let start = Instant::now();
-        let found = view.read(&taken.versions, &[STORED])?;
+        let found = view.read(&batch.versions, &[STORED])?;
         let mut left = found.as_slice();
         while !left.is_empty() {
             let (some, rest) = next_slice(left)?;
-            self.embed(model, &some, taken.listed)?;
+            self.embed(model, &some, batch.listed)?;
             left = rest;
         }
-        walk.adapt_batch_size(start.elapsed());
-        Ok(taken.versions.len())
+        scan.adapt_batch_size(start.elapsed());
+        Ok(batch.versions.len())
     }
 
-    /// Makes and writes the vectors of some documents that were there in a generation.
+    /// Computes and writes the vectors of some documents that were live in the generation `listed`.
     fn embed(
         self: &Arc<Self>,
         model: &ClusterModel,
@@ -168,35 +168,35 @@ impl ClusterInner {
         listed: u64,
     ) -> Result<(), SearchError> {
         let languages = model.embedder.languages();
-        let cut: Vec<_> = some
+        let split: Vec<_> = some
             .iter()
             .map(|(_, document)| embeddable_passages(document, languages))
             .collect();
-        let texts: Vec<&str> = cut
+        let texts: Vec<&str> = split
             .iter()
             .flatten()
             .map(|(_, text)| text.as_str())
             .collect();
         let mut vectors = model.embedder.passages(&texts)?.into_iter();
-        // Only now, because making vectors takes longer than anything else.
+        // The lease is acquired only now: computing vectors takes longer than anything else.
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;
         self.defer_hnsw(&mut lease, &head, &model.name);
-        let gone = if head.generation == listed {
+        let removed = if head.generation == listed {
             HashSet::new()
         } else {
             self.removed_versions(head, some)?
         };
         let (mut first, mut rest) = (Vec::new(), Vec::new());
-        for ((read, document), cut) in some.iter().zip(&cut) {
-            let vectors = vectors.by_ref().take(cut.len());
+        for ((read, document), split) in some.iter().zip(&split) {
+            let vectors = vectors.by_ref().take(split.len());
             let version = read.name();
-            // What went meanwhile needs none any more.
-            if gone.contains(&version) {
+            // A version that was removed meanwhile needs no vectors.
+            if removed.contains(&version) {
                 vectors.for_each(drop);
                 continue;
             }
-            let mut points = cut
+            let mut points = split
                 .iter()
                 .zip(vectors)
                 .map(|((one, _), vector)| passage_point(document, &version, one, &vector));
@@ -208,11 +208,11 @@ impl ClusterInner {
             rest.extend(points);
         }
         self.put_points(&model.passages, rest.into_iter())?;
-        // Only now that the others are there, so that whoever goes on after a crash makes them again.
+        // The first passages are written last: after a crash, whoever continues computes the vectors anew.
         self.put_points(&model.passages, first.into_iter())
     }
 
-    /// Those of some documents that are not there any more.
+    /// The ones among some versions that are no longer live.
     fn removed_versions(
         &self,
         head: IndexHead,
@@ -225,18 +225,18 @@ impl ClusterInner {
             self.write_deadline(),
         );
         let mut names: HashSet<String> = some.iter().map(|(point, _)| point.name()).collect();
-        let still = QdrantFilter::live(&view.head).and(json!({"has_id": names}));
-        for one in view.list(&still.json(), &[FROM], names.len())? {
+        let live = QdrantFilter::live(&view.head).and(json!({"has_id": names}));
+        for one in view.list(&live.json(), &[FROM], names.len())? {
             names.remove(&one.name());
         }
         Ok(names)
     }
 }
 
-/// A document with the point it was read from.
+/// A decoded document with the point it was read from.
 type StoredPoint<'p> = (&'p ScoredPoint, Document);
 
-/// Documents for one call of the model, and the rest.
+/// The documents for one call of the model, and the rest.
 fn next_slice(
     points: &[ScoredPoint],
 ) -> Result<(Vec<StoredPoint<'_>>, &[ScoredPoint]), SearchError> {

@@ -1,4 +1,4 @@
-//! A document into the points of the cluster, and back.
+//! Converts documents into points of the cluster, and back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,17 @@ use crate::passage::Passage;
 use crate::stored_document::{self, StoredDocument};
 use crate::term_positions::{TermPositions, term_frequency_weight};
 
-/// A point as it is written.
+/// A point in the form in which it is written.
 #[derive(Serialize)]
 pub(super) struct PointStruct {
     pub id: String,
-    /// Written at once, because a number that goes through a JSON tree gets twice its digits.
+    /// Serialised at once: a float that goes through a JSON tree comes out with twice its digits.
     pub vector: Box<RawValue>,
     pub payload: Value,
 }
 
-/// The words of a document as a vector; nothing where it has none.
+/// The sparse vector of a document, which holds the BM25 weights of its terms; `None` for a document without
+/// terms.
 #[derive(Serialize)]
 struct SparseVectors<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +55,7 @@ pub(super) struct SparseVector<'a> {
     pub values: &'a [f32],
 }
 
-/// A document with everything that is worked out for it.
+/// A document with its language and its term positions.
 pub(super) struct PreparedDocument<'d> {
     pub document: &'d Document,
     pub language: Language,
@@ -74,22 +75,23 @@ impl<'d> PreparedDocument<'d> {
         }
     }
 
-    /// How many terms its body and its title have.
+    /// The number of terms in its body and in its title.
     pub(super) fn lengths(&self) -> [u64; 2] {
         [self.body.length as u64, self.title.length as u64]
     }
 
-    /// The terms that people look for it by.
+    /// The terms of its body, which spelling correction may suggest.
     pub(super) fn terms(&self) -> impl Iterator<Item = &str> {
         self.body.counts().map(|(term, _)| term)
     }
 
-    /// The places and weights of its terms, for texts of these mean lengths.
+    /// The ids and BM25 weights of its terms, for these mean lengths of body and title. Where two terms share
+    /// an id, the higher weight stays.
     fn sparse_weights(&self, means: [f32; 2]) -> (Vec<u32>, Vec<f32>) {
         let mut words: BTreeMap<u32, f32> = BTreeMap::new();
         let [mean_body, mean_title] = means;
-        let mut weigh = |place: u32, weight: f32| {
-            let known = words.entry(place).or_default();
+        let mut weigh = |term_id: u32, weight: f32| {
+            let known = words.entry(term_id).or_default();
             *known = known.max(weight);
         };
         for (term, count) in self.body.counts() {
@@ -107,28 +109,28 @@ impl<'d> PreparedDocument<'d> {
         words.into_iter().unzip()
     }
 
-    /// The words alone, for texts of these mean lengths; nothing where there are none.
+    /// The sparse vector alone, for these mean lengths; `None` for a document without terms.
     pub(super) fn sparse_vector(
         &self,
         means: [f32; 2],
     ) -> Result<Option<Box<RawValue>>, SearchError> {
-        let (places, weights) = self.sparse_weights(means);
-        let vectors = SparseVectors::of(&places, &weights);
-        let made = vectors.words.is_some().then(|| to_raw_value(&vectors));
-        made.transpose().map_err(SearchError::engine)
+        let (term_ids, weights) = self.sparse_weights(means);
+        let vectors = SparseVectors::of(&term_ids, &weights);
+        let vector = vectors.words.is_some().then(|| to_raw_value(&vectors));
+        vector.transpose().map_err(SearchError::engine)
     }
 
-    /// The version that comes with the next state of the index.
+    /// The point of the version that the next generation adds.
     pub(super) fn point(&self, next: &IndexHead) -> Result<PointStruct, SearchError> {
         let document = self.document;
         let generation = next.generation;
-        let (places, weights) = self.sparse_weights(next.means);
+        let (term_ids, weights) = self.sparse_weights(next.means);
         let mut payload = filter_payload(document);
         payload.insert(FROM.to_owned(), json!(generation));
         payload.insert(ID.to_owned(), json!(document.id.as_str()));
         payload.insert("source".to_owned(), json!(document.source));
         payload.insert("hash".to_owned(), json!(document.hash));
-        payload.insert(TERMS.to_owned(), json!(places));
+        payload.insert(TERMS.to_owned(), json!(term_ids));
         payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
         payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
         payload.insert(WEIGHED.to_owned(), json!(next.weighing));
@@ -139,19 +141,19 @@ impl<'d> PreparedDocument<'d> {
         {
             payload.insert(DAY.to_owned(), json!(day));
         }
-        // As text: numbers and the order of fields come back as they were.
+        // Stored as JSON text, so that numbers and the order of fields come back unchanged.
         let stored =
             serde_json::to_string(&StoredDocument::from(document)).map_err(SearchError::engine)?;
         payload.insert(SIZE.to_owned(), json!(stored.len()));
         payload.insert(STORED.to_owned(), Value::String(stored));
-        let counted = facet_values(document).into_iter();
-        for (name, values) in counted {
+        let facets = facet_values(document).into_iter();
+        for (name, values) in facets {
             let place = payload
                 .entry(VALUES.to_string())
                 .or_insert_with(|| json!({}));
             insert(place, VALUES, &name, json!(values));
         }
-        let vectors = SparseVectors::of(&places, &weights);
+        let vectors = SparseVectors::of(&term_ids, &weights);
         Ok(PointStruct {
             id: version_id(document.id.as_str(), generation),
             vector: to_raw_value(&vectors).map_err(SearchError::engine)?,
@@ -160,12 +162,12 @@ impl<'d> PreparedDocument<'d> {
     }
 }
 
-/// The name of a version of a document.
+/// The point id of a version of a document.
 pub(super) fn version_id(id: &str, generation: u64) -> String {
     point_id(&["document", id, &generation.to_string()])
 }
 
-/// What of a document conditions are about: who may read it, and what its fields are.
+/// The part of the payload that filters use: who may read the document, and its metadata fields.
 fn filter_payload(document: &Document) -> Map<String, Value> {
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -208,7 +210,7 @@ fn filter_payload(document: &Document) -> Map<String, Value> {
         let place = payload.entry(mark.to_string()).or_insert_with(|| json!({}));
         insert(place, mark, &name, values);
     }
-    // Yes and no are conditions too, and stand among the values that are counted.
+    // Booleans are filterable too; they stand among the facet values, where `b` marks them.
     for (name, values) in facet_values(document) {
         let flags: Vec<_> = values
             .into_iter()
@@ -224,7 +226,7 @@ fn filter_payload(document: &Document) -> Map<String, Value> {
     payload
 }
 
-/// Puts the values of a field where its key says.
+/// Inserts the values of a metadata field under its key.
 fn insert(place: &mut Value, mark: char, name: &str, values: Value) {
     let key = field_key(mark, name);
     let key = key.split_once('.').map_or("", |(_, key)| key);
@@ -233,7 +235,7 @@ fn insert(place: &mut Value, mark: char, name: &str, values: Value) {
     }
 }
 
-/// The values of each field as they are counted: a mark of the kind, and the value.
+/// The values of each metadata field as facets count them: a mark of the kind, then the value.
 pub(super) fn facet_values(document: &Document) -> BTreeMap<String, Vec<String>> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for term in facet_terms::terms(document) {
@@ -247,7 +249,7 @@ pub(super) fn facet_values(document: &Document) -> BTreeMap<String, Vec<String>>
     values
 }
 
-/// The kinds of indexes that a document's fields need, as marks.
+/// The kinds of payload indexes that a document's metadata fields need, as marks.
 pub(super) fn index_kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
     let mut kinds: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
     for (name, values) in facet_values(document) {
@@ -265,7 +267,7 @@ pub(super) fn index_kinds(document: &Document) -> BTreeMap<String, BTreeSet<char
     kinds
 }
 
-/// A passage of a version, with its vector.
+/// The point of a passage of a version, with its embedding.
 pub(super) fn passage_point(
     document: &Document,
     version: &str,
@@ -286,7 +288,7 @@ pub(super) fn passage_point(
     })
 }
 
-/// What stands in the place of the first passage of a version that has none.
+/// A placeholder for the first passage of a version that has no passages, so that it counts as embedded.
 pub(super) fn empty_passage_point(version: &str) -> Result<PointStruct, SearchError> {
     Ok(PointStruct {
         id: passage_id(version, 0),
@@ -295,12 +297,13 @@ pub(super) fn empty_passage_point(version: &str) -> Result<PointStruct, SearchEr
     })
 }
 
-/// The name of a passage of a version.
+/// The point id of a passage of a version.
 pub(super) fn passage_id(version: &str, index: usize) -> String {
     point_id(&["passage", version, &index.to_string()])
 }
 
-/// A word of the documents, to be found by its beginnings and by what is almost it.
+/// The point of a term, for spelling correction: it is found by its prefixes, and by similar terms through
+/// letter pairs.
 pub(super) fn term_point(term: &str) -> Result<PointStruct, SearchError> {
     let letters: Vec<char> = term.chars().collect();
     Ok(PointStruct {
@@ -315,7 +318,7 @@ pub(super) fn term_point(term: &str) -> Result<PointStruct, SearchError> {
     })
 }
 
-/// The longest beginning that is kept; longer ones are compared by whoever asks.
+/// The longest prefix that is indexed; longer ones are compared by the caller.
 pub(super) const MAX_PREFIX_CHARS: usize = 6;
 
 fn prefixes(letters: &[char]) -> Vec<String> {
@@ -325,7 +328,7 @@ fn prefixes(letters: &[char]) -> Vec<String> {
         .collect()
 }
 
-/// The neighbouring letters of a word.
+/// The letter bigrams of a word.
 pub(super) fn letter_bigrams(letters: &[char]) -> BTreeSet<String> {
     letters
         .windows(2)
@@ -333,7 +336,7 @@ pub(super) fn letter_bigrams(letters: &[char]) -> BTreeSet<String> {
         .collect()
 }
 
-/// A document as its point has it; nothing when it is not one that was written above.
+/// Decodes the document of a point; `None` when the payload is not one that this module has written.
 pub(super) fn read_document(payload: &Value) -> Option<Document> {
     let text = payload.get(STORED)?.as_str()?;
     serde_json::from_str::<StoredDocument<'_>>(text)
@@ -341,7 +344,7 @@ pub(super) fn read_document(payload: &Value) -> Option<Document> {
         .into_document()
 }
 
-/// A document in passing.
+/// The inventory entry of a document, borrowed from its payload.
 pub(super) fn inventory_entry(payload: &Value) -> Option<InventoryEntryRef<'_>> {
     Some(InventoryEntryRef {
         id: payload.get(ID)?.as_str()?,

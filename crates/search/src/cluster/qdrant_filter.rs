@@ -1,4 +1,5 @@
-//! What narrows a query into conditions that the cluster checks where the points lie.
+//! Qdrant filters: reader access, liveness and metadata conditions, as the cluster checks them where the
+//! points lie.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::document::Document;
 use crate::filter::{FieldTest, Filter, fold_value};
 use crate::reader_identity::{AllowedReaders, Principal, ReaderIdentity};
 
-/// Conditions that a point has to meet.
+/// A conjunction of conditions, some of them negated, that a point has to meet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QdrantFilter {
     must: Vec<Value>,
@@ -18,12 +19,12 @@ pub(super) struct QdrantFilter {
 }
 
 impl QdrantFilter {
-    /// What a reader may see of the generation that counts.
+    /// What a reader may see of the head's generation.
     pub(super) fn visible(head: &IndexHead, reader: &ReaderIdentity) -> Self {
         Self::live(head).visible_to(reader)
     }
 
-    /// The versions of the generation that counts.
+    /// The live versions of the head's generation: begun in a committed generation, and not ended.
     pub(super) fn live(head: &IndexHead) -> Self {
         let mut live =
             Self::not_ended(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
@@ -33,20 +34,21 @@ impl QdrantFilter {
         live
     }
 
-    /// The passages that a reader may see.
+    /// The passages that a reader may see in the head's generation.
     pub(super) fn visible_passages(head: &IndexHead, reader: &ReaderIdentity) -> Self {
         Self::not_ended(head).visible_to(reader)
     }
 
-    /// What has not ended, which is all that passages are asked: theirs are made of versions that count
-    /// already, and an index of when they began would have nodes make a graph for each stretch of it.
+    /// What has not ended. For passages this condition is enough, because they are made of committed versions
+    /// only. A payload index on when they began would also have nodes build extra HNSW graphs for each of its
+    /// ranges.
     pub(super) fn not_ended(head: &IndexHead) -> Self {
         Self::default().not(ended(head, head.generation))
     }
 
     fn visible_to(self, reader: &ReaderIdentity) -> Self {
         match principals_of(reader) {
-            Some(who) => self.and(json!({"key": WHO, "match": {"any": who}})),
+            Some(marks) => self.and(json!({"key": WHO, "match": {"any": marks}})),
             None => self,
         }
     }
@@ -68,7 +70,7 @@ impl QdrantFilter {
     }
 }
 
-/// What a generation has ended, or one before it.
+/// What was ended by a generation or by one before it. Ends that aborted generations gave do not count.
 pub(super) fn ended(head: &IndexHead, generation: u64) -> Value {
     let mut ended = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
     if !head.void.is_empty() {
@@ -77,17 +79,17 @@ pub(super) fn ended(head: &IndexHead, generation: u64) -> Value {
     json!({"must": ended})
 }
 
-/// What stands for everyone, and what a document has that everyone may read.
+/// The mark for everyone, and the marks of an unrestricted document.
 const EVERYONE: &str = "*";
 pub(super) const OPEN_TO_ALL: [&str; 1] = [EVERYONE];
 
-/// What a reader has to find one of in a document; nothing for who sees everything.
+/// The marks of which a document must have one for this reader; `None` for a reader who sees everything.
 fn principals_of(reader: &ReaderIdentity) -> Option<Vec<String>> {
     let held = reader.principals()?.iter().map(principal_mark);
     Some(std::iter::once(EVERYONE.to_owned()).chain(held).collect())
 }
 
-/// Who may read a document, as its points say it.
+/// The marks of the readers of a document, as its points carry them.
 pub(super) fn reader_marks(document: &Document) -> Vec<String> {
     match &document.readers {
         AllowedReaders::Everyone => OPEN_TO_ALL.map(str::to_owned).to_vec(),
@@ -95,12 +97,13 @@ pub(super) fn reader_marks(document: &Document) -> Vec<String> {
     }
 }
 
-/// A principal as points have it: with a mark, so that none is taken for everyone.
+/// The mark of a principal. The prefix keeps a principal named `*` from being taken for everyone.
 fn principal_mark(principal: &Principal) -> String {
     format!("p{principal}")
 }
 
-/// The condition of a filter. It is as deep as the grammar or a tool made it, which is a few levels.
+/// The Qdrant condition of a metadata filter. The recursion is as deep as the filter, which its grammar
+/// limits to a few levels.
 pub(super) fn filter(filter: &Filter) -> Value {
     match filter {
         Filter::All(parts) if parts.is_empty() => json!({"must_not": [match_nothing()]}),
@@ -112,7 +115,7 @@ pub(super) fn filter(filter: &Filter) -> Value {
     }
 }
 
-/// What no point meets.
+/// A condition that no point meets.
 pub(super) fn match_nothing() -> Value {
     json!({"has_id": []})
 }
@@ -149,50 +152,50 @@ fn field(name: &str, test: &FieldTest) -> Value {
     }
 }
 
-/// The nearest number that JSON can carry: it has no infinity.
+/// The nearest number that JSON can represent: it has no infinity.
 pub(super) fn finite(number: f64) -> f64 {
     number.clamp(f64::MIN, f64::MAX)
 }
 
-/// The number that stands for a term of the body.
+/// The id of a body term, its dimension in the sparse vector.
 pub(super) fn body_term_id(term: &str) -> u32 {
     fold_to_u32(fnv1a(term.as_bytes()))
 }
 
-/// The number that stands for a term of the title, which is a word of its own.
+/// The id of a title term, a dimension of its own, because a match in the title has another weight.
 pub(super) fn title_term_id(term: &str) -> u32 {
     let mut bytes = vec![0];
     bytes.extend_from_slice(term.as_bytes());
     fold_to_u32(fnv1a(&bytes))
 }
 
-/// The cluster counts the places of a vector with 32 bits. Two of a million terms share a place about a
-/// hundred times; such a pair is taken for one word.
+/// Folds a hash to the 32 bits that the cluster has for the dimensions of a sparse vector. Among a million
+/// terms about a hundred pairs collide; such a pair counts as one word.
 fn fold_to_u32(number: u64) -> u32 {
     ((number >> 32) ^ number) as u32
 }
 
-/// The documents that hold one of these terms.
+/// Matches documents that contain one of these terms.
 pub(super) fn any_term(forms: &[&str]) -> Value {
     let numbers: Vec<_> = forms.iter().map(|form| body_term_id(form)).collect();
     json!({"key": TERMS, "match": {"any": numbers}})
 }
 
-/// The documents that hold a term.
+/// Matches documents that contain a term.
 pub(super) fn with_term(number: u32) -> Value {
     json!({"key": TERMS, "match": {"value": number}})
 }
 
-/// The documents that hold all terms of a phrase, as one of the languages has them; whether they stand
-/// side by side is for somebody else to see.
+/// Matches documents that contain all terms of a phrase, as one of the languages stems them. Whether these
+/// are adjacent is checked by the caller.
 pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
     let terms: Vec<&QueryTerm> = phrase.iter().collect();
-    let ways: Vec<Value> = language_variants(&terms)
+    let variants: Vec<Value> = language_variants(&terms)
         .iter()
         .map(|reading| {
             let each = reading.iter().map(|form| with_term(body_term_id(form)));
             json!({"must": each.collect::<Vec<_>>()})
         })
         .collect();
-    json!({"should": ways})
+    json!({"should": variants})
 }

@@ -1,9 +1,9 @@
-//! The shapes of what a cluster answers, as far as they are read.
+//! The shapes of Qdrant's responses, as far as they are read.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A list of points.
+/// A page of points, with the offset of the next page.
 #[derive(Deserialize)]
 pub(super) struct PointsPage {
     pub points: Vec<ScoredPoint>,
@@ -12,8 +12,8 @@ pub(super) struct PointsPage {
 }
 
 impl PointsPage {
-    /// Where the next page begins. A page without points, or one that leads to itself, is the last: a node
-    /// that says otherwise would keep us asking for ever.
+    /// The offset of the next page. A page without points, or one that leads to itself, is the last:
+    /// otherwise a faulty node could make us loop for ever.
     pub(super) fn next(&self, offset: &Value) -> Option<Value> {
         let next = self
             .next_page_offset
@@ -23,7 +23,7 @@ impl PointsPage {
     }
 }
 
-/// A point, with its score where it was searched for.
+/// A point, with its score when it was searched for.
 #[derive(Deserialize)]
 pub(super) struct ScoredPoint {
     pub id: Value,
@@ -33,7 +33,7 @@ pub(super) struct ScoredPoint {
     pub payload: Value,
 }
 
-/// A score that can be compared and added up: one beyond all numbers is worth nothing.
+/// Reads a score that can be compared and added; an infinite one counts as 0.
 fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     // Read as f64, because whether 1e39 is an f32 depends on how serde_json was built.
     let score = f64::deserialize(deserializer)? as f32;
@@ -43,12 +43,12 @@ fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
 }
 
 impl ScoredPoint {
-    /// The id, which is always one that we gave.
+    /// The point's id, which is always one that this program has assigned.
     pub(super) fn name(&self) -> String {
         self.id.as_str().unwrap_or_default().to_owned()
     }
 
-    /// A text of its payload; empty where there is none.
+    /// A string of the payload; empty when it is absent.
     pub(super) fn text(&self, key: &str) -> &str {
         self.payload
             .get(key)
@@ -56,7 +56,7 @@ impl ScoredPoint {
             .unwrap_or_default()
     }
 
-    /// A number of its payload; 0 where there is none.
+    /// A number of the payload; 0 when it is absent.
     pub(super) fn number(&self, key: &str) -> u64 {
         self.payload
             .get(key)
@@ -92,7 +92,7 @@ pub(super) struct FacetHit {
     pub count: u64,
 }
 
-/// The results of several questions, in their order.
+/// The results of a batch of queries, in their order.
 pub(super) type QueryBatchResult = Vec<PointsPage>;
 
 #[derive(Deserialize)]

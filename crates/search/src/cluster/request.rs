@@ -1,4 +1,4 @@
-//! One request to the cluster, and how long its answer is waited for.
+//! One request to the cluster, and its deadline.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -7,23 +7,24 @@ use ureq::http::Method;
 
 use super::traffic::RequestKind;
 
-/// Less time than this is not worth another request.
+/// With less time than this left, another request is not worth sending.
 const MIN_REMAINING: Duration = Duration::from_millis(20);
 
-/// How long a node may work on a read before it gives it up. While a node makes or removes a collection its requests
-/// wait, and those of two nodes that wait for each other would wait for minutes.
+/// How long a node may work on a read before it gives up. While a node creates or removes a collection its
+/// requests wait, and two nodes that wait for each other would do so for minutes.
 const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer is waited for.
+/// The deadline of a request, retries included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestDeadline {
     pub end: Instant,
-    /// The longest that one node may take.
+    /// The timeout of each attempt at one node.
     pub per_node: Duration,
 }
 
 impl RequestDeadline {
-    /// For something that takes at most `total`. One node gets half of it, so that another one can help.
+    /// The deadline for something that takes at most `total`. Each attempt gets half of it, so that another
+    /// node can still answer.
     pub(super) fn within(total: Duration) -> Self {
         Self {
             end: Instant::now() + total,
@@ -37,53 +38,73 @@ impl RequestDeadline {
     }
 }
 
-/// One request.
+/// A request to the cluster, whichever node it goes to.
 #[derive(Debug)]
 pub(super) struct ClusterRequest {
     pub kind: RequestKind,
-    /// What is done, for logs and messages.
+    /// What the request does, for logs and messages.
     pub action: &'static str,
     pub method: Method,
     pub path: String,
     pub body: String,
-    /// Whether a node may give it up after a while.
+    /// Whether it only reads, so that a node may give it up at a timeout.
     pub is_read: bool,
 }
 
 impl ClusterRequest {
-    pub(super) fn get(call: RequestKind, what: &'static str, path: String) -> Self {
-        Self::with(call, what, Method::GET, (path, String::new()))
+    pub(super) fn get(kind: RequestKind, action: &'static str, path: String) -> Self {
+        Self::with(kind, action, Method::GET, (path, String::new()))
     }
 
-    pub(super) fn post(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
-        Self::with(call, what, Method::POST, (path, body))
+    pub(super) fn post(
+        kind: RequestKind,
+        action: &'static str,
+        path: String,
+        body: String,
+    ) -> Self {
+        Self::with(kind, action, Method::POST, (path, body))
     }
 
-    /// A question that changes nothing.
-    pub(super) fn read(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
+    /// A request that changes nothing, although it is a POST.
+    pub(super) fn read(
+        kind: RequestKind,
+        action: &'static str,
+        path: String,
+        body: String,
+    ) -> Self {
         Self {
             is_read: true,
-            ..Self::post(call, what, path, body)
+            ..Self::post(kind, action, path, body)
         }
     }
 
-    pub(super) fn put(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
-        Self::with(call, what, Method::PUT, (path, body))
+    pub(super) fn put(kind: RequestKind, action: &'static str, path: String, body: String) -> Self {
+        Self::with(kind, action, Method::PUT, (path, body))
     }
 
-    pub(super) fn patch(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
-        Self::with(call, what, Method::PATCH, (path, body))
+    pub(super) fn patch(
+        kind: RequestKind,
+        action: &'static str,
+        path: String,
+        body: String,
+    ) -> Self {
+        Self::with(kind, action, Method::PATCH, (path, body))
     }
 
-    pub(super) fn delete(call: RequestKind, what: &'static str, path: String) -> Self {
-        Self::with(call, what, Method::DELETE, (path, String::new()))
+    pub(super) fn delete(kind: RequestKind, action: &'static str, path: String) -> Self {
+        Self::with(kind, action, Method::DELETE, (path, String::new()))
     }
 
-    fn with(call: RequestKind, what: &'static str, method: Method, sent: (String, String)) -> Self {
-        let (path, body) = sent;
+    fn with(
+        kind: RequestKind,
+        action: &'static str,
+        method: Method,
+        target: (String, String),
+    ) -> Self {
+        let (path, body) = target;
         Self {
-            kind: call,
-            action: what,
+            kind,
+            action,
             method,
             path,
             body,
@@ -91,7 +112,7 @@ impl ClusterRequest {
         }
     }
 
-    /// The path for a node that has so long for its answer.
+    /// The path, for a read with the timeout after which the node shall give up.
     pub(super) fn path_within(&self, timeout: Duration) -> Cow<'_, str> {
         if !self.is_read {
             return Cow::Borrowed(&self.path);

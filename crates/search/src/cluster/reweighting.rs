@@ -1,8 +1,7 @@
-//! The weights of words worked out anew where documents have become longer or shorter than those that the
-//! weights were made for.
+//! Recomputes BM25 weights when the mean document length has drifted.
 //!
-//! A weight holds the mean length of all documents, so it cannot follow every change. It is left as it is
-//! while that mean stays about the same, and made again for all documents when it does not.
+//! A stored weight contains the mean length of all documents, so it cannot follow every change. It is kept
+//! while the mean stays about the same, and recomputed for all documents when it does not.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -22,14 +21,14 @@ use super::view::ClusterView;
 use crate::error::SearchError;
 use crate::reader_identity::ReaderIdentity;
 
-/// How much longer or shorter documents may become. A fifth moves the weight of a word in a document of
-/// the usual length by less than a tenth.
+/// The ratio by which the mean length may drift. A fifth moves the weight of a word in a document of average
+/// length by less than a tenth.
 const MAX_LENGTH_DRIFT: f32 = 1.2;
 
-/// How many documents are weighed at a time.
+/// How many documents are reweighted at a time.
 const BATCH_DOCUMENTS: usize = 64;
 
-/// The words of a document, weighed.
+/// The recomputed sparse vector of a document.
 #[derive(Serialize)]
 struct ReweightedPoint {
     id: String,
@@ -42,13 +41,13 @@ struct VectorUpdate {
 }
 
 impl IndexHead {
-    /// The mean lengths of body and title now.
+    /// The mean lengths of body and title as of now.
     pub(super) fn current_mean_lengths(&self) -> [f32; 2] {
         let documents = self.documents.max(1) as f32;
         self.lengths.map(|sum| (sum as f32 / documents).max(1.0))
     }
 
-    /// Whether the weights were made for documents of another length.
+    /// Whether the mean lengths have drifted from those that the weights were computed with.
     fn has_drifted(&self) -> bool {
         let far = |(now, then): (&f32, &f32)| {
             let (less, more) = if now < then { (now, then) } else { (then, now) };
@@ -59,8 +58,8 @@ impl IndexHead {
 }
 
 impl ClusterInner {
-    /// Weighs all documents again where their lengths have changed, and those that an interrupted run has
-    /// left. What readers see meanwhile has the one or the other weight.
+    /// Reweights all documents after a drift, and those that an interrupted run has left. Readers see a
+    /// mixture of old and new weights meanwhile.
     pub(super) fn reweight_drifted(self: &Arc<Self>, head: &IndexHead) -> Result<(), SearchError> {
         if head.has_drifted() {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +72,7 @@ impl ClusterInner {
             if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
                 return Err(self.locked_error());
             }
-            tracing::info!(means = ?next.means, "words are weighed for documents of another length");
+            tracing::info!(means = ?next.means, "mean document length has drifted, recomputing BM25 weights");
             self.publish_head(next, Instant::now());
         } else if head.weighing == 0 {
             return Ok(());
@@ -82,7 +81,7 @@ impl ClusterInner {
         Ok(())
     }
 
-    /// Weighs some documents, and says how many.
+    /// Reweights one batch of documents and returns their number.
     fn reweight_batch(self: &Arc<Self>) -> Result<usize, SearchError> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;
@@ -93,9 +92,9 @@ impl ClusterInner {
             ReaderIdentity::owner(),
             self.write_deadline(),
         );
-        let open = QdrantFilter::live(&view.head)
+        let stale = QdrantFilter::live(&view.head)
             .not(json!({"key": WEIGHED, "match": {"value": weighing}}));
-        let found = view.list(&open.json(), &[STORED], BATCH_DOCUMENTS)?;
+        let found = view.list(&stale.json(), &[STORED], BATCH_DOCUMENTS)?;
         let mut points = Vec::new();
         for one in &found {
             let Some(document) = point::read_document(&one.payload) else {
@@ -110,9 +109,9 @@ impl ClusterInner {
             let path = format!("/collections/{documents}/points/vectors?wait=true");
             let body =
                 serde_json::to_string(&VectorUpdate { points }).map_err(SearchError::engine)?;
-            let ask = ClusterRequest::put(RequestKind::Write, "weigh words", path, body);
+            let request = ClusterRequest::put(RequestKind::Write, "write BM25 weights", path, body);
             self.nodes
-                .request::<serde_json::Value>(&ask, self.write_deadline())?;
+                .request::<serde_json::Value>(&request, self.write_deadline())?;
         }
         let names: Vec<String> = found
             .iter()
@@ -148,6 +147,9 @@ mod tests {
         ] {
             assert_eq!(head(body, title).has_drifted(), is_far, "{body} {title}");
         }
-        assert!(!IndexHead::default().has_drifted(), "nothing to weigh");
+        assert!(
+            !IndexHead::default().has_drifted(),
+            "no documents, no drift"
+        );
     }
 }

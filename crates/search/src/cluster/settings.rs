@@ -1,4 +1,4 @@
-//! Where a cluster is, what its collections are called, and how they are made.
+//! Settings of a cluster: where it is, how its collections are named, and how they are created.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,60 +7,61 @@ use super::layout::FORMAT;
 use crate::embed::ServiceKey;
 use crate::error::SearchError;
 
-/// The most addresses of one cluster. Any node answers for all of them, so a few are enough.
+/// The most node addresses of one cluster. Any node answers for all of them, so a few are enough.
 pub const MAX_ADDRESSES: usize = 64;
 
-/// The most characters of a collection's name.
+/// The most characters that a collection's name may have.
 pub const MAX_COLLECTION_CHARS: usize = 100;
 
-/// How many documents are many: searching the passages of fewer takes no longer without graphs, and reading what
-/// is kept of some of them no longer than an answer.
+/// From how many documents on an index is treated as large. Below this, searching passages without an HNSW
+/// graph takes no longer than with one, and reading the payloads of some documents no longer than an answer.
 const MANY: u64 = 20_000;
 
-/// How an index on a cluster is reached and made.
+/// How an index on a Qdrant cluster is reached and created.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// The addresses of the nodes, such as `http://qdrant-1:6333`. Each question goes to one of them, and to
-    /// the next where that one does not answer.
+    /// The addresses of the nodes, such as `http://qdrant-1:6333`. A request goes to one of them, and to the
+    /// next when that one does not answer.
     pub addresses: Vec<String>,
-    /// What the nodes want to see as an API key.
+    /// The API key that the nodes require, if any.
     pub key: Option<ServiceKey>,
-    /// A PEM file with the authorities that signed the certificates of the nodes, in place of those that
-    /// browsers know.
+    /// A PEM file with the certificate authorities to trust for the nodes' certificates, in place of the
+    /// public roots.
     pub ca_file: Option<PathBuf>,
-    /// What the names of all collections of this index begin with.
+    /// The prefix of the names of all collections of this index.
     pub collection: String,
-    /// Into how many parts the index is cut when it is made; as many as there are addresses where this says
-    /// nothing.
+    /// The number of shards when the index is created; by default one for each address.
     pub shards: Option<u32>,
-    /// On how many nodes each part lies when it is made.
+    /// The replication factor: on how many nodes each shard is stored when the index is created.
     pub replicas: u32,
-    /// Whether vectors are kept in memory as one byte a number.
+    /// Whether vectors in memory are quantized to one byte a dimension.
     pub quantized: bool,
-    /// Whether vectors in full lie on disk alone; without it where they are quantized.
+    /// Whether full-precision vectors are stored on disk only; by default they are where vectors are
+    /// quantized.
     pub vectors_on_disk: Option<bool>,
-    /// Whether what words are found by lies on disk alone.
+    /// Whether the posting lists of terms are stored on disk only.
     pub words_on_disk: bool,
-    /// Whether documents lie on disk alone.
+    /// Whether documents are stored on disk only.
     pub documents_on_disk: bool,
-    /// The longest that one answer may take, whatever fails meanwhile.
+    /// The deadline of one answer, retries on other nodes included.
     pub timeout: Duration,
-    /// The longest that one batch of changes waits for nodes to come back.
+    /// The deadline of one batch of changes, waiting for nodes to come back included.
     pub write_timeout: Duration,
-    /// How long what is gone can still be read by answers that began before.
+    /// The grace period before garbage collection: how long ended versions stay readable for answers that
+    /// began before.
     pub keep: Duration,
-    /// From how many documents on those that have no vectors of a model yet are a long way to go: nodes make its
-    /// graphs at the end of it, and documents are found by their words until then. From so many on nodes are also
-    /// asked how many documents have a word, before any of these is looked for.
+    /// From how many documents on an index is large. While a large index lacks vectors of a model, the nodes'
+    /// HNSW graphs are deferred and documents are found by their words alone. In a large index, nodes are
+    /// also asked for the document frequency of a term before its documents are searched.
     #[doc(hidden)]
     pub many: u64,
-    /// The format of the collections. Tests play an older program with it.
+    /// The format of the collections. Tests set it to act as an older program.
     #[doc(hidden)]
     pub format: u32,
 }
 
 impl ClusterSettings {
-    /// The usual settings for a cluster at these addresses.
+    /// The default settings for a cluster at these addresses.
     pub fn new(addresses: Vec<String>) -> Self {
         Self {
             addresses,
@@ -85,7 +86,7 @@ impl ClusterSettings {
         self.vectors_on_disk.unwrap_or(self.quantized)
     }
 
-    /// Refuses what cannot be used.
+    /// Rejects settings that cannot be used.
     pub(super) fn check(&self) -> Result<(), SearchError> {
         if self.addresses.is_empty() || self.addresses.len() > MAX_ADDRESSES {
             return Err(invalid_address(format!(
@@ -99,7 +100,7 @@ impl ClusterSettings {
             !name.is_empty() && name.len() <= MAX_COLLECTION_CHARS && name.chars().all(is_plain);
         if !is_name {
             return Err(SearchError::Cluster {
-                what: "the name of the collection cannot be used".to_owned(),
+                what: "the collection name cannot be used".to_owned(),
                 hint: "use 1 to 100 letters, digits, `-` and `_`",
                 source: None,
             });
@@ -108,7 +109,7 @@ impl ClusterSettings {
     }
 }
 
-/// An address or a list of them that cannot be used.
+/// The error for an address, or a list of addresses, that cannot be used.
 pub(super) fn invalid_address(what: String) -> SearchError {
     SearchError::Cluster {
         what,

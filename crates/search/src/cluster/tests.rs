@@ -1,5 +1,5 @@
-//! A node that lies: whatever it answers, nobody is shown what is not for them, and nothing grows, waits or goes
-//! elsewhere beyond its bound.
+//! A faulty (Byzantine) node: whatever it answers, no reader is shown restricted documents, and nothing
+//! grows, waits or goes elsewhere beyond its bound.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,10 +16,11 @@ use crate::query::SortOrder;
 use crate::reader_identity::{AllowedReaders, Principal};
 use crate::stored_document::StoredDocument;
 
-/// What the node says to a request for documents, by its path; the state of the index is always told.
+/// The node's answer to a request for documents, by the request's path. Requests for the index head are
+/// always answered.
 type FakeAnswer = dyn Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync;
 
-/// What is asked for outside of a runtime is worked out on this thread.
+/// A future that is polled outside of a runtime completes on this thread.
 fn block_on<T>(future: BoxFuture<'_, T>) -> T {
     future.now_or_never().unwrap()
 }
@@ -30,7 +31,7 @@ struct LyingNode {
 }
 
 impl LyingNode {
-    /// Says what `lie` gives, unless it has answered by itself.
+    /// Answers with what `lie` returns, unless that has written to the stream itself.
     fn start(lie: impl Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -74,18 +75,18 @@ fn answer(mut stream: TcpStream, lie: &FakeAnswer) -> std::io::Result<()> {
     }
     reader.read_exact(&mut vec![0; length])?;
     let path = first.split(' ').nth(1).unwrap_or_default();
-    let said = if path.contains("-head-") {
+    let result = if path.contains("-head-") {
         Some(json!([{"id": "head", "payload": head()}]))
     } else {
         lie(path, &mut stream)
     };
-    if let Some(said) = said {
-        say(&mut stream, &json!({"result": said}).to_string())?;
+    if let Some(result) = result {
+        send_json(&mut stream, &json!({"result": result}).to_string())?;
     }
     Ok(())
 }
 
-fn say(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
+fn send_json(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -101,7 +102,7 @@ fn head() -> Value {
     serde_json::to_value(head).unwrap()
 }
 
-/// A point with a document, under a name that the node chose.
+/// A point with a document, under an id that the node chose.
 fn point(name: &str, id: &str, readers: AllowedReaders) -> Value {
     let mut document = plain("The quay is wet.");
     document.id = DocId::parse(id).unwrap();
@@ -135,9 +136,9 @@ fn a_document_for_others_or_of_another_id_is_not_shown() {
         fetched(&cluster, "pay", reader.clone()).as_deref(),
         Some("pay")
     );
-    // What was kept for one reader is not shown to the next.
+    // What was cached for one reader is not shown to the next.
     assert_eq!(fetched(&cluster, "pay", ReaderIdentity::everyone()), None);
-    // Another document than was asked for is none, even where it may be read.
+    // A document other than the requested one counts as none, even where it may be read.
     assert_eq!(fetched(&cluster, "ferry", reader), None);
 }
 
@@ -155,7 +156,7 @@ fn a_search_shows_what_was_asked_for_and_may_be_read() {
         if path.contains("/scroll") || path.contains("/query") {
             return Some(json!({"points": all, "next_page_offset": "v1"}));
         }
-        // Whole documents: those asked for, and one more.
+        // Whole documents: the requested ones, and one more.
         let mut whole = all;
         let more = point("v9", "unasked", AllowedReaders::Everyone);
         whole.as_array_mut().unwrap().push(more);
@@ -174,13 +175,13 @@ fn a_search_shows_what_was_asked_for_and_may_be_read() {
         shown(ReaderIdentity::holder([hr()])),
         set(&["ferry", "pay"])
     );
-    // The documents are in the cache by now, and still not for everyone.
+    // The documents are cached by now, and still not for everyone.
     assert_eq!(shown(ReaderIdentity::everyone()), set(&["ferry"]));
 }
 
 #[test]
 fn pages_without_end_end() {
-    // One leads to itself, one is always empty and leads on.
+    // One page leads to itself, the other kind is always empty and leads on.
     for is_empty in [false, true] {
         let count = AtomicUsize::new(0);
         let node = LyingNode::start(move |_, _| {
@@ -219,12 +220,13 @@ fn endless_late_deep_and_broken_answers_are_errors_in_time() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    let deep =
-        |stream: &mut TcpStream| say(stream, &format!("{{\"result\":{}", "[".repeat(1_000_000)));
+    let deep = |stream: &mut TcpStream| {
+        send_json(stream, &format!("{{\"result\":{}", "[".repeat(1_000_000)))
+    };
     let deep_document = |stream: &mut TcpStream| {
         let stored = "{\"id\":".repeat(100_000);
         let points = json!({"points": [{"id": "v", "payload": {"stored": stored}}]});
-        say(stream, &json!({"result": points}).to_string())
+        send_json(stream, &json!({"result": points}).to_string())
     };
     let longer = |stream: &mut TcpStream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n{}")

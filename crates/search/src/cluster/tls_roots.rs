@@ -1,4 +1,4 @@
-//! The file of `engine.ca_file` into the authorities whose certificates nodes may show.
+//! Trusted certificate authorities for TLS connections to the nodes, from the file in `engine.ca_file`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -7,42 +7,42 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::error::SearchError;
 
-/// The most bytes of such a file: a system's list of all authorities has a quarter of that.
+/// The most bytes of that file: the list of all public authorities has a quarter of that.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How certificates are checked: by the authorities of this file, or by those that browsers know.
+/// The TLS configuration: trusts the authorities of this file, or the public roots without one.
 pub(super) fn tls_config(file: Option<&Path>) -> Result<TlsConfig, SearchError> {
     let Some(file) = file else {
         return Ok(TlsConfig::default());
     };
-    let bad = |reason: String| SearchError::Cluster {
+    let invalid = |reason: String| SearchError::Cluster {
         what: format!(
             "`engine.ca_file` cannot be used: `{}` {reason}",
             file.display()
         ),
-        hint: "name a PEM file with the certificates of the authorities that signed those of the nodes",
+        hint: "name a PEM file with the certificate authorities that signed the nodes' certificates",
         source: None,
     };
     let mut pem = Vec::new();
     let opened =
-        std::fs::File::open(file).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        std::fs::File::open(file).map_err(|error| invalid(format!("cannot be read: {error}")))?;
     let mut reader = opened.take(MAX_BYTES + 1);
     let read = reader.read_to_end(&mut pem);
-    read.map_err(|error| bad(format!("cannot be read: {error}")))?;
+    read.map_err(|error| invalid(format!("cannot be read: {error}")))?;
     if pem.len() as u64 > MAX_BYTES {
-        return Err(bad(format!("has more than {MAX_BYTES} bytes")));
+        return Err(invalid(format!("has more than {MAX_BYTES} bytes")));
     }
     let mut certificates = Vec::new();
     for item in parse_pem(&pem) {
-        match item.map_err(|_| bad("is not PEM".to_owned()))? {
+        match item.map_err(|_| invalid("is not PEM".to_owned()))? {
             PemItem::Certificate(certificate) => certificates.push(certificate),
-            // Nobody needs a key to check certificates.
-            PemItem::PrivateKey(_) => return Err(bad("holds a private key".to_owned())),
+            // Checking certificates needs no private key, so a file with one is a mistake.
+            PemItem::PrivateKey(_) => return Err(invalid("holds a private key".to_owned())),
             _ => {}
         }
     }
     if certificates.is_empty() {
-        return Err(bad("holds no certificate".to_owned()));
+        return Err(invalid("holds no certificate".to_owned()));
     }
     let roots = RootCerts::new_with_certs(&certificates);
     Ok(TlsConfig::builder().root_certs(roots).build())
@@ -52,7 +52,7 @@ pub(super) fn tls_config(file: Option<&Path>) -> Result<TlsConfig, SearchError> 
 mod tests {
     use super::*;
 
-    fn told(content: &[u8]) -> String {
+    fn error_text(content: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
         match tls_config(Some(file.path())) {
@@ -65,23 +65,23 @@ mod tests {
     fn what_is_no_list_of_authorities_is_said() {
         let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let good = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(told(good.as_bytes()), "");
+        assert_eq!(error_text(good.as_bytes()), "");
         for (content, reason) in [
             ("", "holds no certificate"),
             ("no PEM at all", "holds no certificate"),
             ("-----BEGIN CERTIFICATE-----\nAAAA", "is not PEM"),
             (&format!("{good}{key}"), "holds a private key"),
         ] {
-            let told = told(content.as_bytes());
+            let error_text = error_text(content.as_bytes());
             assert!(
-                told.contains("`engine.ca_file`") && told.ends_with(reason),
-                "{told}"
+                error_text.contains("`engine.ca_file`") && error_text.ends_with(reason),
+                "{error_text}"
             );
         }
         let padding = |bytes: usize| {
             let mut padded = good.as_bytes().to_vec();
             padded.resize(bytes, b'\n');
-            told(&padded)
+            error_text(&padded)
         };
         let most = usize::try_from(MAX_BYTES).unwrap();
         assert_eq!(padding(most), "");

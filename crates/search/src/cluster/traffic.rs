@@ -1,33 +1,33 @@
-//! What an engine asks of others into counts: how often, how it ended, how long it took, and which node
-//! is left alone.
+//! Metrics of the traffic to the cluster: how many requests of each kind, their outcomes and durations, and
+//! which nodes' circuits are open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The ends of the buckets for how long a call takes, in microseconds.
+/// The upper bounds of the histogram buckets for the duration of a call, in microseconds.
 pub const CALL_BUCKETS: [u64; 13] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000,
 ];
 
-/// What a request to the cluster is for.
+/// The kind of a request to the cluster, a label of its metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
-    /// Words or meanings are searched, and words are looked up.
+    /// Lexical and vector queries, and term lookups.
     Search,
-    /// Documents are read as a whole.
+    /// Reads of whole documents or vectors.
     Fetch,
-    /// Documents are listed by their fields.
+    /// Lists of documents by their fields.
     List,
-    /// Documents are counted.
+    /// Counts of documents or passages.
     Count,
-    /// Values of fields are counted.
+    /// Facet counts: how frequent the values of a field are.
     Facets,
-    /// Points are written or removed.
+    /// Writes and deletions of points.
     Write,
-    /// The state of the index is read or changed.
+    /// Reads and changes of the index head.
     State,
-    /// Collections are looked at, made or removed.
+    /// Reads and changes of collections and aliases.
     Collections,
 }
 
@@ -44,7 +44,7 @@ impl RequestKind {
     ];
 }
 
-/// How a call ended.
+/// The outcome of a call, after all retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeCallOutcome {
     Answered,
@@ -52,63 +52,63 @@ pub(super) enum NodeCallOutcome {
     Failed,
 }
 
-/// What an engine has asked of others so far.
+/// The traffic between an engine and its cluster since it was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterTraffic {
-    /// By what was asked.
+    /// The calls by their kind, each with retries included.
     pub calls: Vec<CallTraffic>,
-    /// By who was asked.
+    /// The requests by the node they went to.
     pub nodes: Vec<NodeTraffic>,
 }
 
 impl ClusterTraffic {
-    /// How many requests were sent, to whichever node.
+    /// The number of requests sent, over all nodes.
     pub fn requests(&self) -> u64 {
         self.nodes.iter().map(|node| node.requests).sum()
     }
 }
 
-/// The calls of one kind.
+/// The metrics of the calls of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTraffic {
-    /// Which kind, such as `search`.
+    /// The kind as metrics name it, such as `search`.
     pub call: &'static str,
-    /// Those that were answered.
+    /// Calls that a node answered with success.
     pub answered: u64,
-    /// Those to which a node said no.
+    /// Calls that a node refused with a client error.
     pub refused: u64,
-    /// Those that no node answered in time.
+    /// Calls that no node answered before the deadline.
     pub failed: u64,
-    /// Requests that had to be sent again, most of them to another node.
+    /// Requests that were retried, mostly on another node.
     pub retries: u64,
-    /// Calls that took no longer than each of [`CALL_BUCKETS`] and longer than the one before; the last
-    /// took longer than all.
+    /// A histogram: calls by the first of [`CALL_BUCKETS`] that they did not exceed; the last number counts
+    /// those above all.
     pub took: [u64; CALL_BUCKETS.len() + 1],
-    /// The time that all of them took.
+    /// The total duration of all calls.
     pub spent: Duration,
 }
 
 impl CallTraffic {
-    /// How many there were, however they ended.
+    /// The number of calls with any outcome.
     pub fn count(&self) -> u64 {
         self.answered + self.refused + self.failed
     }
 }
 
-/// The requests to one node.
+/// The metrics of the requests to one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTraffic {
-    /// Its address.
+    /// The address of the node, as in the settings.
     pub address: String,
     /// Requests that were sent to it.
     pub requests: u64,
-    /// Those that brought no answer.
+    /// Requests that it did not answer, or answered with a server error.
     pub failures: u64,
-    /// Whether it is left alone for a while because it failed too often.
+    /// Whether its circuit breaker is open, so that no requests are sent to it for a while.
     pub is_circuit_open: bool,
 }
 
-/// The counts of all kinds of calls.
+/// The counters behind [`CallTraffic`], one set for each kind of call.
 #[derive(Debug, Default)]
 pub(super) struct TrafficCounters([CallCounters; RequestKind::ALL.len()]);
 
@@ -123,21 +123,21 @@ struct CallCounters {
 }
 
 impl TrafficCounters {
-    /// Counts a call that ended, with how often it had to be sent again.
+    /// Counts a finished call with the number of its retries.
     pub(super) fn count(
         &self,
-        call: RequestKind,
-        ended: NodeCallOutcome,
+        kind: RequestKind,
+        outcome: NodeCallOutcome,
         retries: u64,
         took: Duration,
     ) {
         let at = RequestKind::ALL
             .iter()
-            .position(|(known, _)| *known == call);
+            .position(|(known, _)| *known == kind);
         let Some(counts) = at.and_then(|at| self.0.get(at)) else {
             return;
         };
-        let counter = match ended {
+        let counter = match outcome {
             NodeCallOutcome::Answered => &counts.answered,
             NodeCallOutcome::Refused => &counts.refused,
             NodeCallOutcome::Failed => &counts.failed,
@@ -155,7 +155,7 @@ impl TrafficCounters {
     pub(super) fn snapshot(&self) -> Vec<CallTraffic> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let kinds = RequestKind::ALL.iter().zip(&self.0);
-        let told = kinds.map(|(&(_, call), counts)| CallTraffic {
+        let traffic = kinds.map(|(&(_, call), counts)| CallTraffic {
             call,
             answered: of(&counts.answered),
             refused: of(&counts.refused),
@@ -164,7 +164,7 @@ impl TrafficCounters {
             took: std::array::from_fn(|at| counts.took.get(at).map_or(0, of)),
             spent: Duration::from_micros(of(&counts.micros)),
         });
-        told.collect()
+        traffic.collect()
     }
 }
 
@@ -200,8 +200,8 @@ mod tests {
             0,
             micros(0),
         );
-        let told = counts.snapshot();
-        let search = &told[0];
+        let traffic = counts.snapshot();
+        let search = &traffic[0];
         assert_eq!(
             (search.call, search.count(), search.retries),
             ("search", 3, 3)
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!((search.answered, search.refused, search.failed), (2, 0, 1));
         assert_eq!((search.took[0], search.took[1], search.took[13]), (1, 1, 1));
         assert_eq!(search.spent, micros(10_002_002));
-        assert_eq!(told[7].refused, 1);
-        assert_eq!(told.iter().map(CallTraffic::count).sum::<u64>(), 4);
+        assert_eq!(traffic[7].refused, 1);
+        assert_eq!(traffic.iter().map(CallTraffic::count).sum::<u64>(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! A question into the documents nearest to it, and into their passages.
+//! Semantic search: the documents whose passages have the vectors nearest to a query, and those passages.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,13 +18,13 @@ use crate::error::SearchError;
 use crate::hit::MAX_EXCERPTS;
 use crate::passage::MAX_PASSAGES;
 
-/// The most documents that are found by their meaning.
+/// The most documents that one vector query returns.
 const MAX_NEAR: usize = 2_000;
 
-/// Where a passage stands in the text of its document.
+/// The payload keys for the byte range of a passage in the text of its document.
 const PLACE: [&str; 2] = ["start", "end"];
 
-/// Passages with their vectors, as the cluster answers.
+/// The reply to a request for passages with their vectors.
 #[derive(Deserialize)]
 struct VectorPoints {
     points: Vec<VectorPoint>,
@@ -42,7 +42,7 @@ struct PassageSpan {
     end: usize,
 }
 
-/// A question about passages, the best of each document.
+/// A vector query for passages, grouped by document.
 #[derive(Serialize)]
 struct GroupedVectorQuery<'a> {
     query: &'a [f32],
@@ -53,31 +53,31 @@ struct GroupedVectorQuery<'a> {
     group_size: usize,
 }
 
-/// How near a document is.
+/// How near a document is to the query: the similarity of its nearest passage.
 pub(super) struct NearestPassages {
     pub semantic: f32,
-    /// Its nearest passages, the nearest first.
+    /// The nearest passages, the nearest first.
     pub passages: Vec<Range<usize>>,
 }
 
-/// How near documents are, by the names of their versions.
+/// The nearest documents by their version ids.
 pub(super) type NearestByVersion = HashMap<String, NearestPassages>;
 
 impl ClusterView<'_> {
-    /// The versions nearest to a question among those whose passages meet the conditions, each with how
-    /// near it is and its nearest passage.
+    /// The versions nearest to a query vector among those whose passages match the filter, each with its
+    /// similarity and its nearest passage.
     pub(super) fn nearest(
         &self,
-        question: &[f32],
+        query_vector: &[f32],
         conditions: &QdrantFilter,
         most: usize,
     ) -> Result<NearestByVersion, SearchError> {
-        self.query_groups(question, conditions, most, 1)
+        self.query_groups(query_vector, conditions, most, 1)
     }
 
     fn query_groups(
         &self,
-        question: &[f32],
+        query_vector: &[f32],
         conditions: &QdrantFilter,
         most: usize,
         each: usize,
@@ -85,18 +85,18 @@ impl ClusterView<'_> {
         let Some(model) = self.model.as_ref().filter(|_| most > 0) else {
             return Ok(NearestByVersion::new());
         };
-        let asked = GroupedVectorQuery {
-            query: question,
+        let groups_query = GroupedVectorQuery {
+            query: query_vector,
             filter: conditions.json(),
             limit: most.min(MAX_NEAR),
             with_payload: &PLACE,
             group_by: DOCUMENT,
             group_size: each,
         };
-        let body = serde_json::to_string(&asked).map_err(SearchError::engine)?;
+        let body = serde_json::to_string(&groups_query).map_err(SearchError::engine)?;
         let path = format!("/collections/{}/points/query/groups", model.passages);
-        let ask = ClusterRequest::read(RequestKind::Search, "search meanings", path, body);
-        let found: GroupsResult = self.inner.nodes.request(&ask, self.deadline)?;
+        let request = ClusterRequest::read(RequestKind::Search, "search vectors", path, body);
+        let found: GroupsResult = self.inner.nodes.request(&request, self.deadline)?;
         let versions = found.groups.into_iter().filter_map(|group| {
             let near = NearestPassages {
                 semantic: group.hits.first()?.score,
@@ -107,36 +107,41 @@ impl ClusterView<'_> {
         Ok(versions.collect())
     }
 
-    /// How near these versions are.
+    /// The similarity of these versions to a query vector.
     pub(super) fn score_versions(
         &self,
-        question: &[f32],
+        query_vector: &[f32],
         versions: &[String],
     ) -> Result<NearestByVersion, SearchError> {
         let mut found = NearestByVersion::new();
         for some in versions.chunks(MAX_NEAR) {
-            found.extend(self.nearest(question, &self.passages_of(some), some.len())?);
+            found.extend(self.nearest(query_vector, &self.passages_of(some), some.len())?);
         }
         Ok(found)
     }
 
-    /// The passages of some versions nearest to a question.
+    /// The passages of these versions that are nearest to a query vector.
     pub(super) fn nearest_passages(
         &self,
-        question: &[f32],
+        query_vector: &[f32],
         versions: &[String],
     ) -> Result<NearestByVersion, SearchError> {
         let most = versions.len();
-        self.query_groups(question, &self.passages_of(versions), most, MAX_EXCERPTS)
+        self.query_groups(
+            query_vector,
+            &self.passages_of(versions),
+            most,
+            MAX_EXCERPTS,
+        )
     }
 
-    /// The passages of some versions.
+    /// The filter for the passages of these versions.
     fn passages_of(&self, versions: &[String]) -> QdrantFilter {
         let these = json!({"key": DOCUMENT, "match": {"any": versions}});
         self.visible_passages().and(these)
     }
 
-    /// The passages that the reader may see.
+    /// The filter for the passages that the reader may see.
     pub(super) fn visible_passages(&self) -> QdrantFilter {
         QdrantFilter::visible_passages(&self.head, &self.reader)
     }
@@ -155,14 +160,15 @@ impl ClusterView<'_> {
         let body = json!({
             "filter": {
                 "must": [{"key": DOCUMENT, "match": {"value": version}}],
-                // One that has no passages.
+                // Leaves out the placeholder of a document without passages.
                 "must_not": [{"is_empty": {"key": "start"}}],
             },
             "limit": MAX_PASSAGES, "with_payload": PLACE, "with_vector": true,
         });
         let path = format!("/collections/{}/points/scroll", own.passages);
-        let ask = ClusterRequest::read(RequestKind::Fetch, "read vectors", path, body.to_string());
-        let found: VectorPoints = self.inner.nodes.request(&ask, self.deadline)?;
+        let request =
+            ClusterRequest::read(RequestKind::Fetch, "read vectors", path, body.to_string());
+        let found: VectorPoints = self.inner.nodes.request(&request, self.deadline)?;
         let mut vectors: Vec<_> = found
             .points
             .into_iter()

@@ -1,4 +1,4 @@
-//! One generation of the index as one reader sees it: what every answer is made from.
+//! A snapshot: one generation of the index as one reader sees it. Every answer is computed from one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,18 +22,19 @@ use crate::document::{DocId, Document};
 use crate::error::SearchError;
 use crate::reader_identity::ReaderIdentity;
 
-/// How many points are asked for at once where all are wanted.
+/// The page size of scroll requests where all points are wanted.
 pub(super) const PAGE: usize = 1_000;
 
-/// One generation, for one reader, until a deadline.
+/// A snapshot of one generation, for one reader, until a deadline.
 pub(super) struct ClusterView<'a> {
     pub inner: &'a ClusterInner,
     pub head: Arc<IndexHead>,
     pub reader: ReaderIdentity,
     pub deadline: RequestDeadline,
-    /// What the reader may see.
+    /// The filter for what the reader may see.
     pub visible: QdrantFilter,
-    /// The model whose vectors answer, where there is one and this program has it.
+    /// The embedding model whose vectors answer, unless there is none, this program lacks it, or its graphs
+    /// are deferred.
     pub model: Option<Arc<ClusterModel>>,
 }
 
@@ -55,13 +56,13 @@ impl<'a> ClusterView<'a> {
         }
     }
 
-    /// The languages of what the reader sees, those of most documents first.
+    /// The languages of the documents that the reader sees, the most frequent first.
     pub(super) fn languages(&self) -> Result<Vec<Language>, SearchError> {
         if self.head.restricted == 0 {
             return Ok(self.head.languages());
         }
-        let (kept, generation) = (&self.inner.caches.languages, self.head.generation);
-        if let Some(languages) = kept.get(generation, &self.reader) {
+        let (cache, generation) = (&self.inner.caches.languages, self.head.generation);
+        if let Some(languages) = cache.get(generation, &self.reader) {
             return Ok(languages);
         }
         let counts = self.facet(LANGUAGE, &self.visible, Language::ALL.len())?;
@@ -70,49 +71,47 @@ impl<'a> ClusterView<'a> {
             .iter()
             .filter_map(|(code, count)| Some((known(code)?, *count)));
         let languages = Language::by_document_count(counts);
-        kept.keep(generation, self.reader.clone(), &languages);
+        cache.keep(generation, self.reader.clone(), &languages);
         Ok(languages)
     }
 
-    /// Asks about the documents.
+    /// Sends a read request to the documents collection.
     pub(super) fn documents<T: serde::de::DeserializeOwned>(
         &self,
-        (call, what): (RequestKind, &'static str),
+        (kind, action): (RequestKind, &'static str),
         path: &str,
         body: String,
     ) -> Result<T, SearchError> {
         let path = format!("/collections/{}/{path}", self.inner.names.documents);
-        let ask = ClusterRequest::read(call, what, path, body);
-        self.inner.nodes.request(&ask, self.deadline)
+        let request = ClusterRequest::read(kind, action, path, body);
+        self.inner.nodes.request(&request, self.deadline)
     }
 
-    /// Asks several questions about points in one request, and gives as many answers.
+    /// Sends several queries in one request and returns their results in the same order.
     pub(super) fn batch(
         &self,
-        what: &'static str,
+        action: &'static str,
         collection: &str,
-        questions: &[Box<RawValue>],
+        queries: &[Box<RawValue>],
     ) -> Result<QueryBatchResult, SearchError> {
-        let body = serde_json::to_string(&BatchQuery {
-            searches: questions,
-        });
+        let body = serde_json::to_string(&BatchQuery { searches: queries });
         let path = format!("/collections/{collection}/points/query/batch");
-        let ask = ClusterRequest::read(
+        let request = ClusterRequest::read(
             RequestKind::Search,
-            what,
+            action,
             path,
             body.map_err(SearchError::engine)?,
         );
-        let answers: QueryBatchResult = self.inner.nodes.request(&ask, self.deadline)?;
-        if answers.len() == questions.len() {
+        let answers: QueryBatchResult = self.inner.nodes.request(&request, self.deadline)?;
+        if answers.len() == queries.len() {
             return Ok(answers);
         }
         Err(SearchError::engine(
-            "the cluster left a question unanswered",
+            "the cluster left a query of a batch unanswered",
         ))
     }
 
-    /// How many documents meet the conditions.
+    /// How many documents match the filter.
     pub(super) fn count(&self, conditions: &Value, is_exact: bool) -> Result<u64, SearchError> {
         let body = json!({"filter": conditions, "exact": is_exact}).to_string();
         let counted: CountResult =
@@ -120,7 +119,7 @@ impl<'a> ClusterView<'a> {
         Ok(counted.count)
     }
 
-    /// The most frequent values of a key among the documents that meet the conditions.
+    /// The most frequent values of a payload key among the documents that match the filter.
     pub(super) fn facet(
         &self,
         key: &str,
@@ -128,8 +127,8 @@ impl<'a> ClusterView<'a> {
         most: usize,
     ) -> Result<Vec<(String, u64)>, SearchError> {
         let body = json!({"key": key, "filter": conditions.json(), "limit": most, "exact": true});
-        let asked = (RequestKind::Facets, "count values");
-        let found: FacetHits = self.documents(asked, "facet", body.to_string())?;
+        let action = (RequestKind::Facets, "count values");
+        let found: FacetHits = self.documents(action, "facet", body.to_string())?;
         let values = found.hits.into_iter();
         let text = |value: Value| value.as_str().map(str::to_owned);
         Ok(values
@@ -137,7 +136,7 @@ impl<'a> ClusterView<'a> {
             .collect())
     }
 
-    /// Up to `most` documents that meet the conditions, in no order, with these keys.
+    /// Up to `most` documents that match the filter, in no particular order, with these payload keys.
     pub(super) fn list(
         &self,
         conditions: &Value,
@@ -159,8 +158,8 @@ impl<'a> ClusterView<'a> {
         Ok(found)
     }
 
-    /// A page of the documents that meet the conditions, in the order of their points, with these keys. The
-    /// first one has no offset.
+    /// One page of the documents that match the filter, ordered by point id, with these payload keys. The
+    /// first page has no offset.
     pub(super) fn page(
         &self,
         conditions: &Value,
@@ -179,7 +178,7 @@ impl<'a> ClusterView<'a> {
         )
     }
 
-    /// Versions by their names, with these keys, as far as they are there.
+    /// Versions by their ids, with these payload keys, as far as they exist.
     pub(super) fn read(
         &self,
         versions: &[impl Serialize],
@@ -194,8 +193,8 @@ impl<'a> ClusterView<'a> {
         let body = json!({
             "filter": self.visible.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
         });
-        let asked = (RequestKind::Fetch, "read a document");
-        let found: PointsPage = self.documents(asked, "points/scroll", body.to_string())?;
+        let action = (RequestKind::Fetch, "read a document");
+        let found: PointsPage = self.documents(action, "points/scroll", body.to_string())?;
         let known = found.points.first().map(|point| self.cache_document(point));
         let document = known
             .transpose()?
@@ -203,19 +202,20 @@ impl<'a> ClusterView<'a> {
         Ok(document.filter(|document| document.id == *id && self.is_visible(document)))
     }
 
-    /// Whether the reader may know of a document that came back. The conditions of a request say so too, but a
-    /// node that ignores them, by a fault or on purpose, must not show anybody what is not for them.
+    /// Checks access once more on a document that came back. The filter of the request says the same, but a
+    /// node that ignores it, by a fault or on purpose, must not leak restricted documents: the check fails
+    /// closed.
     fn is_visible(&self, document: &Document) -> bool {
         let sees = self.reader.can_see(document);
         if !sees {
             tracing::warn!(
-                "a node of the cluster answered with a document that its reader may not see"
+                "a node of the cluster returned a document that its reader may not see, it is dropped"
             );
         }
         sees
     }
 
-    /// A document that was read, kept for who asks next.
+    /// Decodes a document that was read, and caches it.
     fn cache_document(&self, point: &ScoredPoint) -> Result<Arc<CachedVersion>, SearchError> {
         let Some(document) = point::read_document(&point.payload) else {
             return Err(SearchError::corrupt(
@@ -228,8 +228,8 @@ impl<'a> ClusterView<'a> {
         Ok(known)
     }
 
-    /// Whole documents by the names of their versions, out of the cache or the cluster. A version never
-    /// changes, so what is in the cache is right.
+    /// Whole documents by their version ids, from the cache or the cluster. A version is immutable, so the
+    /// cache never needs invalidation.
     pub(super) fn documents_by_version(
         &self,
         versions: &[String],
@@ -246,7 +246,7 @@ impl<'a> ClusterView<'a> {
         for some in missing.chunks(DOCUMENTS_AT_ONCE) {
             for one in self.read(some, &[STORED])? {
                 let name = one.name();
-                // What nobody asked for is neither shown nor kept.
+                // A point that was not requested is neither shown nor cached.
                 if some.contains(&name.as_str()) {
                     found.insert(name, self.cache_document(&one)?);
                 }
@@ -257,11 +257,11 @@ impl<'a> ClusterView<'a> {
     }
 }
 
-/// Several questions in one request.
+/// The body of a batch of queries.
 #[derive(Serialize)]
 struct BatchQuery<'a> {
     searches: &'a [Box<RawValue>],
 }
 
-/// How many whole documents are asked for at once: as many as one answer looks into.
+/// How many whole documents one request reads: as many as one answer looks into.
 const DOCUMENTS_AT_ONCE: usize = 96;

@@ -1,5 +1,4 @@
-//! What narrows a query (its reader, its filter, its phrases, what it leaves out) into the set of
-//! documents that may be found.
+//! The candidate set of a query: the documents that its reader, filters, phrases and exclusions allow.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,65 +16,65 @@ use crate::facet_terms;
 use crate::filter::Filter;
 use crate::query::{AnalyzedQuery, Query};
 
-/// The documents that may be found, by segment.
+/// A set of documents as one bitset for each segment.
 pub(super) struct SegmentedDocSet(Vec<DocBitSet>);
 
 impl SegmentedDocSet {
-    /// Those of each segment.
+    /// Wraps one bitset for each segment, in the order of the segments.
     pub(super) fn new(segments: Vec<DocBitSet>) -> Self {
         Self(segments)
     }
 
-    /// Those of each segment.
+    /// The bitsets, in the order of the segments.
     pub(super) fn segments(&self) -> &[DocBitSet] {
         &self.0
     }
 
-    /// The bytes they take.
+    /// The size of all bitsets in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(DocBitSet::bytes).sum()
     }
 
-    /// Those of one segment.
+    /// The bitset of one segment.
     pub(super) fn segment(&self, ordinal: u32) -> Option<&DocBitSet> {
         self.0.get(ordinal as usize)
     }
 
-    /// How many there are.
+    /// The number of documents in the set.
     pub(super) fn count(&self) -> u64 {
         self.0.iter().map(|bits| u64::from(bits.count())).sum()
     }
 
-    /// All of them, in the order of their addresses.
+    /// All documents of the set, in the order of their addresses.
     pub(super) fn iter(&self) -> impl Iterator<Item = DocAddress> {
         let segments = (0..).zip(&self.0);
         segments
             .flat_map(|(ordinal, bits)| bits.iter().map(move |doc| DocAddress::new(ordinal, doc)))
     }
 
-    /// Whether this one is among them.
+    /// Whether the set contains this document.
     pub(super) fn contains(&self, ordinal: u32, doc: u32) -> bool {
         self.segment(ordinal).is_some_and(|bits| bits.contains(doc))
     }
 }
 
-/// Works out what a query allows of what its reader sees; nothing when that is everything.
+/// The documents that a query allows among those its reader may see; `None` when that is all documents.
 pub(super) fn allowed_documents(
-    (snapshot, sight): (&IndexSnapshot, &ReaderVisibility),
+    (snapshot, visibility): (&IndexSnapshot, &ReaderVisibility),
     fields: &IndexFields,
     query: &Query,
-    asked: &AnalyzedQuery,
+    analyzed: &AnalyzedQuery,
 ) -> tantivy::Result<Option<Arc<SegmentedDocSet>>> {
-    let seen = sight.documents();
+    let visible = visibility.documents();
     if !query.is_filtered() {
-        return Ok(seen.cloned());
+        return Ok(visible.cloned());
     }
     let mut sets = Vec::new();
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-        let mut set = SegmentFilter { segment, fields }.all_of(query.filter.as_ref(), asked)?;
-        if let Some(seen) = seen {
-            match seen.segment(ordinal) {
-                Some(seen) => set.intersect(seen),
+        let mut set = SegmentFilter { segment, fields }.all_of(query.filter.as_ref(), analyzed)?;
+        if let Some(visible) = visible {
+            match visible.segment(ordinal) {
+                Some(visible) => set.intersect(visible),
                 None => set = DocBitSet::none(segment.max_doc()),
             }
         }
@@ -84,8 +83,8 @@ pub(super) fn allowed_documents(
     Ok(Some(Arc::new(SegmentedDocSet(sets))))
 }
 
-/// The documents that hold at least one word of a query and are allowed; all that are allowed, for
-/// a query without words.
+/// The documents that contain at least one term of a query and are allowed; all allowed documents for a query
+/// without terms.
 pub(super) fn matching(
     snapshot: &IndexSnapshot,
     fields: &IndexFields,
@@ -116,7 +115,7 @@ pub(super) fn matching(
     Ok(SegmentedDocSet(sets))
 }
 
-/// The documents of a segment that are not gone.
+/// The documents of a segment that are alive, that is, without a tombstone.
 pub(super) fn alive_documents(segment: &SegmentReader) -> DocBitSet {
     let Some(alive) = segment.alive_bitset() else {
         return DocBitSet::all(segment.max_doc());
@@ -126,7 +125,7 @@ pub(super) fn alive_documents(segment: &SegmentReader) -> DocBitSet {
     bits
 }
 
-/// Takes all of a list into a set.
+/// Adds all documents of a posting list or scorer to a set.
 pub(super) fn collect_into(docs: &mut (impl DocSet + ?Sized), set: &mut DocBitSet) {
     let mut doc = docs.doc();
     while doc != TERMINATED {
@@ -141,15 +140,19 @@ struct SegmentFilter<'s> {
 }
 
 impl SegmentFilter<'_> {
-    fn all_of(&self, filter: Option<&Filter>, asked: &AnalyzedQuery) -> tantivy::Result<DocBitSet> {
+    fn all_of(
+        &self,
+        filter: Option<&Filter>,
+        analyzed: &AnalyzedQuery,
+    ) -> tantivy::Result<DocBitSet> {
         let mut set = alive_documents(self.segment);
         if let Some(filter) = filter {
             set.intersect(&self.filter(filter)?);
         }
-        for phrase in &asked.phrases {
+        for phrase in &analyzed.phrases {
             set.intersect(&self.phrase(phrase)?);
         }
-        for phrase in &asked.excluded {
+        for phrase in &analyzed.excluded {
             let mut without = self.phrase(phrase)?;
             without.invert();
             set.intersect(&without);
@@ -157,7 +160,7 @@ impl SegmentFilter<'_> {
         Ok(set)
     }
 
-    /// A filter is as deep as the grammar or a tool made it, which is a few levels.
+    /// The recursion is as deep as the filter, which its grammar limits to a few levels.
     fn filter(&self, filter: &Filter) -> tantivy::Result<DocBitSet> {
         let size = self.segment.max_doc();
         match filter {
@@ -190,7 +193,7 @@ impl SegmentFilter<'_> {
         }
     }
 
-    /// Takes in the documents of every term within a stretch of them.
+    /// Adds the documents of every term within a range of terms.
     fn terms(&self, range: &Range<String>, set: &mut DocBitSet) -> tantivy::Result<()> {
         let index = self.segment.inverted_index(self.fields.facets)?;
         let mut stream = index
@@ -207,12 +210,12 @@ impl SegmentFilter<'_> {
         Ok(())
     }
 
-    /// The documents that have these terms side by side, as one of the languages has them.
+    /// The documents in which these terms are adjacent, as any of the languages stems them.
     fn phrase(&self, terms: &[QueryTerm]) -> tantivy::Result<DocBitSet> {
         let mut set = DocBitSet::none(self.segment.max_doc());
         let terms: Vec<&QueryTerm> = terms.iter().collect();
-        for reading in language_variants(&terms) {
-            self.add_phrase(&terms, &reading, &mut set)?;
+        for variant in language_variants(&terms) {
+            self.add_phrase(&terms, &variant, &mut set)?;
         }
         Ok(set)
     }
@@ -220,22 +223,22 @@ impl SegmentFilter<'_> {
     fn add_phrase(
         &self,
         terms: &[&QueryTerm],
-        reading: &[&str],
+        variant: &[&str],
         set: &mut DocBitSet,
     ) -> tantivy::Result<()> {
         let first = terms.first().map_or(0, |term| term.position);
-        let places: Vec<_> = terms
+        let offsets: Vec<_> = terms
             .iter()
-            .zip(reading)
+            .zip(variant)
             .map(|(term, form)| {
                 let text = Term::from_field_text(self.fields.body, form);
                 (term.position.saturating_sub(first), text)
             })
             .collect();
-        let node: Box<dyn Node> = match places.as_slice() {
+        let node: Box<dyn Node> = match offsets.as_slice() {
             [] => return Ok(()),
             [(_, term)] => Box::new(TermQuery::new(term.clone(), IndexRecordOption::Basic)),
-            _ => Box::new(PhraseQuery::new_with_offset(places)),
+            _ => Box::new(PhraseQuery::new_with_offset(offsets)),
         };
         let schema = self.segment.schema();
         let weight = node.weight(EnableScoring::disabled_from_schema(schema))?;

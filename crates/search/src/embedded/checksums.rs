@@ -1,9 +1,9 @@
-//! What the files of a commit must look like, kept in a file of its own.
+//! Checksums of the files of a commit, stored in a file of their own.
 //!
-//! tantivy puts a sum under each file of a segment, but none under the file that names the segments,
-//! and no sum says which file it belongs to. Here are both: the sums of the last two files that named a
-//! commit, since while one is being replaced either may be found, and for each file of a segment its
-//! length and the sum of its end, where its own sum stands.
+//! tantivy puts a checksum into each segment file, but none into the file that names the segments, and no
+//! checksum says which file it belongs to. Both are recorded here. Of the file that names a commit, the last
+//! two versions are listed, since either may be found while one replaces the other. Of each segment file, the
+//! length and a checksum of its tail are listed; the tail holds tantivy's own checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,19 +13,20 @@ use std::path::Path;
 use serde::Deserialize;
 use tantivy::index::SegmentId;
 
-/// How much of the end of a file is summed up; its own sum and the version that wrote it are there.
+/// How much of the tail of a file is hashed; tantivy's checksum and version are in there.
 const END_BYTES: u64 = 512;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The checksums of one commit, by kind of file.
 pub(super) struct FileChecksums {
-    /// Of files that name a commit.
+    /// Checksums of files that name a commit, the newest first.
     pub metas: Vec<String>,
-    /// Of the ends of the files of segments, by name.
+    /// Length and tail checksum of each segment file, by name.
     pub files: BTreeMap<String, String>,
 }
 
 impl FileChecksums {
-    /// Reads what [`Sums::print`] wrote; nothing when a byte of it has changed.
+    /// Parses what [`to_bytes`](Self::to_bytes) wrote; `None` when any byte of it has changed.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(content).ok()?;
         let (list, own) = text.split_at_checked(text.rfind('\n')? + 1)?;
@@ -53,8 +54,8 @@ impl FileChecksums {
         text.into_bytes()
     }
 
-    /// Lists the files in `dir` of the segments that these files name. Others may be half written.
-    /// Files of segments never change, so those that were listed before are not read again.
+    /// Lists the segment files in `dir` that these commits name; others may be half written. Segment files
+    /// are immutable, so those that were listed before are not read again.
     pub(super) fn update(&mut self, dir: &Path, metas: &[&[u8]]) -> io::Result<()> {
         self.metas = metas.iter().map(|meta| checksum(meta)).collect();
         let segments: BTreeSet<String> = metas.iter().flat_map(|meta| segment_ids(meta)).collect();
@@ -74,19 +75,19 @@ impl FileChecksums {
         Ok(())
     }
 
-    /// Whether a file of a segment is the one of this name that was written.
+    /// Whether a segment file is the one that was written under this name.
     pub(super) fn is_intact(&self, dir: &Path, name: &Path) -> bool {
         let listed = name.to_str().and_then(|name| self.files.get(name));
         listed.is_some_and(|listed| tail_checksum(&dir.join(name)).is_ok_and(|end| end == *listed))
     }
 }
 
-/// The sum of a whole file.
+/// The CRC-32 and the length of a whole file.
 pub(super) fn checksum(content: &[u8]) -> String {
     format!("{:08x} {}", crc32fast::hash(content), content.len())
 }
 
-/// The segments that a file names which names a commit.
+/// The ids of the segments that a commit names.
 fn segment_ids(meta: &[u8]) -> Vec<String> {
     #[derive(Deserialize)]
     struct MetaFile {
@@ -106,13 +107,13 @@ fn stem(name: &str) -> &str {
     name.split('.').next().unwrap_or_default()
 }
 
-/// Whether a file has the name of one that belongs to a segment.
+/// Whether a file's name is that of a segment file.
 pub(super) fn is_segment_file(name: &str) -> bool {
     let stem = stem(name);
     stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The length of a file and the sum of its end.
+/// The length of a file and the CRC-32 of its tail.
 fn tail_checksum(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! How many documents of a query lie in each stretch of days, in one walk over the days that there are.
+//! Counts the documents of a query by date range, in one walk over the distinct days.
 
 use super::EmbeddedInner;
 use super::candidate_set;
@@ -16,19 +16,24 @@ impl EmbeddedInner {
         &self,
         query: &Query,
         field: &str,
-        stretches: &[(Day, Day)],
+        date_ranges: &[(Day, Day)],
     ) -> Result<Vec<u64>, SearchError> {
         let snapshot = self.snapshot();
-        let known = |source| self.index_error(source);
-        let sight = snapshot.visibility(query.reader()).map_err(known)?;
-        let asked = self.analyze_query(&snapshot, &sight, query)?;
-        let forms = ranking::forms(&ranking::distinct(&asked.terms));
-        let scene = (&*snapshot, &*sight);
-        let allowed =
-            candidate_set::allowed_documents(scene, &self.fields, query, &asked).map_err(known)?;
+        let map_error = |source| self.index_error(source);
+        let visibility = snapshot.visibility(query.reader()).map_err(map_error)?;
+        let analyzed = self.analyze_query(&snapshot, &visibility, query)?;
+        let forms = ranking::forms(&ranking::distinct(&analyzed.terms));
+        let snapshot_and_visibility = (&*snapshot, &*visibility);
+        let allowed = candidate_set::allowed_documents(
+            snapshot_and_visibility,
+            &self.fields,
+            query,
+            &analyzed,
+        )
+        .map_err(map_error)?;
         let set = candidate_set::matching(&snapshot, &self.fields, &forms, allowed.as_deref());
-        let set = set.map_err(known)?;
-        let mut counts = vec![0; stretches.len().min(MAX_DATE_RANGES)];
+        let set = set.map_err(map_error)?;
+        let mut counts = vec![0; date_ranges.len().min(MAX_DATE_RANGES)];
         let every = FieldTest::Date {
             from: None,
             to: None,
@@ -39,18 +44,19 @@ impl EmbeddedInner {
                     let day = facet_terms::display_value(term).and_then(|day| Day::parse(&day));
                     let Some(day) = day else { return };
                     let within = |(from, to): &(Day, Day)| *from <= day && day <= *to;
-                    let places = stretches.iter().zip(&mut counts);
-                    let mut hit: Vec<&mut u64> = places
-                        .filter(|(stretch, _)| within(stretch))
+                    let ranges_with_counts = date_ranges.iter().zip(&mut counts);
+                    let mut hit: Vec<&mut u64> = ranges_with_counts
+                        .filter(|(date_range, _)| within(date_range))
                         .map(|(_, count)| count)
                         .collect();
                     if hit.is_empty() {
                         return;
                     }
-                    let here = docs.filter(|doc| set.contains(ordinal, *doc)).count() as u64;
-                    hit.iter_mut().for_each(|count| **count += here);
+                    let count_in_range =
+                        docs.filter(|doc| set.contains(ordinal, *doc)).count() as u64;
+                    hit.iter_mut().for_each(|count| **count += count_in_range);
                 });
-                walked.map_err(known)?;
+                walked.map_err(map_error)?;
             }
         }
         Ok(counts)

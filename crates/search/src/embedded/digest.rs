@@ -1,4 +1,4 @@
-//! Several texts into one number that stands for all of them.
+//! A 128-bit digest of several texts.
 
 use sha2::{Digest as _, Sha256};
 
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 pub(super) fn digest(parts: [&str; 3]) -> u128 {
     let mut hash = Sha256::new();
     for part in parts {
-        // The lengths keep two ways of cutting the same bytes apart.
+        // Lengths come first, so that no two different splits of the same bytes collide.
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }

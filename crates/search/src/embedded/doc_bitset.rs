@@ -1,6 +1,6 @@
-//! A set of documents of one segment, a bit for each.
+//! A bitset over the documents of one segment.
 
-/// Which of the documents 0 to `size` are in the set.
+/// Which of the documents from 0 to `size` are in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DocBitSet {
     words: Vec<u64>,
@@ -41,33 +41,33 @@ impl DocBitSet {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Keeps what is in the other set too.
+    /// Keeps only the documents that are in the other set too.
     pub(super) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
-    /// Puts out what is in the other set.
+    /// Removes the documents that are in the other set.
     pub(super) fn subtract(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
         }
     }
 
-    /// The bytes it takes.
+    /// The size of the bitset in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(self.words.as_slice())
     }
 
-    /// Takes in what is in the other set.
+    /// Adds the documents that are in the other set.
     pub(super) fn union(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
-    /// What was in the set is out, what was out is in.
+    /// Complements the set within its size.
     pub(super) fn invert(&mut self) {
         for word in &mut self.words {
             *word = !*word;
@@ -75,7 +75,7 @@ impl DocBitSet {
         self.clear_beyond();
     }
 
-    /// The documents of the set, in their order.
+    /// The documents of the set, in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.words).flat_map(|(at, word)| {
             let mut left = *word;

@@ -1,4 +1,4 @@
-//! Documents that were shown lately, kept ready to be shown again.
+//! An LRU cache of displayable documents.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,85 +7,85 @@ use tantivy::index::SegmentId;
 
 use crate::snippet::DisplayDocument;
 
-/// A place in a segment. What stands there never changes, so an entry outlives generations and
-/// cannot be stale.
+/// The address of a document: its segment and its number there. Segments are immutable, so an entry stays
+/// valid across generations and cannot be stale.
 pub(super) type SegmentDocAddress = (SegmentId, u32);
 
-/// A bounded number of bytes of documents; the ones not asked for longest go first.
+/// The cache, bounded by bytes. The least recently used documents are evicted first.
 pub(super) struct DocumentCache {
-    most_bytes: usize,
+    max_bytes: usize,
     state: Mutex<DocumentCacheState>,
 }
 
 #[derive(Default)]
 struct DocumentCacheState {
-    /// Places are numbered by the index, so nobody can choose them.
+    /// A fast hash suffices: addresses are assigned by the index, so nobody can choose them to collide.
     entries: FxHashMap<SegmentDocAddress, DocumentCacheEntry>,
     bytes: usize,
-    /// Counts the times something was asked for.
+    /// A logical clock that ticks with every access, for LRU eviction.
     clock: u64,
 }
 
 struct DocumentCacheEntry {
     mapped: Arc<DisplayDocument>,
     bytes: usize,
-    last_asked: u64,
+    last_used: u64,
 }
 
 impl DocumentCache {
-    pub(super) fn new(most_bytes: usize) -> Self {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            most_bytes,
+            max_bytes,
             state: Mutex::default(),
         }
     }
 
-    pub(super) fn get(&self, place: SegmentDocAddress) -> Option<Arc<DisplayDocument>> {
-        let mut shelf = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.clock += 1;
-        let now = shelf.clock;
-        let entry = shelf.entries.get_mut(&place)?;
-        entry.last_asked = now;
+    pub(super) fn get(&self, address: SegmentDocAddress) -> Option<Arc<DisplayDocument>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clock += 1;
+        let now = state.clock;
+        let entry = state.entries.get_mut(&address)?;
+        entry.last_used = now;
         Some(entry.mapped.clone())
     }
 
-    pub(super) fn put(&self, place: SegmentDocAddress, mapped: &Arc<DisplayDocument>) {
+    pub(super) fn put(&self, address: SegmentDocAddress, mapped: &Arc<DisplayDocument>) {
         let bytes = mapped.bytes();
-        if bytes > self.most_bytes {
+        if bytes > self.max_bytes {
             return;
         }
-        let mut shelf = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.bytes + bytes > self.most_bytes {
-            shelf.evict_to((self.most_bytes - bytes).min(self.most_bytes / 2));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes + bytes > self.max_bytes {
+            state.evict_to((self.max_bytes - bytes).min(self.max_bytes / 2));
         }
-        shelf.clock += 1;
+        state.clock += 1;
         let entry = DocumentCacheEntry {
             mapped: mapped.clone(),
             bytes,
-            last_asked: shelf.clock,
+            last_used: state.clock,
         };
-        shelf.bytes += bytes;
-        if let Some(replaced) = shelf.entries.insert(place, entry) {
-            shelf.bytes -= replaced.bytes;
+        state.bytes += bytes;
+        if let Some(replaced) = state.entries.insert(address, entry) {
+            state.bytes -= replaced.bytes;
         }
     }
 }
 
 impl DocumentCacheState {
-    /// Lets go of what was not asked for longest. Half of it goes at a time, so that looking for
-    /// it is paid by all that is put in afterwards.
-    fn evict_to(&mut self, most_bytes: usize) {
+    /// Evicts the least recently used documents. Half of the cache goes at a time, so that the cost of
+    /// sorting is spread over all that is put in afterwards.
+    fn evict_to(&mut self, max_bytes: usize) {
         let mut oldest: Vec<(u64, SegmentDocAddress)> = self
             .entries
             .iter()
-            .map(|(place, entry)| (entry.last_asked, *place))
+            .map(|(address, entry)| (entry.last_used, *address))
             .collect();
-        oldest.sort_unstable_by_key(|(last_asked, _)| *last_asked);
-        for (_, place) in oldest {
-            if self.bytes <= most_bytes {
+        oldest.sort_unstable_by_key(|(last_used, _)| *last_used);
+        for (_, address) in oldest {
+            if self.bytes <= max_bytes {
                 return;
             }
-            if let Some(gone) = self.entries.remove(&place) {
+            if let Some(gone) = self.entries.remove(&address) {
                 self.bytes -= gone.bytes;
             }
         }
@@ -109,7 +109,7 @@ mod tests {
         for doc in 0..1_000 {
             cache.put((segment, doc), &one);
             assert!(cache.get((segment, 0)).is_some(), "asked for every time");
-            assert!(cache.state.lock().unwrap().bytes <= cache.most_bytes);
+            assert!(cache.state.lock().unwrap().bytes <= cache.max_bytes);
         }
         assert!(cache.get((segment, 999)).is_some());
         assert!(cache.get((segment, 500)).is_none());
@@ -119,9 +119,9 @@ mod tests {
     fn the_same_place_counts_once() {
         let one = mapped("some words");
         let cache = DocumentCache::new(one.bytes() * 10);
-        let place = (SegmentId::generate_random(), 1);
+        let address = (SegmentId::generate_random(), 1);
         for _ in 0..100 {
-            cache.put(place, &one);
+            cache.put(address, &one);
         }
         assert_eq!(cache.state.lock().unwrap().bytes, one.bytes());
     }
@@ -130,8 +130,8 @@ mod tests {
     fn what_is_larger_than_the_cache_is_not_kept() {
         let one = mapped("some words");
         let cache = DocumentCache::new(one.bytes() - 1);
-        let place = (SegmentId::generate_random(), 1);
-        cache.put(place, &one);
-        assert!(cache.get(place).is_none());
+        let address = (SegmentId::generate_random(), 1);
+        cache.put(address, &one);
+        assert!(cache.get(address).is_none());
     }
 }

@@ -1,8 +1,8 @@
-//! How many documents have a word, in whatever form.
+//! Document frequencies for BM25, shared between the stems of one word.
 //!
-//! A corpus in several languages has one word under several stems. Each of them alone would look
-//! rare where its language is, and a document in that language would win for being the only one of
-//! its kind. Counted together they are as frequent as the word.
+//! In a corpus of several languages one word has several stems. Each of them alone would look rare, and a
+//! document in the smaller language would rank too high merely because its stem is rare. Counted together
+//! they are as frequent as the word itself.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
 
-/// What tantivy is told about how frequent terms are.
+/// The collection statistics that tantivy's BM25 is computed with.
 pub(super) struct SharedDocFrequencies<'s> {
     searcher: &'s Searcher,
-    /// The terms that are one form of several.
+    /// The summed document frequency of each term that is one stem of several.
     shared: HashMap<Term, u64>,
 }
 
@@ -40,7 +40,7 @@ impl<'s> SharedDocFrequencies<'s> {
                 for form in &forms {
                     documents += searcher.doc_freq(form)?;
                 }
-                // A document that has two of the forms was counted twice.
+                // A document with two of the stems was counted twice, so the sum is capped.
                 let documents = documents.min(most);
                 for form in forms {
                     let known = shared.entry(form).or_insert(0);
@@ -51,7 +51,8 @@ impl<'s> SharedDocFrequencies<'s> {
         Ok(Self { searcher, shared })
     }
 
-    /// How many documents have a term or another form of its word, for a term that is one form of several.
+    /// The document frequency that a term shares with the other stems of its word; `None` for a word with one
+    /// stem.
     pub(super) fn shared_frequency(&self, term: &Term) -> Option<u64> {
         self.shared.get(term).copied()
     }

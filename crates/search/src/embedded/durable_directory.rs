@@ -1,9 +1,9 @@
-//! tantivy's folder of files, made to survive what a plain folder does not.
+//! A tantivy directory that makes commits durable and remembers their checksums.
 //!
-//! Three things are added to tantivy's own directory. After the file that names a commit has been
-//! put in place the folder itself is flushed, so that a commit that was acknowledged is still there
-//! after a loss of power. What the files of a commit must look like is kept in a file beside them. And
-//! once a commit could not be named, none is until a new writer begins.
+//! It adds three things to tantivy's own directory. After the file that names a commit was replaced, the
+//! folder itself is flushed (fsync), so that an acknowledged commit survives a power failure. The checksums
+//! of a commit's files are stored in a file beside them. And once publishing a commit has failed, no commit
+//! is published until a new writer begins.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,23 +20,23 @@ use tantivy::directory::{
 use super::checksums::{FileChecksums, checksum};
 use crate::failpoints;
 
-/// The file that names what a commit consists of.
+/// The file that names the segments of a commit, tantivy's own.
 pub(super) const META: &str = "meta.json";
 
-/// The file of [`Sums`].
+/// The file with the [`FileChecksums`] of a commit.
 pub(super) const CHECKSUM_FILE: &str = "docent-meta.sum";
 
 /// How often a file that another process keeps replacing is read before giving up.
 const MAX_READS: usize = 8;
 
 #[derive(Clone, Debug)]
+/// `sums` is what was written last, so that files with a known checksum are not read again. `is_broken` is
+/// set once publishing a commit has failed: tantivy takes its segments for committed all the same, and a
+/// merge that ends a moment later would publish them.
 pub(super) struct DurableDirectory {
     dir: PathBuf,
     files: MmapDirectory,
-    /// What was written last, so that files that were summed up are not read again.
     sums: Arc<Mutex<FileChecksums>>,
-    /// Set once a commit could not be named. tantivy counts its segments as committed all the same,
-    /// and a merge that ends a moment later would name them.
     is_broken: Arc<AtomicBool>,
 }
 
@@ -51,40 +51,41 @@ impl DurableDirectory {
         })
     }
 
-    /// Lets commits be named again, for a writer that starts from what the disk has.
+    /// Allows commits again, for a new writer that starts from what is on disk.
     pub(super) fn reset_failure(&self) {
         self.is_broken.store(false, Ordering::SeqCst);
     }
 
-    /// Names a commit, or fails for good.
+    /// Publishes a commit, write-ahead: its checksums are on disk before the file that names it is replaced.
+    /// After a failure no commit is published any more.
     fn publish_meta(&self, content: &[u8]) -> io::Result<()> {
         if self.is_broken.load(Ordering::SeqCst) {
             return Err(io::Error::other("a commit before this one failed"));
         }
-        let name = || {
+        let publish = || {
             self.record_checksums(content)?;
             failpoints::pass("words-announced")?;
             self.files.atomic_write(Path::new(META), content)?;
             self.files.sync_directory()?;
             failpoints::pass("words-named")
         };
-        name().inspect_err(|_| self.is_broken.store(true, Ordering::SeqCst))
+        publish().inspect_err(|_| self.is_broken.store(true, Ordering::SeqCst))
     }
 
-    /// Replaces a file as a whole and returns once that is sure to last.
+    /// Replaces a file atomically and returns once that is durable.
     pub(super) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         self.files.atomic_write(Path::new(name), content)?;
         self.files.sync_directory()
     }
 
-    /// What the files of the last commit must look like; nothing when nobody can say.
+    /// The checksums of the last commit; `None` when their file is damaged.
     pub(super) fn checksums(&self) -> Result<Option<FileChecksums>, OpenReadError> {
         Ok(FileChecksums::parse(
             &self.files.atomic_read(Path::new(CHECKSUM_FILE))?,
         ))
     }
 
-    /// Whether the file that names the last commit is the one that was written.
+    /// Whether the file that names the last commit matches its checksum.
     pub(super) fn meta_is_intact(&self) -> Result<bool, OpenReadError> {
         for _ in 0..MAX_READS {
             let known = self.files.atomic_read(Path::new(CHECKSUM_FILE))?;
@@ -92,7 +93,7 @@ impl DurableDirectory {
             if FileChecksums::parse(&known).is_some_and(|sums| sums.metas.contains(&meta)) {
                 return Ok(true);
             }
-            // A writer may have committed in between; then the sums are new and so is the file.
+            // A writer may have committed in between; then both files are new, and are read again.
             if self.files.atomic_read(Path::new(CHECKSUM_FILE))? == known {
                 return Ok(false);
             }
@@ -100,11 +101,12 @@ impl DurableDirectory {
         Ok(false)
     }
 
-    /// Puts the sum of the coming file beside the sum of the present one, before it is replaced.
-    fn record_checksums(&self, coming: &[u8]) -> io::Result<()> {
+    /// Records the checksum of the coming file beside that of the present one, before it is replaced. A crash
+    /// in between leaves a file that matches one of the two.
+    fn record_checksums(&self, next_meta: &[u8]) -> io::Result<()> {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.files.atomic_read(Path::new(META)).ok();
-        let metas: Vec<&[u8]> = [Some(coming), present.as_deref()]
+        let metas: Vec<&[u8]> = [Some(next_meta), present.as_deref()]
             .into_iter()
             .flatten()
             .collect();

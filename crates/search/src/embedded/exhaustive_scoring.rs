@@ -1,7 +1,7 @@
-//! The words of a small index into scores, posting after posting.
+//! Exhaustive BM25 scoring of small indexes, posting by posting.
 //!
-//! Tantivy's way passes over blocks of documents that cannot win. What has to be made ready for that takes
-//! longer than looking at every posting where there are no more of them than a block or a few.
+//! For larger indexes tantivy prunes: it skips blocks of posting lists that cannot reach the top. Preparing
+//! that takes longer than reading every posting where there are no more of these than a few blocks.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
 use crate::ranking::TITLE_WEIGHT;
 
-/// Up to so many documents an index is small.
+/// Up to this many documents an index is scored exhaustively.
 const MAX_EXHAUSTIVE_DOCUMENTS: u64 = 1_024;
 
-/// Whether every posting is looked at.
+/// Whether the index is small enough for exhaustive scoring.
 pub(super) fn is_small(snapshot: &IndexSnapshot) -> bool {
     let segments = snapshot.searcher.segment_readers().iter();
     let documents = segments.map(|segment| u64::from(segment.max_doc()));
     documents.sum::<u64>() <= MAX_EXHAUSTIVE_DOCUMENTS
 }
 
-/// For each segment what the words of each of its documents are worth; 0 for one that has none of them.
+/// The BM25 score of each document, by segment; 0 for one without any of the terms.
 pub(super) fn scores(
     snapshot: &IndexSnapshot,
     fields: &IndexFields,
@@ -37,7 +37,7 @@ pub(super) fn scores(
     let all = segments.iter().map(|one| vec![0.0; one.max_doc() as usize]);
     let mut scores: Vec<Vec<f32>> = all.collect();
     let documents = frequencies.total_num_docs()?;
-    for (field, part) in [(fields.body, 1.0), (fields.title, TITLE_WEIGHT)] {
+    for (field, boost) in [(fields.body, 1.0), (fields.title, TITLE_WEIGHT)] {
         let field = FieldPostings::of(segments, field)?;
         let mean = field.tokens() as f32 / documents as f32;
         for term in terms {
@@ -48,17 +48,19 @@ pub(super) fn scores(
                     continue;
                 }
                 let infos = found.iter().flatten();
-                let counted = infos.map(|info| u64::from(info.doc_freq)).sum();
-                let frequency = frequencies.shared_frequency(&form).unwrap_or(counted);
-                let rare = Bm25Weight::for_one_term_without_explain(frequency, documents, mean);
-                field.add(&found, &rare.boost_by(part * term.weight), &mut scores)?;
+                let total_doc_freq = infos.map(|info| u64::from(info.doc_freq)).sum();
+                let frequency = frequencies
+                    .shared_frequency(&form)
+                    .unwrap_or(total_doc_freq);
+                let weight = Bm25Weight::for_one_term_without_explain(frequency, documents, mean);
+                field.add(&found, &weight.boost_by(boost * term.weight), &mut scores)?;
             }
         }
     }
     Ok(scores)
 }
 
-/// One field of all segments.
+/// The posting lists of one field, in all segments.
 struct FieldPostings<'s> {
     field: Field,
     segments: Vec<(&'s SegmentReader, Arc<InvertedIndexReader>)>,
@@ -76,18 +78,18 @@ impl<'s> FieldPostings<'s> {
         indexes.map(|index| index.total_num_tokens()).sum()
     }
 
-    /// What each segment knows of a term.
+    /// The dictionary entry of a term in each segment.
     fn find(&self, term: &Term) -> tantivy::Result<Vec<Option<TermInfo>>> {
         let segments = self.segments.iter();
         let found = segments.map(|(_, index)| Ok(index.get_term_info(term)?));
         found.collect()
     }
 
-    /// Adds what a term is worth to each document that has it.
+    /// Adds the score of a term to each document that contains it.
     fn add(
         &self,
         found: &[Option<TermInfo>],
-        worth: &Bm25Weight,
+        weight: &Bm25Weight,
         scores: &mut [Vec<f32>],
     ) -> tantivy::Result<()> {
         let segments = self.segments.iter().zip(found).zip(scores);
@@ -99,9 +101,9 @@ impl<'s> FieldPostings<'s> {
             let option = IndexRecordOption::WithFreqs;
             let mut postings = index.read_block_postings_from_terminfo(info, option)?;
             while postings.block_len() > 0 {
-                for (doc, often) in postings.docs().iter().zip(postings.freqs()) {
+                for (doc, frequency) in postings.docs().iter().zip(postings.freqs()) {
                     if let Some(score) = scores.get_mut(*doc as usize) {
-                        *score += worth.score(lengths.fieldnorm_id(*doc), *often);
+                        *score += weight.score(lengths.fieldnorm_id(*doc), *frequency);
                     }
                 }
                 postings.advance();

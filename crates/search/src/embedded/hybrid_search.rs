@@ -1,4 +1,5 @@
-//! A query into its answer: both halves, what they say together, and the hits to show.
+//! Hybrid search: runs the lexical and the semantic half of a query, fuses their scores, and builds the hits
+//! to show.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -24,14 +25,13 @@ use crate::snippet::{HighlightTerms, HitContext};
 use crate::spelling;
 use crate::vectors;
 
-/// The most documents that are compared with each other for variety.
+/// The most documents that are compared with each other for diversity (MMR).
 const MAX_MMR_CANDIDATES: usize = 200;
 
-/// How many threads work on one answer.
+/// How many threads scan vectors for one answer.
 const THREADS: usize = 2;
 
-/// Documents on their way to become hits. They stay where they were found, and what is put in order are
-/// their numbers.
+/// Candidates on their way to become hits. They stay in `found`; `order` sorts their indexes.
 #[derive(Default)]
 struct RankedHits {
     found: Vec<lexical::LexicalHit>,
@@ -39,170 +39,183 @@ struct RankedHits {
 }
 
 impl EmbeddedInner {
-    /// Whether the answer needs no model, or one that has seen the question before.
+    /// Whether the answer needs no embedding model, or a query embedding that is cached.
     pub(super) fn is_cheap(&self, query: &Query) -> bool {
         let snapshot = self.snapshot();
-        let (Some(meaning), Some(views)) = (&self.semantic, &snapshot.vectors) else {
+        let (Some(semantic), Some(views)) = (&self.semantic, &snapshot.vectors) else {
             return true;
         };
         query.method == RankingMethod::Lexical
-            || query::query_language(query, meaning.languages(views)) == LanguageId::Foreign
-            || meaning.is_query_cached(&query.text, views)
+            || query::query_language(query, semantic.languages(views)) == LanguageId::Foreign
+            || semantic.is_query_cached(&query.text, views)
     }
 
     pub(super) fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
         let snapshot = self.snapshot();
-        let known = |source| self.index_error(source);
-        let sight = snapshot.visibility(query.reader()).map_err(known)?;
+        let map_error = |source| self.index_error(source);
+        let visibility = snapshot.visibility(query.reader()).map_err(map_error)?;
         if query.depth() > DEEP_PAGING {
             snapshot.order_ids();
         }
-        let asked = self.analyze_query(&snapshot, &sight, query)?;
-        let terms = ranking::distinct(&asked.terms);
-        let allowed =
-            candidate_set::allowed_documents((&snapshot, &sight), &self.fields, query, &asked)
-                .map_err(known)?;
+        let analyzed = self.analyze_query(&snapshot, &visibility, query)?;
+        let terms = ranking::distinct(&analyzed.terms);
+        let allowed = candidate_set::allowed_documents(
+            (&snapshot, &visibility),
+            &self.fields,
+            query,
+            &analyzed,
+        )
+        .map_err(map_error)?;
         let is_list =
             query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
-        let set = if is_list || query.counts_total || !query.facets.is_empty() {
-            let set = candidate_set::matching(
+        let matching = if is_list || query.counts_total || !query.facets.is_empty() {
+            let matching = candidate_set::matching(
                 &snapshot,
                 &self.fields,
                 &ranking::forms(&terms),
                 allowed.as_deref(),
             );
-            Some(set.map_err(known)?)
+            Some(matching.map_err(map_error)?)
         } else {
             None
         };
-        let question = if is_list || terms.is_empty() {
+        let semantic_query = if is_list || terms.is_empty() {
             None
         } else {
             self.embed_query(&snapshot, query)
         };
-        let mut ranked = match &set {
-            Some(set) if is_list => RankedHits::listed(&snapshot, set, query),
+        let mut ranked = match &matching {
+            Some(matching) if is_list => RankedHits::listed(&snapshot, matching, query),
             _ if terms.is_empty() => RankedHits::default(),
             _ => {
                 let lexical = LexicalSearch {
                     snapshot: &snapshot,
                     fields: &self.fields,
-                    terms: &asked.terms,
+                    terms: &analyzed.terms,
                     distinct: &terms,
                     allowed: allowed.as_deref(),
-                    sight: &sight,
+                    visibility: &visibility,
                 };
-                self.rank(&lexical, query, question.as_ref())?
+                self.rank(&lexical, query, semantic_query.as_ref())?
             }
         };
         if query.diversity > 0.0 && !is_list {
             self.diversify(&snapshot, query, &mut ranked)?;
         }
-        let wanted = HighlightTerms::new(&terms);
+        let highlights = HighlightTerms::new(&terms);
         let shown = ranked.shown(query.offset).take(query.limit);
         let hits = shown.map(|(one, found)| {
             let at = found.at;
-            let near = || match &question {
-                Some(question) => question.passages(snapshot.ordinal(at)),
+            let near = || match &semantic_query {
+                Some(semantic_query) => semantic_query.passages(snapshot.ordinal(at)),
                 None => Vec::new(),
             };
             Ok(self.displayable(&snapshot, at)?.hit(&HitContext {
                 score: one.parts.score,
                 near: &near,
                 excerpts: query.excerpts,
-                wanted: &wanted,
+                wanted: &highlights,
                 why: one.explanation(found.pairs),
             }))
         });
         let hits = hits.collect::<Result<_, SearchError>>()?;
-        let facets = match &set {
-            Some(set) => listing::facets(&snapshot, &self.fields, set, &query.facets),
+        let facets = match &matching {
+            Some(matching) => listing::facets(&snapshot, &self.fields, matching, &query.facets),
             None => Ok(Vec::new()),
         };
         Ok(SearchResults {
             hits,
-            total: set
+            total: matching
                 .as_ref()
                 .filter(|_| query.counts_total)
                 .map(SegmentedDocSet::count),
-            facets: facets.map_err(known)?,
+            facets: facets.map_err(map_error)?,
         })
     }
 
-    /// The terms of a query in the languages that its reader sees, mistyped ones as they were meant.
+    /// The terms of a query in the languages of the documents its reader sees, with typos corrected.
     pub(super) fn analyze_query(
         &self,
         snapshot: &IndexSnapshot,
-        sight: &ReaderVisibility,
+        visibility: &ReaderVisibility,
         query: &Query,
     ) -> Result<query::AnalyzedQuery, SearchError> {
-        let mut asked = query.analyze(&sight.languages);
+        let mut analyzed = query.analyze(&visibility.languages);
         let words = TermDictionary {
             snapshot,
             fields: &self.fields,
-            visible: sight.documents().map(Arc::as_ref),
+            visible: visibility.documents().map(Arc::as_ref),
         };
-        let corrected = spelling::correct(&mut asked.terms, &words);
+        let corrected = spelling::correct(&mut analyzed.terms, &words);
         corrected.map_err(|source| self.index_error(source))?;
-        Ok(asked)
+        Ok(analyzed)
     }
 
-    /// What the model makes of the question, where there is a model and vectors to ask.
+    /// Embeds the query, where there is a model and vectors to search.
     fn embed_query<'s>(
         &self,
         snapshot: &'s IndexSnapshot,
         query: &Query,
     ) -> Option<SemanticQuery<'s>> {
-        let (meaning, views) = (self.semantic.as_ref()?, snapshot.vectors.as_ref()?);
-        let language = query::query_language(query, meaning.languages(views));
+        let (semantic, views) = (self.semantic.as_ref()?, snapshot.vectors.as_ref()?);
+        let language = query::query_language(query, semantic.languages(views));
         if query.method == RankingMethod::Lexical || language == LanguageId::Foreign {
             return None;
         }
-        match meaning.embed_query(&query.text, views) {
-            Ok(asked) => {
-                Some(SemanticQuery { language, ..asked }).filter(|asked| asked.view.rows() > 0)
-            }
-            // Words alone are a worse answer than both, and a better one than none.
+        match semantic.embed_query(&query.text, views) {
+            Ok(embedded) => Some(SemanticQuery {
+                language,
+                ..embedded
+            })
+            .filter(|embedded| embedded.view.rows() > 0),
+            // Words alone give a worse answer than both, and a better one than none.
             Err(error) => {
-                tracing::warn!(%error, "a question could not be turned into a vector");
+                tracing::warn!(%error, "could not embed the query, searching by words alone");
                 None
             }
         }
     }
 
-    /// The best documents, best first, as many as have to be known for the hits asked for.
+    /// The best candidates, best first, as many as the requested page needs.
     fn rank(
         &self,
         lexical: &LexicalSearch<'_>,
         query: &Query,
-        question: Option<&SemanticQuery<'_>>,
+        semantic_query: Option<&SemanticQuery<'_>>,
     ) -> Result<RankedHits, SearchError> {
         let most = ranking::candidate_count(query.depth());
         let best = lexical.top_hits(most);
         let mut found = best.map_err(|source| self.index_error(source))?;
-        let meanings = match question {
-            Some(question) => self.add_semantic_hits(lexical, question, most, &mut found)?,
+        let similarities = match semantic_query {
+            Some(semantic_query) => {
+                self.add_semantic_hits(lexical, semantic_query, most, &mut found)?
+            }
             None => vec![None; found.len()],
         };
-        let numbered = found.iter().zip(meanings).enumerate();
+        let numbered = found.iter().zip(similarities).enumerate();
         let mut order: Vec<_> = numbered
             .map(|(at, (one, semantic))| {
                 let is_foreign = semantic.is_none()
-                    && question.is_some_and(|question| {
-                        question.view.is_embedded(lexical.snapshot.ordinal(one.at))
+                    && semantic_query.is_some_and(|semantic_query| {
+                        semantic_query
+                            .view
+                            .is_embedded(lexical.snapshot.ordinal(one.at))
                     });
                 FusionCandidate::new(at, Some(one.bm25), semantic).foreign(is_foreign)
             })
             .collect();
         let signals = FusionSignals {
             words: fusion::count_words(&query.text),
-            scale: question.map_or(CosineScale::GRANITE, |question| question.scale),
+            scale: semantic_query
+                .map_or(CosineScale::GRANITE, |semantic_query| semantic_query.scale),
             weighing: query.method.fusion_method(),
-            language: question.map_or(LanguageId::English, |question| question.language),
+            language: semantic_query.map_or(LanguageId::English, |semantic_query| {
+                semantic_query.language
+            }),
         };
         fusion::fuse(&signals, &mut order);
         order.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
-        // Variety is sought among more than are shown.
+        // Diversification chooses among more candidates than are shown.
         let keep = if query.diversity > 0.0 {
             MAX_MMR_CANDIDATES.max(query.depth())
         } else {
@@ -217,7 +230,7 @@ impl EmbeddedInner {
         Ok(RankedHits { found, order })
     }
 
-    /// Puts variety into the hits that are shown.
+    /// Diversifies the hits that are shown, by maximal marginal relevance (MMR).
     fn diversify(
         &self,
         snapshot: &IndexSnapshot,
@@ -237,61 +250,64 @@ impl EmbeddedInner {
         Ok(())
     }
 
-    /// Adds the documents that only the model finds, and tells how near it is to each of them all.
+    /// Adds the documents that only semantic search finds, and returns the similarity of each candidate to
+    /// the query.
     fn add_semantic_hits(
         &self,
         lexical: &LexicalSearch<'_>,
-        question: &SemanticQuery<'_>,
+        semantic_query: &SemanticQuery<'_>,
         most: usize,
         found: &mut Vec<lexical::LexicalHit>,
     ) -> Result<Vec<Option<f32>>, SearchError> {
         let snapshot = lexical.snapshot;
         let near = |allowed: Option<&vectors::OrdinalSet>| {
-            let wanted = vectors::VectorSearchOptions {
+            let options = vectors::VectorSearchOptions {
                 documents: most.min(vectors::MAX_DOCUMENTS),
                 allowed,
                 threads: THREADS,
             };
-            question.view.search(&question.question, &wanted)
+            semantic_query
+                .view
+                .search(&semantic_query.question, &options)
         };
         let near = lexical
-            .sight
+            .visibility
             .with_ordinals(snapshot, lexical.allowed, near)?;
         let mut is_new = vec![true; near.len()];
         let may_lack = lexical.may_be_incomplete(found.len(), most);
-        let mut meanings = Vec::with_capacity(found.len() + near.len());
+        let mut similarities = Vec::with_capacity(found.len() + near.len());
         for one in found.iter() {
             let ordinal = snapshot.ordinal(one.at);
             let place = near.binary_search_by_key(&ordinal, |near| near.ordinal);
             let known = place
                 .ok()
                 .and_then(|at| near.get(at).zip(is_new.get_mut(at)));
-            meanings.push(match known {
+            similarities.push(match known {
                 Some((near, is_new)) => {
                     *is_new = false;
                     Some(near.score)
                 }
-                None => question.view.score(&question.question, ordinal),
+                None => semantic_query.view.score(&semantic_query.question, ordinal),
             });
         }
         let before = found.len();
         for (near, _) in near.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
             if let Some(at) = snapshot.address(near.ordinal) {
                 found.push(lexical::LexicalHit::new(at, 0.0));
-                meanings.push(Some(near.score));
+                similarities.push(Some(near.score));
             }
         }
-        // They are in the order of their addresses, and stay so.
-        if let Some(only) = found.get_mut(before..).filter(|_| may_lack) {
-            let scored = lexical.score(only);
+        // They are sorted by address, and stay so.
+        if let Some(new_hits) = found.get_mut(before..).filter(|_| may_lack) {
+            let scored = lexical.score(new_hits);
             scored.map_err(|source| self.index_error(source))?;
         }
-        Ok(meanings)
+        Ok(similarities)
     }
 }
 
 impl SemanticQuery<'_> {
-    /// The passages of a document nearest to it, the nearest first.
+    /// The passages of a document that are nearest to the query, the nearest first.
     fn passages(&self, ordinal: u32) -> Vec<Range<usize>> {
         let near = self.view.passages(&self.question, ordinal).into_iter();
         near.map(|one| one.start as usize..one.end as usize)
@@ -300,7 +316,7 @@ impl SemanticQuery<'_> {
 }
 
 impl RankedHits {
-    /// Documents in the order of their days, each fitting as well as anything can.
+    /// Documents sorted by day, without scores.
     fn listed(snapshot: &IndexSnapshot, set: &SegmentedDocSet, query: &Query) -> Self {
         let found = listing::by_day(snapshot, set, query.sort, query.depth());
         Self {
@@ -309,7 +325,7 @@ impl RankedHits {
         }
     }
 
-    /// From the place `first` on, the best first.
+    /// The candidates from the rank `first` on, the best first.
     fn shown(
         &self,
         first: usize,

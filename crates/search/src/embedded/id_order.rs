@@ -1,8 +1,8 @@
-//! The order of all ids of a generation, for pages far from the first.
+//! The global order of all ids of a generation, for deep paging.
 //!
-//! Equals are put in the order of their ids, and an id of another segment has to be looked up in a compressed
-//! dictionary. For ten hits that is nothing. For the ten behind ten thousand it was 95 times the cost of a search,
-//! so there all dictionaries are merged once for a generation, and equals are compared by number.
+//! Ids break ties, and the id of another segment has to be looked up in a compressed dictionary. For ten hits
+//! that is nothing. For the ten behind ten thousand it took 95 times as long as the search itself, so for
+//! deep pages all dictionaries are merged once a generation, and ties are broken by number.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,17 +10,17 @@ use std::collections::BinaryHeap;
 use tantivy::DocAddress;
 use tantivy::columnar::StrColumn;
 
-/// From this depth on the order is worked out.
+/// The offset from which on the global order is computed.
 pub(super) const DEEP_PAGING: usize = 512;
 
-/// The rank of every id among those of all segments.
+/// The rank of every id among the ids of all segments.
 pub(super) struct IdOrder {
-    /// By segment, then by the rank of the id in its segment.
+    /// Global ranks by segment, then by the rank of the id in its segment.
     ranks: Vec<Vec<u32>>,
 }
 
 impl IdOrder {
-    /// Merges the sorted ids of all segments.
+    /// Computes the order with a k-way merge of the sorted dictionaries.
     pub(super) fn of(ids: &[StrColumn]) -> std::io::Result<Self> {
         let mut streams = Vec::with_capacity(ids.len());
         for column in ids {
@@ -54,7 +54,7 @@ impl IdOrder {
         Ok(Self { ranks })
     }
 
-    /// The rank of the id of a document whose id has this rank in its segment.
+    /// The global rank of an id, given its rank in its segment.
     pub(super) fn rank(&self, at: DocAddress, in_segment: u64) -> Option<u32> {
         let ranks = self.ranks.get(at.segment_ord as usize)?;
         ranks.get(usize::try_from(in_segment).ok()?).copied()
@@ -69,10 +69,10 @@ mod tests {
     use crate::query::{Query, SortOrder};
     use crate::reader_identity::ReaderIdentity;
 
-    async fn shelf(dir: &std::path::Path) -> EmbeddedEngine {
+    async fn engine_with_segments(dir: &std::path::Path) -> EmbeddedEngine {
         let engine = EmbeddedEngine::open(dir).unwrap();
         for batch in 0..3_usize {
-            // Ids of all segments lie between each other.
+            // Ids of the segments interleave.
             let documents = (0..400).map(|n| {
                 let mut document = plain("ferry");
                 let id = format!("d{:04}", n * 3 + batch);
@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn deep_pages_go_on_where_the_one_before_ended_and_look_up_no_ids() {
         let dir = tempfile::tempdir().unwrap();
-        let engine = shelf(dir.path()).await;
+        let engine = engine_with_segments(dir.path()).await;
         for sort in [SortOrder::Relevance, SortOrder::Newest] {
             for offset in [0, 500, 510, 1_000, 1_190] {
                 let before = engine.0.snapshot().id_lookups();

@@ -1,4 +1,4 @@
-//! Where the parts of an index are in its folder, and which of them an older version left there.
+//! Where the parts of an index lie in its folder, and which files were left by an older format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use super::checksums::is_segment_file;
 use super::quarantine;
 
-/// The format this version writes and reads. It counts up whenever words written before would be
-/// misread: another schema, another stored shape, other terms for the same text. Words of another
-/// format are left alone beside the new ones until those are complete.
+/// The format that this version writes and reads. It is raised whenever existing data would be misread:
+/// another schema, another stored form, other terms for the same text. An index of another format stays
+/// beside the new one until that is complete.
 pub(super) const FORMAT: u32 = 5;
 
-/// How the folder of the words begins; the format follows.
+/// The prefix of the lexical index's folder; the format number follows.
 const WORDS: &str = "words-";
 
-/// The last format whose files lay in the folder of the index itself.
+/// The files of the last format that lay in the index folder itself.
 const FILES_OF_OLD: [&str; 4] = [
     "meta.json",
     ".managed.json",
@@ -22,12 +22,12 @@ const FILES_OF_OLD: [&str; 4] = [
     "docent-meta.sum",
 ];
 
-/// The folder of the words, which the ledger shares with them.
+/// The folder of the lexical index, which also holds the ledger.
 pub(super) fn words_folder(dir: &Path) -> PathBuf {
     dir.join(format!("{WORDS}{FORMAT}"))
 }
 
-/// What other versions left in the folder of an index.
+/// The files and folders that other format versions left behind.
 pub(super) fn leftovers(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
@@ -45,11 +45,11 @@ pub(super) fn leftovers(dir: &Path) -> Vec<PathBuf> {
     paths.filter(is_left).collect()
 }
 
-/// Removes what other versions left. What cannot be removed now is tried again the next time.
+/// Removes what other format versions left behind. What cannot be removed now is tried again the next time.
 pub(super) fn remove_leftovers(dir: &Path) {
     for path in leftovers(dir) {
         if let Err(error) = quarantine::remove(&path) {
-            tracing::warn!(%error, path = %path.display(), "an older index stays on disk");
+            tracing::warn!(%error, path = %path.display(), "could not remove an older index");
         }
     }
 }

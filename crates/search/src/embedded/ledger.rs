@@ -1,9 +1,9 @@
-//! Which documents are held: what the words and the vectors are compared with.
+//! The ledger: a durable list of the documents in the index, against which index and vectors are checked.
 //!
-//! A batch is written down here first, as what is coming. It counts as held once the commit of its
-//! words carries its generation, and then becomes part of the rows together with the next batch. A
-//! process that ends in between leaves a batch that either the commit or nothing confirms, so that
-//! rows and words always tell the same.
+//! It is a write-ahead record. A batch is written here first, as pending. It counts once a commit of the
+//! index carries its generation, and is merged into the rows together with the next batch. A process that
+//! ends in between leaves a pending batch that either the commit confirms or nothing does, so that ledger and
+//! index always agree.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,27 +18,28 @@ use crate::engine::{DocumentChange, Generation, InventoryEntry, InventoryEntryRe
 use crate::error::SearchError;
 use crate::failpoints;
 
-/// The file of the ledger.
+/// The file name of the ledger.
 pub(super) const NAME: &str = "ledger.redb";
 
-/// What of the file is kept in memory. Rows are read in order or by the batch.
+/// The page cache of the database. Rows are read in order or by the batch, so a small one is enough.
 const CACHE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A document by its id: its source and its hash.
+/// The source and the content hash of a document, keyed by its id.
 type LedgerRow = (&'static str, &'static str);
 
 const ROWS: TableDefinition<'_, &str, LedgerRow> = TableDefinition::new("rows");
 
-/// What becomes of documents with the batch that is coming; nothing for those that go.
-const COMING: TableDefinition<'_, &str, Option<LedgerRow>> = TableDefinition::new("coming");
+/// What a pending batch does to each document it names: its new row, or `None` where it is removed.
+const PENDING: TableDefinition<'_, &str, Option<LedgerRow>> = TableDefinition::new("coming");
 
-/// The generation of the batch that is coming, under [`GENERATION`].
+/// The generation of the pending batch, under the key [`GENERATION`].
 const STATE: TableDefinition<'_, &str, u64> = TableDefinition::new("state");
 const GENERATION: &str = "generation";
 
+/// The ledger of an index. The database is closed after a failure, because only opening it again shows what
+/// has reached the disk.
 pub(super) struct DocumentLedger {
     path: PathBuf,
-    /// Nothing after a failure: what the disk took can only be found out by opening it again.
     open: Option<OpenLedger>,
 }
 
@@ -48,25 +49,25 @@ struct OpenLedger {
     pending: PendingBatch,
 }
 
-/// A batch that is written down and perhaps not committed.
+/// A batch that was recorded, and may or may not be committed. `rows` is the digest of all rows with it
+/// applied.
 #[derive(Clone, Copy, Default)]
 struct PendingBatch {
     generation: Generation,
-    /// The rows with it.
     rows: SetDigest,
 }
 
 impl DocumentLedger {
-    /// Opens the ledger in `dir`, or makes an empty one. Every row is read, so that damage is found
-    /// here and not later.
+    /// Opens the ledger in `dir`, or creates an empty one. Every row is read and verified, so that damage is
+    /// found here and not later.
     pub(super) fn open(dir: &Path) -> Result<Self, SearchError> {
         let path = dir.join(NAME);
         let open = Some(OpenLedger::at(&path)?);
         Ok(Self { path, open })
     }
 
-    /// Writes down what `changes` make of the rows of the generation `present`, as the batch that
-    /// `next` will name, and returns the rows there will be.
+    /// Records `changes` write-ahead, as the pending batch that the commit of generation `next` will confirm,
+    /// and returns the digest of the rows there will be. `present` is the generation that is committed now.
     pub(super) fn record_pending(
         &mut self,
         changes: &[DocumentChange],
@@ -76,15 +77,15 @@ impl DocumentLedger {
         let path = self.path.clone();
         failpoints::pass("ledger").map_err(|source| SearchError::io(&path, source))?;
         let mut open = self.take()?;
-        let announced = open
+        let digest = open
             .record_pending(changes, present, next)
             .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
         failpoints::pass("ledger-written").map_err(|source| SearchError::io(&path, source))?;
-        Ok(announced)
+        Ok(digest)
     }
 
-    /// Shows what is held in the generation `present`, in no order.
+    /// Visits the documents of the generation `present`, in no particular order.
     pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
@@ -97,29 +98,29 @@ impl DocumentLedger {
         Ok(())
     }
 
-    /// How much is held in the generation `present`.
+    /// The digest of the documents of the generation `present`.
     pub(super) fn digest_at(&mut self, present: Generation) -> Result<SetDigest, SearchError> {
         let open = self.take()?;
-        let tally = open.digest_at(present);
+        let digest = open.digest_at(present);
         self.open = Some(open);
-        Ok(tally)
+        Ok(digest)
     }
 
-    /// Makes these rows all there is in the generation `present`.
+    /// Replaces all rows by the documents of the generation `present`.
     pub(super) fn replace(
         &mut self,
-        held: &[InventoryEntry],
+        entries: &[InventoryEntry],
         present: Generation,
     ) -> Result<(), SearchError> {
         let path = self.path.clone();
         let mut open = self.take()?;
-        open.replace(held, present)
+        open.replace(entries, present)
             .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
         Ok(())
     }
 
-    /// The open ledger, to be put back unless something fails.
+    /// Takes the open database, or opens it again after a failure. The caller puts it back on success.
     fn take(&mut self) -> Result<OpenLedger, SearchError> {
         match self.open.take() {
             Some(open) => Ok(open),
@@ -130,9 +131,9 @@ impl DocumentLedger {
 
 impl OpenLedger {
     fn at(path: &Path) -> Result<Self, SearchError> {
-        // A damaged file can lead its reader anywhere, a panic included.
+        // Corrupt data can make its reader do anything, panic included.
         catch_unwind(AssertUnwindSafe(|| Self::read(path)))
-            .unwrap_or_else(|_| Err(redb::Error::Corrupted("it cannot be read".to_owned())))
+            .unwrap_or_else(|_| Err(redb::Error::Corrupted("the file is unreadable".to_owned())))
             .map_err(|error| map_redb_error(path, error))
     }
 
@@ -141,7 +142,7 @@ impl OpenLedger {
             .set_cache_size(CACHE_BYTES)
             .create(path)?;
         if !database.check_integrity()? {
-            return Err(redb::Error::Corrupted("a sum does not match".to_owned()));
+            return Err(redb::Error::Corrupted("checksum mismatch".to_owned()));
         }
         make_tables(&database)?;
         let transaction = database.begin_read()?;
@@ -153,18 +154,18 @@ impl OpenLedger {
         }
         let generation = transaction.open_table(STATE)?.get(GENERATION)?;
         let generation = generation.map_or(0, |number| number.value());
-        let mut coming = PendingBatch {
+        let mut pending = PendingBatch {
             generation: Generation(generation),
             rows,
         };
-        for change in transaction.open_table(COMING)?.iter()? {
+        for change in transaction.open_table(PENDING)?.iter()? {
             let (id, row) = change?;
-            coming.rows.change(&table, id.value(), row.value())?;
+            pending.rows.change(&table, id.value(), row.value())?;
         }
         Ok(Self {
             database,
             rows,
-            pending: coming,
+            pending,
         })
     }
 
@@ -194,11 +195,11 @@ impl OpenLedger {
             if self.is_confirmed(present) {
                 apply_pending(&transaction, &mut table)?;
             }
-            transaction.delete_table(COMING)?;
-            let mut coming = transaction.open_table(COMING)?;
+            transaction.delete_table(PENDING)?;
+            let mut pending = transaction.open_table(PENDING)?;
             for (id, row) in outcomes(changes) {
                 after.change(&table, id, row)?;
-                coming.insert(id, row)?;
+                pending.insert(id, row)?;
             }
         }
         transaction.open_table(STATE)?.insert(GENERATION, next.0)?;
@@ -211,19 +212,23 @@ impl OpenLedger {
         Ok(after)
     }
 
-    fn replace(&mut self, held: &[InventoryEntry], present: Generation) -> Result<(), redb::Error> {
+    fn replace(
+        &mut self,
+        entries: &[InventoryEntry],
+        present: Generation,
+    ) -> Result<(), redb::Error> {
         let transaction = self.database.begin_write()?;
         transaction.delete_table(ROWS)?;
-        transaction.delete_table(COMING)?;
+        transaction.delete_table(PENDING)?;
         let mut rows = SetDigest::default();
         {
             let mut table = transaction.open_table(ROWS)?;
-            for one in held {
+            for one in entries {
                 let row = (one.source.as_str(), one.hash.as_str());
                 rows.change(&table, one.id.as_str(), Some(row))?;
                 table.insert(one.id.as_str(), row)?;
             }
-            transaction.open_table(COMING)?;
+            transaction.open_table(PENDING)?;
         }
         let mut state = transaction.open_table(STATE)?;
         state.insert(GENERATION, present.0)?;
@@ -243,17 +248,17 @@ impl OpenLedger {
         each: &mut dyn FnMut(InventoryEntryRef<'_>),
     ) -> Result<(), redb::Error> {
         let transaction = self.database.begin_read()?;
-        let coming = transaction.open_table(COMING)?;
+        let pending = transaction.open_table(PENDING)?;
         let is_confirmed = self.is_confirmed(present);
         let rows = transaction.open_table(ROWS)?;
         for row in rows.iter()? {
             let (id, row) = row?;
-            if !is_confirmed || coming.get(id.value())?.is_none() {
+            if !is_confirmed || pending.get(id.value())?.is_none() {
                 each(inventory_entry(id.value(), row.value()));
             }
         }
         if is_confirmed {
-            for change in coming.iter()? {
+            for change in pending.iter()? {
                 let (id, row) = change?;
                 if let Some(row) = row.value() {
                     each(inventory_entry(id.value(), row));
@@ -268,26 +273,26 @@ fn inventory_entry<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Inven
     InventoryEntryRef { id, source, hash }
 }
 
-/// Makes the tables of a ledger that has none. Writing costs a flush of the disk, so it is done once.
+/// Creates the tables of a new ledger. Writing costs a disk flush, so it happens once.
 fn make_tables(database: &Database) -> Result<(), redb::Error> {
     if database.begin_read()?.list_tables()?.next().is_some() {
         return Ok(());
     }
     let transaction = database.begin_write()?;
     transaction.open_table(ROWS)?;
-    transaction.open_table(COMING)?;
+    transaction.open_table(PENDING)?;
     transaction.open_table(STATE)?;
     transaction.commit()?;
     Ok(())
 }
 
-/// Makes the batch that was confirmed part of the rows.
+/// Merges the confirmed batch into the rows.
 fn apply_pending(
     transaction: &WriteTransaction,
     rows: &mut Table<'_, &'static str, LedgerRow>,
 ) -> Result<(), redb::Error> {
-    let coming = transaction.open_table(COMING)?;
-    for change in coming.iter()? {
+    let pending = transaction.open_table(PENDING)?;
+    for change in pending.iter()? {
         let (id, row) = change?;
         match row.value() {
             Some(row) => rows.insert(id.value(), row)?,
@@ -297,7 +302,7 @@ fn apply_pending(
     Ok(())
 }
 
-/// What becomes of each document that a batch names, the last change of each.
+/// The outcome of a batch for each document it names: the last change wins.
 fn outcomes(changes: &[DocumentChange]) -> BTreeMap<&str, Option<(&str, &str)>> {
     changes.iter().map(outcome).collect()
 }
@@ -313,7 +318,7 @@ fn outcome(change: &DocumentChange) -> (&str, Option<(&str, &str)>) {
 }
 
 impl SetDigest {
-    /// Counts a row in, out, or in the place of another.
+    /// Adds a row to the digest, removes it, or replaces one by another.
     fn change(
         &mut self,
         rows: &impl ReadableTable<&'static str, LedgerRow>,
@@ -334,7 +339,7 @@ fn map_redb_error(path: &Path, error: impl Into<redb::Error>) -> SearchError {
     let dir = path.parent().unwrap_or(path);
     match error.into() {
         redb::Error::Io(source) => match source.kind() {
-            // A file that ends before it should.
+            // The file ends before its content does.
             std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
                 SearchError::corrupt(dir, format!("`{NAME}`: {source}"))
             }

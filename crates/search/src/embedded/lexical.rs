@@ -1,7 +1,8 @@
-//! A query into the documents whose words fit it best.
+//! Lexical search: the documents with the best BM25 scores.
 //!
-//! Two passes: the first scores words, where tantivy can pass over whole blocks of documents that
-//! cannot win; the second adds to the best of them what pairs of words side by side are worth.
+//! It has two passes. The first scores single terms with block-max pruning (Block-Max WAND), in which tantivy
+//! skips whole blocks of posting lists that cannot reach the top. The second adds a bonus for adjacent query
+//! terms to the best of them.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -23,38 +24,38 @@ use super::visibility_cache::ReaderVisibility;
 use crate::analysis::QueryTerm;
 use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
 
-/// With fewer documents allowed than one in this many, it is faster to look at each of them than to
-/// pass over the others.
+/// When fewer than one document in this many is allowed, scoring each allowed document is faster than pruning
+/// over the rest.
 const FEW_ALLOWED_RATIO: u64 = 8;
 
-/// By so many terms documents are found; no question that people ask has more.
+/// How many query terms retrieve documents; further ones only add to their scores. No question that people
+/// ask has more.
 const MAX_RETRIEVAL_TERMS: usize = 24;
 
-/// A document that may become a hit.
+/// A document that may become a hit. Its id, and the id's rank in the segment, are read only when ties have
+/// to be broken: the rank within one segment, the id between two.
 pub(super) struct LexicalHit {
     pub at: DocAddress,
-    /// What its words are worth; 0 when it holds none of them.
+    /// Its BM25 score, bonus included; 0 when it contains none of the terms.
     pub bm25: f32,
-    /// What of that words side by side are worth.
+    /// The part of the score that is the bonus for adjacent terms.
     pub pairs: f32,
-    /// The rank of its id in its segment, read only when equals have to be put in order.
     rank: OnceCell<u64>,
-    /// Its id, read only when these are of two segments.
     id: OnceCell<String>,
 }
 
 impl LexicalHit {
-    pub(super) const fn new(at: DocAddress, raw: f32) -> Self {
+    pub(super) const fn new(at: DocAddress, bm25: f32) -> Self {
         Self {
             at,
-            bm25: raw,
+            bm25,
             pairs: 0.0,
             rank: OnceCell::new(),
             id: OnceCell::new(),
         }
     }
 
-    /// The order of two documents that are worth the same.
+    /// The order of two documents with the same score.
     pub(super) fn by_id(&self, other: &Self, snapshot: &IndexSnapshot) -> Ordering {
         if self.at.segment_ord == other.at.segment_ord {
             return self.rank(snapshot).cmp(&other.rank(snapshot));
@@ -75,35 +76,34 @@ impl LexicalHit {
     }
 }
 
-/// The lexical half of one search.
+/// The lexical half of one search, with the terms of the query also in deduplicated form.
 pub(super) struct LexicalSearch<'s> {
     pub snapshot: &'s IndexSnapshot,
     pub fields: &'s IndexFields,
     pub terms: &'s [QueryTerm],
-    /// The same, each once.
     pub distinct: &'s [&'s QueryTerm],
     pub allowed: Option<&'s SegmentedDocSet>,
-    pub sight: &'s ReaderVisibility,
+    pub visibility: &'s ReaderVisibility,
 }
 
 impl LexicalSearch<'_> {
-    /// The `most` documents whose words fit best, in no order; of equals those whose ids come first.
+    /// The `most` documents with the best BM25 scores, in no particular order; ids break ties.
     pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<Vec<LexicalHit>> {
         if self.distinct.is_empty() {
             return Ok(Vec::new());
         }
         let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
-        let (telling, rest) = self.split_by_frequency()?;
+        let (rare, common) = self.split_by_frequency()?;
         let mut candidates = if exhaustive_scoring::is_small(self.snapshot) {
-            self.score_exhaustively(&frequencies, &telling, most)?
+            self.score_exhaustively(&frequencies, &rare, most)?
         } else {
-            let first = terms_query(self.fields, &telling).weight(self.scoring(&frequencies))?;
+            let first = terms_query(self.fields, &rare).weight(self.scoring(&frequencies))?;
             self.score_with_pruning(first.as_ref(), most)?
         };
-        if !rest.is_empty() {
+        if !common.is_empty() {
             candidates.sort_unstable_by_key(|candidate| candidate.at);
-            let rest = terms_query(self.fields, &rest).weight(self.scoring(&frequencies))?;
-            self.add_scores(rest.as_ref(), &mut candidates, |candidate, score| {
+            let common = terms_query(self.fields, &common).weight(self.scoring(&frequencies))?;
+            self.add_scores(common.as_ref(), &mut candidates, |candidate, score| {
                 candidate.bm25 += score;
             })?;
         }
@@ -111,15 +111,15 @@ impl LexicalSearch<'_> {
         Ok(candidates)
     }
 
-    /// Whether a document that is not among the `found` of `most` can hold a term all the same: the
-    /// list is full, or not every term was looked for.
+    /// Whether a document that is not among the `found` of at most `most` may contain a term all the same:
+    /// because the list is full, or because not every term retrieved documents.
     pub(super) fn may_be_incomplete(&self, found: usize, most: usize) -> bool {
         found >= most || self.distinct.len() > MAX_RETRIEVAL_TERMS
     }
 
-    /// The terms by which documents are found, and those that only count in what was found: of very
-    /// many terms the most frequent are in nearly every document, and looking at all of these for
-    /// each of them takes longer than anyone waits.
+    /// Splits the terms into the rarer ones that retrieve documents and the common ones that only add to
+    /// scores. The most frequent of very many terms are in nearly every document, and walking all their
+    /// posting lists would take longer than anyone waits.
     fn split_by_frequency(&self) -> tantivy::Result<(Cow<'_, [&QueryTerm]>, Vec<&QueryTerm>)> {
         if self.distinct.len() <= MAX_RETRIEVAL_TERMS {
             return Ok((self.distinct.into(), Vec::new()));
@@ -129,7 +129,7 @@ impl LexicalSearch<'_> {
             let mut documents = 0;
             for form in &term.forms {
                 let form = Term::from_field_text(self.fields.body, form);
-                documents += self.sight.frequency(&self.snapshot.searcher, &form)?;
+                documents += self.visibility.frequency(&self.snapshot.searcher, &form)?;
             }
             if documents > 0 {
                 counted.push((documents, term));
@@ -144,7 +144,7 @@ impl LexicalSearch<'_> {
         Ok((terms(counted).into(), terms(rest)))
     }
 
-    /// Works out what the words of documents are worth that were found by other means.
+    /// Computes the BM25 scores of documents that were found by other means.
     pub(super) fn score(&self, candidates: &mut [LexicalHit]) -> tantivy::Result<()> {
         if self.distinct.is_empty() || candidates.is_empty() {
             return Ok(());
@@ -170,7 +170,7 @@ impl LexicalSearch<'_> {
     ) -> tantivy::Result<()> {
         let pairs = ranking::adjacent_pairs(self.terms);
         if !pairs.is_empty() {
-            // Postings can only be walked forwards.
+            // Posting lists can only be walked forwards.
             candidates.sort_unstable_by_key(|candidate| candidate.at);
         }
         for pair in pairs {
@@ -183,7 +183,7 @@ impl LexicalSearch<'_> {
         Ok(())
     }
 
-    /// The `most` documents with the best words, in an index that is small.
+    /// The `most` documents with the best BM25 scores, by exhaustive scoring, for a small index.
     fn score_exhaustively(
         &self,
         frequencies: &SharedDocFrequencies<'_>,
@@ -208,7 +208,7 @@ impl LexicalSearch<'_> {
         Ok(best)
     }
 
-    /// Whether a document is there, and among those that may be found.
+    /// Whether a document is alive and allowed by the query's filters.
     fn is_eligible(&self, ordinal: u32, segment: &SegmentReader, doc: u32) -> bool {
         let is_allowed = self
             .allowed
@@ -216,7 +216,7 @@ impl LexicalSearch<'_> {
         is_allowed && is_alive(segment, doc)
     }
 
-    /// The `most` documents with the best words.
+    /// The `most` documents with the best BM25 scores, by block-max pruning.
     fn score_with_pruning(
         &self,
         words: &dyn Weight,
@@ -229,7 +229,7 @@ impl LexicalSearch<'_> {
             .filter(|allowed| allowed.count() < documents / FEW_ALLOWED_RATIO);
         let mut best: Vec<LexicalHit> = Vec::new();
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-            // What cannot enter the list of all segments need not be looked at in this one.
+            // A document that cannot enter the list over all segments need not be scored in this one.
             let floor = if best.len() < most {
                 0.0
             } else {
@@ -248,10 +248,10 @@ impl LexicalSearch<'_> {
                     }
                 }
             } else {
-                words.for_each_pruning(top.threshold(), segment, &mut |doc, raw| {
+                words.for_each_pruning(top.threshold(), segment, &mut |doc, score| {
                     if self.is_eligible(ordinal, segment, doc) {
                         let at = DocAddress::new(ordinal, doc);
-                        top.offer(raw, at);
+                        top.offer(score, at);
                     }
                     top.threshold()
                 })?;
@@ -265,8 +265,8 @@ impl LexicalSearch<'_> {
         Ok(best)
     }
 
-    /// Hands over the score of each candidate that the weight has one for. They come in the order
-    /// of their addresses.
+    /// Calls `add` with the score of each candidate that the weight matches. Candidates must be sorted by
+    /// address.
     fn add_scores(
         &self,
         weight: &dyn Weight,
@@ -326,7 +326,7 @@ fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
         .is_none_or(|alive| alive.is_alive(doc))
 }
 
-/// Puts the best first, equals in the order of their ids.
+/// Sorts by score, best first; ids break ties.
 fn sort(snapshot: &IndexSnapshot, candidates: &mut [LexicalHit]) {
     candidates.sort_by(|left, right| {
         right
@@ -336,12 +336,12 @@ fn sort(snapshot: &IndexSnapshot, candidates: &mut [LexicalHit]) {
     });
 }
 
-/// The best documents of one segment so far.
+/// The best documents of one segment so far, in a bounded heap.
 struct SegmentTopDocs<'s> {
     snapshot: &'s IndexSnapshot,
     most: usize,
     floor: f32,
-    /// The worst on top, since it is the one to go.
+    /// A min-heap: the worst document is on top, since it is evicted first.
     heap: BinaryHeap<Reverse<SegmentHit<'s>>>,
 }
 
@@ -355,8 +355,8 @@ impl<'s> SegmentTopDocs<'s> {
         }
     }
 
-    /// The score above which a document is of interest. Equals of the worst are, because their id
-    /// may come first.
+    /// The score above which a document is of interest. Ties with the worst are, because their id may come
+    /// first.
     fn threshold(&self) -> f32 {
         let worst = match self.heap.peek() {
             Some(Reverse(worst)) if self.heap.len() >= self.most => worst.bm25,
@@ -370,10 +370,10 @@ impl<'s> SegmentTopDocs<'s> {
         }
     }
 
-    fn offer(&mut self, raw: f32, at: DocAddress) {
+    fn offer(&mut self, score: f32, at: DocAddress) {
         let snapshot = self.snapshot;
         self.heap.push(Reverse(SegmentHit {
-            bm25: raw,
+            bm25: score,
             at,
             snapshot,
         }));
@@ -388,7 +388,7 @@ impl<'s> SegmentTopDocs<'s> {
     }
 }
 
-/// A document of one segment; the greater the better.
+/// A scored document of one segment; the greater the better.
 struct SegmentHit<'s> {
     bm25: f32,
     at: DocAddress,
@@ -396,7 +396,7 @@ struct SegmentHit<'s> {
 }
 
 impl SegmentHit<'_> {
-    /// The rank of its id, which decides among equals.
+    /// The rank of its id, which breaks ties.
     fn rank(&self) -> u64 {
         self.snapshot.id_rank(self.at)
     }
@@ -439,38 +439,46 @@ mod tests {
     use crate::query::Query;
     use crate::reader_identity::ReaderIdentity;
 
-    /// The best documents by tantivy's way and by looking at every posting, best first.
-    fn both_ways(engine: &EmbeddedEngine, query: &Query, most: usize) -> [Vec<LexicalHit>; 2] {
+    /// The best documents by block-max pruning and by exhaustive scoring, best first.
+    fn by_both_methods(
+        engine: &EmbeddedEngine,
+        query: &Query,
+        most: usize,
+    ) -> [Vec<LexicalHit>; 2] {
         let inner = &engine.0;
         let snapshot = inner.snapshot();
-        let sight = snapshot.visibility(query.reader()).unwrap();
-        let asked = inner.analyze_query(&snapshot, &sight, query).unwrap();
-        let distinct = ranking::distinct(&asked.terms);
-        let allowed =
-            candidate_set::allowed_documents((&snapshot, &sight), &inner.fields, query, &asked)
-                .unwrap();
+        let visibility = snapshot.visibility(query.reader()).unwrap();
+        let analyzed = inner.analyze_query(&snapshot, &visibility, query).unwrap();
+        let distinct = ranking::distinct(&analyzed.terms);
+        let allowed = candidate_set::allowed_documents(
+            (&snapshot, &visibility),
+            &inner.fields,
+            query,
+            &analyzed,
+        )
+        .unwrap();
         let lexical = LexicalSearch {
             snapshot: &snapshot,
             fields: &inner.fields,
-            terms: &asked.terms,
+            terms: &analyzed.terms,
             distinct: &distinct,
             allowed: allowed.as_deref(),
-            sight: &sight,
+            visibility: &visibility,
         };
         let frequencies = SharedDocFrequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
         let words = terms_query(&inner.fields, &distinct);
         let weight = words.weight(lexical.scoring(&frequencies)).unwrap();
-        let passed = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
-        let counted = lexical
+        let pruned = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
+        let exhaustive = lexical
             .score_exhaustively(&frequencies, &distinct, most)
             .unwrap();
-        [passed, counted].map(|mut found| {
+        [pruned, exhaustive].map(|mut found| {
             sort(&snapshot, &mut found);
             found
         })
     }
 
-    /// What a text is made of: words that meet, and have other stems in English than in German.
+    /// Texts of words that collide, and that have other stems in English than in German.
     fn text() -> impl Strategy<Value = String> {
         let words = ["ferry", "ferries", "tram", "organisation", "die", "winter"];
         let word = prop::sample::select(words.to_vec());
@@ -495,15 +503,15 @@ mod tests {
                 document.id = DocId::parse(&format!("d{n:02}")).unwrap();
                 DocumentChange::Put(document)
             };
-            // In two segments, and one of them with a document that is gone.
+            // Two segments, one of them with a deleted document.
             let mut changes: Vec<_> = texts.iter().enumerate().map(put).collect();
-            // Never removed, so that words always have forms in two languages.
-            let tongues = [
+            // Never removed, so that words always have stems in two languages.
+            let bilingual = [
                 "The organisation said that there would be no ferry in the winter of that year.",
                 "Die Organisation hat gesagt, dass im Winter dieses Jahres keine Fähre fahren wird.",
             ];
-            let tongues = tongues.map(str::to_owned);
-            changes.extend(tongues.iter().enumerate().map(|(n, text)| put((n + 90, text))));
+            let bilingual = bilingual.map(str::to_owned);
+            changes.extend(bilingual.iter().enumerate().map(|(n, text)| put((n + 90, text))));
             for some in changes.chunks(changes.len().div_ceil(2)) {
                 apply(some.to_vec());
             }
@@ -516,15 +524,15 @@ mod tests {
             let languages = &engine.0.snapshot().visibility(query.reader()).unwrap().languages;
             prop_assert!(languages.len() >= 2, "{languages:?}");
             for most in [3, 50] {
-                let [passed, counted] = both_ways(&engine, &query, most);
-                prop_assert_eq!(passed.len(), counted.len());
-                for (one, other) in passed.iter().zip(&counted) {
+                let [pruned, exhaustive] = by_both_methods(&engine, &query, most);
+                prop_assert_eq!(pruned.len(), exhaustive.len());
+                for (one, other) in pruned.iter().zip(&exhaustive) {
                     prop_assert!((one.bm25 - other.bm25).abs() <= 1e-5 * one.bm25, "{} {}", one.bm25, other.bm25);
                 }
-                let places = |found: &[LexicalHit]| -> std::collections::BTreeSet<_> {
+                let addresses = |found: &[LexicalHit]| -> std::collections::BTreeSet<_> {
                     found.iter().map(|one| one.at).collect()
                 };
-                prop_assert!(most < 50 || places(&passed) == places(&counted));
+                prop_assert!(most < 50 || addresses(&pruned) == addresses(&exhaustive));
             }
         }
     }

@@ -1,23 +1,25 @@
-//! What does not depend on how well documents fit: the order of their days, the values of their
-//! fields, and the catalog of their fields.
+//! Listings that need no scores: documents by date, facet counts, the catalog of fields, and the inventory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, SegmentReader, TERMINATED};
 
+use super::EmbeddedInner;
 use super::candidate_set::SegmentedDocSet;
 use super::lexical::LexicalHit;
 use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use crate::catalog::{Catalog, CatalogBuilder};
+use crate::engine::{self, InventoryEntry, InventoryEntryRef};
+use crate::error::SearchError;
 use crate::facet_terms;
 use crate::hit::{FacetCounts, MAX_FACET_VALUES};
 use crate::query::SortOrder;
 
-/// The `most` first documents of a set by their day; those without a day come last, equals in the
-/// order of their ids.
+/// The first `most` documents of a set by their day. Those without a day come last, and ids break ties.
 pub(super) fn by_day(
     snapshot: &IndexSnapshot,
     documents: &SegmentedDocSet,
@@ -38,7 +40,7 @@ pub(super) fn by_day(
             (Some(day), _) => day,
         };
         dated.push((Reverse(key), LexicalHit::new(at, 0.0)));
-        // Sorting a full list now and then costs less than a place for every document.
+        // Truncating a full list now and then costs less than keeping an entry for every document.
         if dated.len() >= most.saturating_mul(4).max(1_024) {
             keep(&mut dated);
         }
@@ -47,7 +49,7 @@ pub(super) fn by_day(
     dated.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The values that a set of documents has in some fields.
+/// The facet counts of some fields over a set of documents.
 pub(super) fn facets(
     snapshot: &IndexSnapshot,
     fields: &IndexFields,
@@ -81,18 +83,19 @@ pub(super) fn facets(
     Ok(found)
 }
 
-/// The fields of some documents, or of all.
+/// The catalog of fields of some documents, or of all.
 pub(super) fn catalog(
     snapshot: &IndexSnapshot,
     fields: &IndexFields,
-    seen: Option<&SegmentedDocSet>,
+    visible: Option<&SegmentedDocSet>,
 ) -> tantivy::Result<Catalog> {
     let mut builder = CatalogBuilder::new();
-    builder.documents(seen.map_or(snapshot.searcher.num_docs(), SegmentedDocSet::count));
+    builder.documents(visible.map_or(snapshot.searcher.num_docs(), SegmentedDocSet::count));
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         each_term(segment, fields, None, |term, docs| {
-            let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.contains(ordinal, *doc));
-            let count = docs.filter(is_seen).count() as u64;
+            let is_visible =
+                |doc: &u32| visible.is_none_or(|visible| visible.contains(ordinal, *doc));
+            let count = docs.filter(is_visible).count() as u64;
             if count > 0 {
                 facet_terms::add_to_catalog(term, count, &mut builder);
             }
@@ -101,7 +104,7 @@ pub(super) fn catalog(
     Ok(builder.build())
 }
 
-/// Hands over every term of a stretch, or of all, with its documents that are still there.
+/// Calls `take` for every facet term of a range, or for all of them, with the live documents that have it.
 pub(super) fn each_term(
     segment: &SegmentReader,
     fields: &IndexFields,
@@ -127,4 +130,27 @@ pub(super) fn each_term(
         take(&term, &mut docs);
     }
     Ok(())
+}
+
+impl EmbeddedInner {
+    /// Every document of the index, sorted by id.
+    pub(super) fn inventory(&self) -> Result<Vec<InventoryEntry>, SearchError> {
+        let mut entries = engine::collect_inventory(|each| self.visit_inventory(each))?;
+        entries.sort_by(|left, right| left.id.cmp(&right.id));
+        Ok(entries)
+    }
+
+    /// Visits every document: from the ledger when this process is the writer, from the index otherwise.
+    pub(super) fn visit_inventory(
+        &self,
+        each: &mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
+    ) -> Result<(), SearchError> {
+        let Some(writer) = &self.writer else {
+            let visited = self.snapshot().visit_inventory(each);
+            return visited.map_err(|source| self.index_error(source));
+        };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.snapshot().generation;
+        writer.visit_inventory(present, each)
+    }
 }

@@ -1,4 +1,4 @@
-//! The engine for one machine: an index in a folder, changed and searched by one process.
+//! The search engine for one machine: an index in a folder, written and searched by one process.
 
 mod candidate_set;
 mod checksums;
@@ -57,10 +57,10 @@ use crate::query::Query;
 use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 
-/// How many bytes of documents are kept ready to be shown again.
+/// The size of the cache of displayable documents, in bytes, before eviction.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Up to this many documents a search is shorter than the way to another thread and back is worth.
+/// Up to this many documents a search takes less time than handing it to another thread and back.
 const MAX_DOCUMENTS_IN_PLACE: u64 = 20_000;
 
 /// An index in a folder.
@@ -69,6 +69,8 @@ const MAX_DOCUMENTS_IN_PLACE: u64 = 20_000;
 #[derive(Clone)]
 pub struct EmbeddedEngine(Arc<EmbeddedInner>);
 
+/// The parts of an open index. `semantic` is `None` without an embedding model, `writer` when opened read-only.
+/// `embedding_lock` is held while vectors are computed. The file lock is dropped last, after the writer.
 struct EmbeddedInner {
     dir: PathBuf,
     index: Index,
@@ -77,57 +79,51 @@ struct EmbeddedInner {
     snapshot: RwLock<Arc<IndexSnapshot>>,
     cache: DocumentCache,
     pools: EnginePools,
-    /// Nothing when the index was opened without a model.
     semantic: Option<SemanticIndex>,
-    /// Held by the one who makes vectors.
     embedding_lock: Mutex<()>,
-    /// Nothing when the index was opened to be read only.
     writer: Option<Mutex<CommitWriter>>,
-    /// What was damaged when the index was opened.
     quarantine: Quarantine,
-    /// Dropped last, when nobody can write any more.
     _lock: Option<File>,
 }
 
 impl EmbeddedEngine {
-    /// Opens the index in `dir` to be searched and changed, or makes an empty one there.
+    /// Opens the index in `dir` for searching and writing, or creates an empty one there.
     ///
-    /// Only one process can have an index open this way; another is refused with
-    /// [`Error::Locked`]. What is not byte for byte as it was written is set aside, so that the
-    /// documents in it are missing until somebody brings them again; see [`Embedded::damaged`]. An
-    /// index of another version is left as it is, and a new one begun beside it.
+    /// Only one process can have an index open this way; another one gets [`SearchError::Locked`]. Whatever
+    /// fails its checksum is quarantined, so the documents in it are missing until they are applied again; see
+    /// [`quarantined`](Self::quarantined). An index of another format version stays, and a new one is begun.
     pub fn open(dir: &Path) -> Result<Self, SearchError> {
         Self::with_access(dir, AccessMode::Write, None)
     }
 
-    /// The same, with a model that makes documents findable by their meaning.
+    /// Like [`open`](Self::open), with an embedding model for semantic search.
     pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, SearchError> {
         Self::open_with_previous(dir, embedder, Vec::new)
     }
 
-    /// The same, where one of the models that `former` makes may have been in use before. Its
-    /// vectors answer until those of the new model are made.
+    /// Like [`open_with`](Self::open_with), with a factory for embedding models that the index may have used
+    /// before. Their vectors answer until those of the new model are computed.
     pub fn open_with_previous(
         dir: &Path,
         embedder: Arc<dyn Embedder>,
-        former: impl FnOnce() -> Vec<Arc<dyn Embedder>>,
+        previous: impl FnOnce() -> Vec<Arc<dyn Embedder>>,
     ) -> Result<Self, SearchError> {
         let models = IndexModels {
             newest: embedder,
-            former: Box::new(former),
+            previous: Box::new(previous),
         };
         Self::with_access(dir, AccessMode::Write, Some(models))
     }
 
-    /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
-    /// committed there later is not seen. A damaged index is refused with [`Error::Corrupt`].
+    /// Opens the index in `dir` for searching only. Another process may have it open for writing; what that
+    /// one commits later is not seen. A damaged index fails with [`SearchError::Corrupt`].
     pub fn open_read_only(
         dir: &Path,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, SearchError> {
         let models = embedder.map(|newest| IndexModels {
             newest,
-            former: Box::new(Vec::new),
+            previous: Box::new(Vec::new),
         });
         Self::with_access(dir, AccessMode::Read, models)
     }
@@ -141,45 +137,45 @@ impl EmbeddedEngine {
             index,
             disk,
             fields,
-            words,
-            quarantine: mut aside,
+            lexical_dir,
+            mut quarantine,
             lock,
         } = recovery::open(dir, access)?;
-        let known = |source| recovery::map_tantivy_error(dir, source);
+        let map_error = |source| recovery::map_tantivy_error(dir, source);
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
-            .map_err(known)?;
+            .map_err(map_error)?;
         let is_read_only = access == AccessMode::Read;
         let writer = if is_read_only {
             None
         } else {
             let parts = (&reader, fields);
             Some(reconcile::open_reconciled_writer(
-                &words,
+                &lexical_dir,
                 (index.clone(), disk),
                 parts,
-                &mut aside,
+                &mut quarantine,
             )?)
         };
         let pools = match &models {
             Some(models) if models.newest.is_remote() => EnginePools::for_network(),
             _ => EnginePools::for_processors(),
         };
-        let meaning = match models {
+        let semantic = match models {
             None => None,
             Some(models) => {
-                match SemanticIndex::open(dir, models, is_read_only, &mut aside.reasons) {
-                    // Nobody has made vectors yet, and a reader does not.
+                match SemanticIndex::open(dir, models, is_read_only, &mut quarantine.reasons) {
+                    // No vectors were computed yet, and a read-only engine computes none.
                     Err(SearchError::Missing { .. }) if is_read_only => None,
                     other => Some(other?),
                 }
             }
         };
-        let mut snapshot = IndexSnapshot::newest(&index, &reader).map_err(known)?;
-        if let Some(meaning) = &meaning {
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
+        let mut snapshot = IndexSnapshot::newest(&index, &reader).map_err(map_error)?;
+        if let Some(semantic) = &semantic {
+            snapshot.vectors = Some(Arc::new(semantic.views(&snapshot.live_documents())));
         }
         Ok(Self(Arc::new(EmbeddedInner {
             dir: dir.to_owned(),
@@ -189,26 +185,26 @@ impl EmbeddedEngine {
             snapshot: RwLock::new(Arc::new(snapshot)),
             cache: DocumentCache::new(CACHE_BYTES),
             pools,
-            semantic: meaning,
+            semantic,
             embedding_lock: Mutex::new(()),
             writer: writer.map(Mutex::new),
-            quarantine: aside,
+            quarantine,
             _lock: lock,
         })))
     }
 
-    /// What was not as it was written when the index was opened, in words. It has been set aside and
-    /// has to be brought again.
+    /// What failed its checks when the index was opened, in words. It was quarantined, and its documents have
+    /// to be applied again.
     pub fn quarantined(&self) -> &[String] {
         &self.0.quarantine.reasons
     }
 
-    /// Whether the folder has an index of another version, kept until this one is complete.
+    /// Whether the folder holds an index of another format version, kept until this one is complete.
     pub fn has_other_versions(&self) -> bool {
         !index_folder::leftovers(&self.0.dir).is_empty()
     }
 
-    /// Lets the writer hold at most about so many bytes in memory before it writes them.
+    /// Limits the memory that the writer may use, approximately, before it writes a segment.
     #[must_use]
     pub fn with_writer_bytes(self, bytes: usize) -> Self {
         if let Some(writer) = &self.0.writer {
@@ -236,7 +232,7 @@ impl EmbeddedEngine {
 
 impl Engine for EmbeddedEngine {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>> {
-        // A question that was not asked before costs milliseconds, which another thread can spend.
+        // Embedding a query that is not in the cache takes milliseconds, which belong on another thread.
         let is_short = self.is_small() && self.0.is_cheap(&query);
         self.run(Lane::answer(is_short), move |inner| {
             let span =
@@ -251,11 +247,11 @@ impl Engine for EmbeddedEngine {
         &self,
         query: Query,
         field: String,
-        stretches: Vec<(Day, Day)>,
+        date_ranges: Vec<(Day, Day)>,
     ) -> BoxFuture<'_, Result<Vec<u64>, SearchError>> {
         let is_short = self.is_small();
         self.run(Lane::answer(is_short), move |inner| {
-            inner.count_date_ranges(&query, &field, &stretches)
+            inner.count_date_ranges(&query, &field, &date_ranges)
         })
     }
 
@@ -326,7 +322,7 @@ impl Engine for EmbeddedEngine {
 }
 
 impl EmbeddedInner {
-    /// The newest generation. Taken once per answer.
+    /// The snapshot of the newest generation, taken once for each answer, so that all of it sees the same.
     fn snapshot(&self) -> Arc<IndexSnapshot> {
         self.snapshot
             .read()
@@ -338,20 +334,20 @@ impl EmbeddedInner {
         recovery::map_tantivy_error(&self.dir, source)
     }
 
-    /// The fields of the newest generation that a reader may know of.
+    /// The catalog of the fields that a reader may see in the newest generation.
     fn catalog(&self, reader: &ReaderIdentity) -> Result<Arc<Catalog>, SearchError> {
         let snapshot = self.snapshot();
-        let sight = snapshot.visibility(reader);
-        let catalog = sight.and_then(|sight| sight.catalog(&snapshot, &self.fields));
+        let visibility = snapshot.visibility(reader);
+        let catalog = visibility.and_then(|visibility| visibility.catalog(&snapshot, &self.fields));
         catalog.map_err(|source| self.index_error(source))
     }
 
-    /// Makes vectors for some documents and shows them.
+    /// Computes vectors for some documents that lack them, and publishes these.
     fn embed_pending(&self, most: usize) -> Result<EmbeddingProgress, SearchError> {
-        let Some(meaning) = self.semantic.as_ref().filter(|one| !one.is_read_only()) else {
+        let Some(semantic) = self.semantic.as_ref().filter(|one| !one.is_read_only()) else {
             return Ok(semantic_index::embedding_progress(&self.snapshot()));
         };
-        let _one = self
+        let _guard = self
             .embedding_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -363,37 +359,37 @@ impl EmbeddedInner {
         {
             let missing = view.missing();
             let some = missing.get(..most.max(1)).unwrap_or(missing);
-            meaning.embed_pending(some, |ordinal| {
+            semantic.embed_pending(some, |ordinal| {
                 let Some(at) = snapshot.address(ordinal) else {
                     return Ok(None);
                 };
                 self.read(&snapshot, at)
                     .map(|document| Some(Arc::new(document)))
             })?;
-            let settled = self.publish_vectors(meaning);
-            if settled.left > 0 {
-                return Ok(settled);
+            let progress = self.publish_vectors(semantic);
+            if progress.left > 0 {
+                return Ok(progress);
             }
-            meaning.compact(&self.snapshot().live_documents())?;
+            semantic.compact(&self.snapshot().live_documents())?;
         }
-        Ok(self.publish_vectors(meaning))
+        Ok(self.publish_vectors(semantic))
     }
 
-    /// Shows the vectors there are with the newest generation.
-    fn publish_vectors(&self, meaning: &SemanticIndex) -> EmbeddingProgress {
+    /// Publishes the vectors that exist with a snapshot of the newest generation.
+    fn publish_vectors(&self, semantic: &SemanticIndex) -> EmbeddingProgress {
         loop {
-            // With many documents this takes a while, in which nobody shall wait for an answer.
+            // With many documents this takes a while, during which no search may block on the lock.
             let newest = self.snapshot();
             let mut snapshot = IndexSnapshot::clone(&newest);
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
-            let settled = semantic_index::embedding_progress(&snapshot);
-            let mut shown = self
+            snapshot.vectors = Some(Arc::new(semantic.views(&snapshot.live_documents())));
+            let progress = semantic_index::embedding_progress(&snapshot);
+            let mut published = self
                 .snapshot
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            if Arc::ptr_eq(&shown, &newest) {
-                *shown = Arc::new(snapshot);
-                return settled;
+            if Arc::ptr_eq(&published, &newest) {
+                *published = Arc::new(snapshot);
+                return progress;
             }
         }
     }
@@ -404,15 +400,16 @@ impl EmbeddedInner {
         reader: &ReaderIdentity,
     ) -> Result<Option<Arc<Document>>, SearchError> {
         let snapshot = self.snapshot();
-        let known = |source| self.index_error(source);
-        let sight = snapshot.visibility(reader).map_err(known)?;
-        let is_seen = |at: &DocAddress| {
-            let seen = sight.documents();
-            seen.is_none_or(|seen| seen.contains(at.segment_ord, at.doc_id))
+        let map_error = |source| self.index_error(source);
+        let visibility = snapshot.visibility(reader).map_err(map_error)?;
+        let is_visible = |at: &DocAddress| {
+            let visible = visibility.documents();
+            visible.is_none_or(|visible| visible.contains(at.segment_ord, at.doc_id))
         };
-        // What is not seen is not read either, so that it takes no longer than what is not there.
-        let found = snapshot.find(id, &self.fields).map_err(known)?;
-        match found.filter(is_seen) {
+        // A restricted document is not read at all, so that timing does not tell it from one that does not
+        // exist.
+        let found = snapshot.find(id, &self.fields).map_err(map_error)?;
+        match found.filter(is_visible) {
             Some(at) => Ok(Some(self.displayable(&snapshot, at)?.document.clone())),
             None => Ok(None),
         }
@@ -434,7 +431,7 @@ impl EmbeddedInner {
             .collect())
     }
 
-    /// The document at a place, out of the cache or the index.
+    /// The displayable document at an address, from the cache or the index.
     fn displayable(
         &self,
         snapshot: &IndexSnapshot,
@@ -444,16 +441,16 @@ impl EmbeddedInner {
             .searcher
             .segment_reader(at.segment_ord)
             .segment_id();
-        let place = (segment, at.doc_id);
-        if let Some(mapped) = self.cache.get(place) {
+        let address = (segment, at.doc_id);
+        if let Some(mapped) = self.cache.get(address) {
             return Ok(mapped);
         }
         let mapped = Arc::new(DisplayDocument::new(self.read(snapshot, at)?));
-        self.cache.put(place, &mapped);
+        self.cache.put(address, &mapped);
         Ok(mapped)
     }
 
-    /// The document at a place, out of the index.
+    /// Reads and decodes the document at an address of the index.
     fn read(&self, snapshot: &IndexSnapshot, at: DocAddress) -> Result<Document, SearchError> {
         let entry: TantivyDocument = snapshot
             .searcher
@@ -476,11 +473,11 @@ impl EmbeddedInner {
         if changes.is_empty() {
             return Ok(present);
         }
-        let known = |source| self.index_error(source);
+        let map_error = |source| self.index_error(source);
         let next = writer.commit(&self.dir, changes)?;
-        let mut snapshot = IndexSnapshot::newest(&self.index, &self.reader).map_err(known)?;
-        if let Some(meaning) = &self.semantic {
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
+        let mut snapshot = IndexSnapshot::newest(&self.index, &self.reader).map_err(map_error)?;
+        if let Some(semantic) = &self.semantic {
+            snapshot.vectors = Some(Arc::new(semantic.views(&snapshot.live_documents())));
         }
         tracing::debug!(generation = next.0, changes = changes.len(), "committed");
         *self
@@ -490,33 +487,13 @@ impl EmbeddedInner {
         Ok(next)
     }
 
-    fn inventory(&self) -> Result<Vec<InventoryEntry>, SearchError> {
-        let mut held = engine::collect_inventory(|each| self.visit_inventory(each))?;
-        held.sort_by(|left, right| left.id.cmp(&right.id));
-        Ok(held)
-    }
-
-    /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
-    fn visit_inventory(
-        &self,
-        each: &mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
-    ) -> Result<(), SearchError> {
-        let Some(writer) = &self.writer else {
-            let shown = self.snapshot().visit_inventory(each);
-            return shown.map_err(|source| self.index_error(source));
-        };
-        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = self.snapshot().generation;
-        writer.visit_inventory(present, each)
-    }
-
     fn mark_complete(&self) {
         if self.writer.is_none() {
             return;
         }
         index_folder::remove_leftovers(&self.dir);
         if let Err(error) = self.quarantine.clear() {
-            tracing::warn!(%error, "what was damaged stays on disk");
+            tracing::warn!(%error, "could not remove quarantined files");
         }
     }
 }

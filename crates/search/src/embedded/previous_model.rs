@@ -1,4 +1,4 @@
-//! The vectors of the model used before into answers, until those of the new one are made.
+//! Serves queries with the previous embedding model until the vectors of the new one are complete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,61 +9,62 @@ use crate::engine::SPAN_TARGET;
 use crate::error::SearchError;
 use crate::vectors::{LiveDocuments, QueryVector, VectorModel, VectorStore, VectorView};
 
-/// A model, and what was made of the questions to its vectors.
+/// An embedding model with a cache of embedded queries.
 pub(super) struct CachingQueryEmbedder {
     pub embedder: Arc<dyn Embedder>,
-    questions: QueryCache<QueryVector>,
+    queries: QueryCache<QueryVector>,
 }
 
 impl CachingQueryEmbedder {
     pub(super) fn new(embedder: Arc<dyn Embedder>) -> Self {
         Self {
             embedder,
-            questions: QueryCache::new(QueryVector::bytes),
+            queries: QueryCache::new(QueryVector::bytes),
         }
     }
 
-    /// Whether a question costs next to nothing.
+    /// Whether embedding a query costs next to nothing.
     pub(super) fn is_query_cached(&self, text: &str) -> bool {
-        self.embedder.is_instant() || self.questions.contains(text)
+        self.embedder.is_instant() || self.queries.contains(text)
     }
 
-    /// A text as a question to the vectors of `view`.
+    /// Embeds a query, quantized for the vectors of `view`.
     pub(super) fn embed_query(
         &self,
         text: &str,
         view: &VectorView,
     ) -> Result<Arc<QueryVector>, SearchError> {
-        self.questions.get(text, || {
+        self.queries.get(text, || {
             let _span = tracing::info_span!(target: SPAN_TARGET, "embed").entered();
             view.question(&self.embedder.query(text)?)
         })
     }
 }
 
-/// A model that is no longer the one to be used, with the vectors it left behind.
+/// A model that is no longer the configured one, with the vectors it left behind.
 pub(super) struct PreviousModel {
     pub query_embedder: CachingQueryEmbedder,
     store: VectorStore,
 }
 
 impl PreviousModel {
-    /// The one of these models that left most vectors below `root`.
+    /// Of these models, the one with the most vectors below `root`.
     pub(super) fn find(
         root: &Path,
         models: impl Iterator<Item = Arc<dyn Embedder>>,
     ) -> Option<Self> {
-        let left = models.filter_map(|embedder| {
+        let stores = models.filter_map(|embedder| {
             let model = VectorModel::new(embedder.fingerprint(), embedder.dimensions()).ok()?;
-            // What cannot be opened helps nobody, and is removed when the new vectors are made.
+            // A store that cannot be opened is of no use, and is removed once the new vectors are complete.
             let store = VectorStore::open_read_only(root, model).ok()?;
             Some(Self {
                 query_embedder: CachingQueryEmbedder::new(embedder),
                 store,
             })
         });
-        left.filter(|former| former.store.rows() > 0)
-            .max_by_key(|former| former.store.rows())
+        stores
+            .filter(|previous| previous.store.rows() > 0)
+            .max_by_key(|previous| previous.store.rows())
     }
 
     pub(super) fn view(&self, live: &LiveDocuments) -> VectorView {

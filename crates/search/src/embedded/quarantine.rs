@@ -1,5 +1,5 @@
-//! Damaged files out of the way: moved into a folder of their own, never read again, and removed once
-//! what they held has been made anew.
+//! Quarantine for corrupt files: they are moved into a folder of their own, never read again, and removed
+//! once their content has been rebuilt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::error::SearchError;
 use crate::folder_lock;
 
-/// The folder inside the folder of the index.
+/// The quarantine folder inside the index folder.
 const FOLDER: &str = "damaged";
 
-/// Where damaged parts of one index go.
+/// The quarantine of one index.
 #[derive(Debug, Clone)]
 pub(super) struct Quarantine {
     folder: PathBuf,
-    /// What was moved and why, in words.
+    /// Why each part was quarantined, in words.
     pub reasons: Vec<String>,
 }
 
@@ -26,17 +26,17 @@ impl Quarantine {
         }
     }
 
-    /// Moves a file or a folder aside, in the place of one that was moved there before.
+    /// Quarantines a file or a folder. It replaces one of the same name that was quarantined before.
     pub(super) fn isolate(
         &mut self,
         path: &Path,
-        why: impl Into<String>,
+        reason: impl Into<String>,
     ) -> Result<(), SearchError> {
-        let why = why.into();
-        // The files of one segment go together.
-        if self.reasons.last() != Some(&why) {
-            tracing::warn!(%why, "a part of the index is damaged and made again");
-            self.reasons.push(why);
+        let reason = reason.into();
+        // The files of one segment have the same reason, which is logged once.
+        if self.reasons.last() != Some(&reason) {
+            tracing::warn!(why = %reason, "corrupt segment or file quarantined, rebuilding");
+            self.reasons.push(reason);
         }
         let io = |source| SearchError::io(path, source);
         let Some(name) = path.file_name() else {
@@ -49,20 +49,20 @@ impl Quarantine {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(io),
         }?;
-        let above = path.parent().unwrap_or(path);
-        folder_lock::sync_folder(above).map_err(io)
+        let parent = path.parent().unwrap_or(path);
+        folder_lock::sync_folder(parent).map_err(io)
     }
 
-    /// Removes what was moved.
+    /// Removes all quarantined files, once their content has been rebuilt.
     pub(super) fn clear(&self) -> std::io::Result<()> {
         remove(&self.folder)
     }
 }
 
-/// Removes a file or a folder, if it is there.
+/// Removes a file or a folder. Idempotent: one that does not exist counts as removed.
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };

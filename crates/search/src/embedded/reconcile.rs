@@ -1,8 +1,8 @@
-//! Words and ledger into a writer whose two sides tell the same.
+//! Reconciles the lexical index with the ledger when the writer opens.
 //!
-//! They always do unless a part of one was lost. Then documents that only one of them knows, or that
-//! they know differently, are removed from both: they are missing, and whoever keeps the index in step
-//! with its source brings them again.
+//! They agree unless a part of one was lost. Then the documents that only one of them has, or that they have
+//! differently, are removed from both: they count as missing, and the next synchronisation with the source
+//! adds them again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,81 +20,84 @@ use crate::document::DocId;
 use crate::engine::{DocumentChange, InventoryEntry, MAX_CHANGES, collect_inventory};
 use crate::error::SearchError;
 
-/// Opens the ledger beside the words and compares the two.
+/// Opens the ledger beside the index, compares the two, and opens the writer.
 pub(super) fn open_reconciled_writer(
-    words: &Path,
+    lexical_dir: &Path,
     (index, disk): (Index, DurableDirectory),
     (reader, fields): (&IndexReader, IndexFields),
-    aside: &mut Quarantine,
+    quarantine: &mut Quarantine,
 ) -> Result<CommitWriter, SearchError> {
-    let known = |source| recovery::map_tantivy_error(words, source);
-    let (mut ledger, is_new) = open(words, aside)?;
-    let commit = CommitPayload::last(&index).map_err(known)?;
+    let map_error = |source| recovery::map_tantivy_error(lexical_dir, source);
+    let (mut ledger, is_new) = open(lexical_dir, quarantine)?;
+    let commit = CommitPayload::last(&index).map_err(map_error)?;
     // Nobody else writes while we hold the lock, so the reader shows the last commit.
     let documents = reader.searcher().num_docs();
-    let is_whole = documents == commit.rows.documents;
-    if is_whole && ledger.digest_at(commit.generation)? == commit.rows {
+    let is_complete = documents == commit.rows.documents;
+    if is_complete && ledger.digest_at(commit.generation)? == commit.rows {
         return Ok(CommitWriter::new((index, disk), fields, ledger));
     }
-    let snapshot = IndexSnapshot::newest(&index, reader).map_err(known)?;
-    let inventory = collect_inventory(|each| snapshot.visit_inventory(each).map_err(known))?;
-    if is_new && is_whole {
-        // The words have passed every check, so a lost ledger can be made from them.
+    let snapshot = IndexSnapshot::newest(&index, reader).map_err(map_error)?;
+    let inventory = collect_inventory(|each| snapshot.visit_inventory(each).map_err(map_error))?;
+    if is_new && is_complete {
+        // The index has passed every check, so a lost ledger is rebuilt from it.
         ledger.replace(&inventory, commit.generation)?;
         return Ok(CommitWriter::new((index, disk), fields, ledger));
     }
     let listed = collect_inventory(|each| ledger.visit_inventory(commit.generation, each))?;
-    let (agreed, strange) = compare(listed, inventory);
+    let (agreed, unexpected) = compare(listed, inventory);
     tracing::warn!(
         documents,
         agreed = agreed.len(),
-        "words and ledger differ; what differs is made again"
+        "index and ledger disagree, removing what differs and rebuilding"
     );
     ledger.replace(&agreed, commit.generation)?;
     let mut writer = CommitWriter::new((index, disk), fields, ledger);
-    for ids in strange.chunks(MAX_CHANGES) {
-        let gone: Vec<_> = ids.iter().cloned().map(DocumentChange::Remove).collect();
-        writer.commit(words, &gone)?;
+    for ids in unexpected.chunks(MAX_CHANGES) {
+        let removals: Vec<_> = ids.iter().cloned().map(DocumentChange::Remove).collect();
+        writer.commit(lexical_dir, &removals)?;
     }
     Ok(writer)
 }
 
-/// The ledger, and whether it was made just now.
-fn open(words: &Path, aside: &mut Quarantine) -> Result<(DocumentLedger, bool), SearchError> {
-    let path = words.join(ledger::NAME);
+/// Opens the ledger, and says whether it was created just now.
+fn open(
+    lexical_dir: &Path,
+    quarantine: &mut Quarantine,
+) -> Result<(DocumentLedger, bool), SearchError> {
+    let path = lexical_dir.join(ledger::NAME);
     let is_new = !path.exists();
-    match DocumentLedger::open(words) {
+    match DocumentLedger::open(lexical_dir) {
         Err(error @ SearchError::Corrupt { .. }) => {
-            aside.isolate(&path, error.to_string())?;
-            Ok((DocumentLedger::open(words)?, true))
+            quarantine.isolate(&path, error.to_string())?;
+            Ok((DocumentLedger::open(lexical_dir)?, true))
         }
         other => Ok((other?, is_new)),
     }
 }
 
-/// The documents that both sides know alike, and the ids of the others that the words have.
+/// The documents on which both sides agree, and the ids of all others in the index.
 fn compare(
     ledger: Vec<InventoryEntry>,
-    words: Vec<InventoryEntry>,
+    index: Vec<InventoryEntry>,
 ) -> (Vec<InventoryEntry>, Vec<DocId>) {
     let mut found: HashMap<DocId, Vec<InventoryEntry>> = HashMap::new();
-    for held in words {
-        found.entry(held.id.clone()).or_default().push(held);
+    for entry in index {
+        found.entry(entry.id.clone()).or_default().push(entry);
     }
     let mut agreed = Vec::new();
-    for held in ledger {
-        // A document that is there twice is known to nobody.
+    for entry in ledger {
+        // A document that is in the index twice cannot be trusted.
         if found
-            .get(&held.id)
-            .is_some_and(|copies| *copies == [held.clone()])
+            .get(&entry.id)
+            .is_some_and(|copies| *copies == [entry.clone()])
         {
-            found.remove(&held.id);
-            agreed.push(held);
+            found.remove(&entry.id);
+            agreed.push(entry);
         }
     }
-    let mut strange: Vec<_> = found.into_keys().collect();
-    strange.sort();
-    (agreed, strange)
+    let mut unexpected: Vec<_> = found.into_keys().collect();
+    unexpected.sort();
+    (agreed, unexpected)
 }
 
 #[cfg(test)]
@@ -112,16 +115,16 @@ mod tests {
     #[test]
     fn only_what_both_know_alike_and_once_is_agreed_on() {
         let ledger = ["a", "b", "c", "d"].map(|id| held(id, "1")).to_vec();
-        let words = vec![
+        let index = vec![
             held("a", "1"),
             held("b", "2"),
             held("c", "1"),
             held("c", "1"),
             held("e", "1"),
         ];
-        let (agreed, strange) = compare(ledger, words);
+        let (agreed, unexpected) = compare(ledger, index);
         assert_eq!(agreed, [held("a", "1")]);
-        let strange: Vec<_> = strange.iter().map(DocId::as_str).collect();
-        assert_eq!(strange, ["b", "c", "e"]);
+        let unexpected: Vec<_> = unexpected.iter().map(DocId::as_str).collect();
+        assert_eq!(unexpected, ["b", "c", "e"]);
     }
 }

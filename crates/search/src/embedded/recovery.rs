@@ -1,8 +1,8 @@
-//! A folder into words that can be trusted, or the reason why it cannot.
+//! Opens the lexical index with recovery: only data that passes every check is used.
 //!
-//! Opening is recovering: lock, check the format, check every sum, then open. What is damaged is set
-//! aside when the index is opened for writing, since it can always be made again from its documents;
-//! the rest stays and answers. A reader has nothing to make it again from and refuses.
+//! The steps are: take the lock, check the format, verify every checksum, then open. When the index is opened
+//! for writing, corrupt segments are quarantined, since they can always be rebuilt from their documents, and
+//! the rest goes on answering. A reader cannot rebuild anything and refuses to open a corrupt index.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -23,14 +23,14 @@ use super::tokenizer;
 use crate::error::SearchError;
 use crate::folder_lock;
 
-/// The file that says which format an index has. It is written last when an index is made, so an
-/// index without it was never finished.
+/// The file that says which format an index has. It is written last when an index is created, so an index
+/// without it was never finished.
 const FORMAT_FILE: &str = "docent-index.json";
 
-/// tantivy's list of the files it may remove.
+/// tantivy's list of the files that it may remove.
 const MANAGED: &str = ".managed.json";
 
-/// The lock that the one process that may write holds for as long as it has the index open.
+/// The lock file that the only writer holds for as long as it has the index open.
 const LOCK: &str = folder_lock::WRITER_LOCK_FILE;
 
 #[derive(Serialize, Deserialize)]
@@ -38,38 +38,39 @@ struct FormatFile {
     format: u32,
 }
 
-/// What the one who opens an index wants to do with it.
+/// Whether an index is opened for writing too, or for reading only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccessMode {
     Write,
     Read,
 }
 
-/// Words that passed every check.
+/// A lexical index that has passed every check.
 pub(super) struct RecoveredIndex {
     pub index: Index,
     pub disk: DurableDirectory,
     pub fields: IndexFields,
-    /// The folder they are in.
-    pub words: PathBuf,
-    /// What did not pass.
+    /// The folder of the lexical index.
+    pub lexical_dir: PathBuf,
+    /// The parts that failed a check.
     pub quarantine: Quarantine,
-    /// Held for as long as the index may be written to.
+    /// The writer's lock, held while the index is open; `None` for a reader.
     pub lock: Option<File>,
 }
 
-/// Opens the words of the index in `dir`; makes some there when there are none and they are to be
-/// written to.
+/// Opens the lexical index in `dir`; creates one when there is none and it is opened for writing.
 pub(super) fn open(dir: &Path, access: AccessMode) -> Result<RecoveredIndex, SearchError> {
-    let words = index_folder::words_folder(dir);
-    let mut aside = Quarantine::of(dir);
+    let lexical_dir = index_folder::words_folder(dir);
+    let mut quarantine = Quarantine::of(dir);
     let ((index, disk), lock) = match access {
         AccessMode::Write => {
             fs::create_dir_all(dir).map_err(|source| SearchError::io(dir, source))?;
             let lock = folder_lock::lock(dir, LOCK)?;
-            (open_to_write(&words, &mut aside)?, Some(lock))
+            (open_to_write(&lexical_dir, &mut quarantine)?, Some(lock))
         }
-        AccessMode::Read if words.join(FORMAT_FILE).exists() => (open_to_read(&words, dir)?, None),
+        AccessMode::Read if lexical_dir.join(FORMAT_FILE).exists() => {
+            (open_to_read(&lexical_dir, dir)?, None)
+        }
         AccessMode::Read => {
             return Err(SearchError::Missing {
                 path: dir.to_owned(),
@@ -81,17 +82,17 @@ pub(super) fn open(dir: &Path, access: AccessMode) -> Result<RecoveredIndex, Sea
         index,
         disk,
         fields,
-        words,
-        quarantine: aside,
+        lexical_dir,
+        quarantine,
         lock,
     })
 }
 
-fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, DurableDirectory), SearchError> {
-    let disk =
-        DurableDirectory::open(words).map_err(|source| map_tantivy_error(dir, source.into()))?;
-    check_format(words)?;
-    let (index, damaged) = open_checked(words, &disk)?;
+fn open_to_read(lexical_dir: &Path, dir: &Path) -> Result<(Index, DurableDirectory), SearchError> {
+    let disk = DurableDirectory::open(lexical_dir)
+        .map_err(|source| map_tantivy_error(dir, source.into()))?;
+    check_format(lexical_dir)?;
+    let (index, damaged) = open_checked(lexical_dir, &disk)?;
     match damaged.into_iter().next() {
         None => Ok((index, disk)),
         Some(part) => Err(SearchError::corrupt(dir, part.why)),
@@ -99,103 +100,107 @@ fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, DurableDirectory), S
 }
 
 fn open_to_write(
-    words: &Path,
-    aside: &mut Quarantine,
+    lexical_dir: &Path,
+    quarantine: &mut Quarantine,
 ) -> Result<(Index, DurableDirectory), SearchError> {
-    match prepare(words, aside) {
+    match prepare(lexical_dir, quarantine) {
         Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
-            aside.isolate(words, error.to_string())?;
-            prepare(words, aside)
+            quarantine.isolate(lexical_dir, error.to_string())?;
+            prepare(lexical_dir, quarantine)
         }
         other => other,
     }
 }
 
-/// Opens the words in their folder, without the segments that are damaged.
-fn prepare(words: &Path, aside: &mut Quarantine) -> Result<(Index, DurableDirectory), SearchError> {
-    fs::create_dir_all(words).map_err(|source| SearchError::io(words, source))?;
-    let disk =
-        DurableDirectory::open(words).map_err(|source| map_tantivy_error(words, source.into()))?;
-    if words.join(FORMAT_FILE).exists() {
-        check_format(words)?;
+/// Opens the lexical index in its folder, without the corrupt segments.
+fn prepare(
+    lexical_dir: &Path,
+    quarantine: &mut Quarantine,
+) -> Result<(Index, DurableDirectory), SearchError> {
+    fs::create_dir_all(lexical_dir).map_err(|source| SearchError::io(lexical_dir, source))?;
+    let disk = DurableDirectory::open(lexical_dir)
+        .map_err(|source| map_tantivy_error(lexical_dir, source.into()))?;
+    if lexical_dir.join(FORMAT_FILE).exists() {
+        check_format(lexical_dir)?;
     } else {
-        create(words, &disk)?;
+        create(lexical_dir, &disk)?;
     }
-    list_files(words, &disk)?;
-    let (index, damaged) = open_checked(words, &disk)?;
-    remove_torn_files(words);
+    list_files(lexical_dir, &disk)?;
+    let (index, damaged) = open_checked(lexical_dir, &disk)?;
+    remove_torn_files(lexical_dir);
     if damaged.is_empty() {
         return Ok((index, disk));
     }
     let ids: Vec<_> = damaged.iter().map(|part| part.segment.id()).collect();
-    drop_segments(words, &disk, &ids)?;
+    drop_segments(lexical_dir, &disk, &ids)?;
     for part in damaged {
         for file in files(&part.segment) {
-            aside.isolate(&words.join(file), part.why.as_str())?;
+            quarantine.isolate(&lexical_dir.join(file), part.why.as_str())?;
         }
     }
-    let (index, _) = open_checked(words, &disk)?;
+    let (index, _) = open_checked(lexical_dir, &disk)?;
     Ok((index, disk))
 }
 
-fn check_format(words: &Path) -> Result<(), SearchError> {
-    let path = words.join(FORMAT_FILE);
+fn check_format(lexical_dir: &Path) -> Result<(), SearchError> {
+    let path = lexical_dir.join(FORMAT_FILE);
     let content = fs::read(&path).map_err(|source| SearchError::io(&path, source))?;
     match serde_json::from_slice(&content) {
         Ok(FormatFile { format: FORMAT }) => Ok(()),
         Ok(FormatFile { format }) => Err(SearchError::Format {
-            path: words.to_owned(),
+            path: lexical_dir.to_owned(),
             found: format.to_string(),
             expected: FORMAT,
         }),
         Err(_) => Err(SearchError::corrupt(
-            words,
+            lexical_dir,
             format!("`{FORMAT_FILE}` cannot be read"),
         )),
     }
 }
 
-/// Makes words without a document, or makes some again that were left unfinished. Words that have
-/// documents are never touched here, whoever made them.
-fn create(words: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
-    let known = |source| map_tantivy_error(words, source);
+/// Creates an empty index, or recreates one that was left unfinished. An index with documents is never
+/// touched here, whoever made it.
+fn create(lexical_dir: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
+    let map_error = |source| map_tantivy_error(lexical_dir, source);
     if disk
         .exists(Path::new(META))
-        .map_err(|source| known(source.into()))?
+        .map_err(|source| map_error(source.into()))?
     {
         let found = Index::open(disk.clone()).and_then(|index| index.searchable_segment_metas());
-        if !found.map_err(known)?.is_empty() {
+        if !found.map_err(map_error)?.is_empty() {
             return Err(SearchError::corrupt(
-                words,
+                lexical_dir,
                 format!("`{FORMAT_FILE}` is missing"),
             ));
         }
     }
-    // One thread less for each segment: our documents are small and the indexing threads suffice.
+    // Without a thread for compressing each segment's documents: these are small, and the indexing threads
+    // suffice.
     let settings = IndexSettings {
         docstore_compress_dedicated_thread: false,
         ..Default::default()
     };
-    Index::create(disk.clone(), schema().0, settings).map_err(known)?;
+    Index::create(disk.clone(), schema().0, settings).map_err(map_error)?;
     let content =
         serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(SearchError::engine)?;
     disk.write(FORMAT_FILE, &content)
-        .and_then(|()| folder_lock::sync_folder(words.parent().unwrap_or(words)))
-        .map_err(|source| SearchError::io(&words.join(FORMAT_FILE), source))
+        .and_then(|()| folder_lock::sync_folder(lexical_dir.parent().unwrap_or(lexical_dir)))
+        .map_err(|source| SearchError::io(&lexical_dir.join(FORMAT_FILE), source))
 }
 
-/// Writes down which files tantivy may remove: all there are that look like its own. Its own list has
-/// no sum, and a file that is not on it would stay for ever.
-fn list_files(words: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
-    let io = |source| SearchError::io(words, source);
+/// Writes down which files tantivy may remove: all that look like its own. tantivy's list has no checksum,
+/// and a file that is missing from it would stay for ever.
+fn list_files(lexical_dir: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
+    let io = |source| SearchError::io(lexical_dir, source);
     let mut files = BTreeSet::from([PathBuf::from(META)]);
-    for entry in fs::read_dir(words).map_err(io)? {
+    for entry in fs::read_dir(lexical_dir).map_err(io)? {
         let name = PathBuf::from(entry.map_err(io)?.file_name());
         if is_segment_file(&name.to_string_lossy()) {
             files.insert(name);
         }
     }
-    let listed = fs::read(words.join(MANAGED)).ok();
+    let listed = fs::read(lexical_dir.join(MANAGED)).ok();
     let listed = listed.and_then(|content| serde_json::from_slice(&content).ok());
     if listed.as_ref() == Some(&files) {
         return Ok(());
@@ -204,45 +209,47 @@ fn list_files(words: &Path, disk: &DurableDirectory) -> Result<(), SearchError> 
     disk.write(MANAGED, &content).map_err(io)
 }
 
-/// A segment of which a file is not what was written.
+/// A segment with a file that is not what was written.
 struct CorruptSegment {
     segment: SegmentMeta,
     why: String,
 }
 
-/// Checks every byte of the words before one of them is believed. Returns the damaged segments; when
-/// it is the file that names the segments there is nothing to return.
+/// Verifies every checksum of the index before any of it is used, and returns the corrupt segments. A corrupt
+/// file that names the segments is an error, because it leaves nothing to return.
 fn open_checked(
-    words: &Path,
+    lexical_dir: &Path,
     disk: &DurableDirectory,
 ) -> Result<(Index, Vec<CorruptSegment>), SearchError> {
-    let known = |source| map_tantivy_error(words, source);
-    // While this is held no other process takes files away that were just found in the index.
+    let map_error = |source| map_tantivy_error(lexical_dir, source);
+    // While this lock is held, no other process removes files that the index has just named.
     let reading = disk
         .acquire_lock(&META_LOCK)
-        .map_err(|source| known(source.into()))?;
+        .map_err(|source| map_error(source.into()))?;
     if !disk
         .meta_is_intact()
-        .map_err(|source| known(source.into()))?
+        .map_err(|source| map_error(source.into()))?
     {
         return Err(SearchError::corrupt(
-            words,
-            format!("the sum of `{META}` does not match"),
+            lexical_dir,
+            format!("checksum mismatch in `{META}`"),
         ));
     }
-    let mut index = Index::open(disk.clone()).map_err(known)?;
+    let mut index = Index::open(disk.clone()).map_err(map_error)?;
     if index.schema() != schema().0 {
         return Err(SearchError::corrupt(
-            words,
-            "it has other fields than its format says",
+            lexical_dir,
+            "its fields are not those of its format",
         ));
     }
     // Read after the names of the segments, so that it lists all of them.
-    let sums = disk.checksums().map_err(|source| known(source.into()))?;
+    let sums = disk
+        .checksums()
+        .map_err(|source| map_error(source.into()))?;
     let sums = sums.unwrap_or_default();
     let mut damaged = Vec::new();
-    for segment in index.searchable_segment_metas().map_err(known)? {
-        if let Some(why) = check_segment(words, (&index, &sums), &segment)? {
+    for segment in index.searchable_segment_metas().map_err(map_error)? {
+        if let Some(why) = check_segment(lexical_dir, (&index, &sums), &segment)? {
             damaged.push(CorruptSegment { segment, why });
         }
     }
@@ -265,22 +272,22 @@ fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     parts.map(|part| segment.relative_path(part))
 }
 
-/// Compares the sums of each file of a segment, and says what is wrong.
+/// Verifies the checksum of each file of a segment, and says what is wrong.
 fn check_segment(
-    words: &Path,
+    lexical_dir: &Path,
     (index, sums): (&Index, &FileChecksums),
     segment: &SegmentMeta,
 ) -> Result<Option<String>, SearchError> {
     for file in files(segment) {
-        if !sums.is_intact(words, &file) {
+        if !sums.is_intact(lexical_dir, &file) {
             let why = format!("`{}` is not the file that was written", file.display());
             return Ok(Some(why));
         }
         let sum = index.directory().validate_checksum(&file);
-        match sum.map_err(|source| map_tantivy_error(words, source.into())) {
+        match sum.map_err(|source| map_tantivy_error(lexical_dir, source.into())) {
             Ok(true) => {}
             Ok(false) => {
-                let why = format!("the sum of `{}` does not match", file.display());
+                let why = format!("checksum mismatch in `{}`", file.display());
                 return Ok(Some(why));
             }
             Err(SearchError::Corrupt { reason, .. }) => return Ok(Some(reason)),
@@ -291,15 +298,15 @@ fn check_segment(
     Ok(None)
 }
 
-/// Makes a commit of what is left without these segments.
+/// Commits the remaining segments, without the corrupt ones.
 fn drop_segments(
-    words: &Path,
+    lexical_dir: &Path,
     disk: &DurableDirectory,
     damaged: &[SegmentId],
 ) -> Result<(), SearchError> {
-    let unreadable = || SearchError::corrupt(words, format!("`{META}` cannot be read"));
+    let unreadable = || SearchError::corrupt(lexical_dir, format!("`{META}` cannot be read"));
     let content = disk.atomic_read(Path::new(META));
-    let content = content.map_err(|source| map_tantivy_error(words, source.into()))?;
+    let content = content.map_err(|source| map_tantivy_error(lexical_dir, source.into()))?;
     let mut meta: serde_json::Value = serde_json::from_slice(&content).map_err(|_| unreadable())?;
     let segments = meta
         .get_mut("segments")
@@ -313,13 +320,13 @@ fn drop_segments(
         .retain(|segment| id(segment).is_some_and(|id| !damaged.contains(&id)));
     let content = serde_json::to_vec(&meta).map_err(SearchError::engine)?;
     disk.atomic_write(Path::new(META), &content)
-        .map_err(|source| SearchError::io(&words.join(META), source))
+        .map_err(|source| SearchError::io(&lexical_dir.join(META), source))
 }
 
-/// Removes what a process that was killed left half written. Whole files that no commit names are
-/// removed by the writer, which knows them.
-fn remove_torn_files(words: &Path) {
-    let Ok(entries) = fs::read_dir(words) else {
+/// Removes half-written temporary files of a process that was killed. Complete files that no commit names are
+/// removed by the writer's garbage collection.
+fn remove_torn_files(lexical_dir: &Path) {
+    let Ok(entries) = fs::read_dir(lexical_dir) else {
         return;
     };
     for entry in entries.flatten() {
@@ -331,7 +338,7 @@ fn remove_torn_files(words: &Path) {
     }
 }
 
-/// What a failure of tantivy means to the one who opened the index in `dir`.
+/// Translates an error of tantivy for whoever opened the index in `dir`.
 pub(super) fn map_tantivy_error(dir: &Path, source: TantivyError) -> SearchError {
     let io = |path: PathBuf, source: &std::io::Error| {
         let kept = std::io::Error::new(source.kind(), source.to_string());
@@ -347,11 +354,11 @@ pub(super) fn map_tantivy_error(dir: &Path, source: TantivyError) -> SearchError
         TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => {
             SearchError::corrupt(dir, format!("`{}` is missing", path.display()))
         }
-        // A file too short to have a footer is told as a failure to read it.
+        // A file too short to have a footer is reported as a read error.
         TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => {
             match io_error.kind() {
                 std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
-                    SearchError::corrupt(dir, format!("`{}` is cut short", filepath.display()))
+                    SearchError::corrupt(dir, format!("`{}` is truncated", filepath.display()))
                 }
                 _ => io(filepath, &io_error),
             }

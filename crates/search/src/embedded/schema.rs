@@ -1,7 +1,7 @@
-//! A document into the fields of the index on disk, and back.
+//! The schema of the index on disk: converts documents into its fields, and back.
 //!
-//! The shape on disk is owned here: a change to anything in this file, or to how words are cut,
-//! needs a new [`FORMAT`](super::place::FORMAT).
+//! This module owns the format. A change to anything in this file, or to how text is tokenized, needs a new
+//! [`FORMAT`](super::index_folder::FORMAT).
 
 use tantivy::TantivyDocument;
 use tantivy::schema::{
@@ -17,7 +17,7 @@ use crate::facet_terms;
 use crate::reader_identity::AllowedReaders;
 use crate::stored_document::{StoredDocument, day_number};
 
-/// The columns that are read without touching the documents themselves.
+/// The names of the columns (fast fields) that are read without touching stored documents.
 pub(super) const ID: &str = "id";
 pub(super) const SOURCE: &str = "source";
 pub(super) const HASH: &str = "hash";
@@ -26,37 +26,37 @@ pub(super) const LANGUAGE: &str = "language";
 pub(super) const READERS: &str = "readers";
 pub(super) const KEY: [&str; 2] = ["key_high", "key_low"];
 
-/// Stands among the readers of every document that is not for everyone. No principal holds it.
+/// A marker among the readers of every restricted document. No principal has this name.
 pub(super) const RESTRICTED: &str = "\0";
 
-/// The fields of the index.
+/// The field handles of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IndexFields {
-    /// The id: looked up when a document is replaced or fetched, and a column to sort equals by.
+    /// The id: indexed for lookups and deletions, and a column to break ties by.
     pub id: Field,
-    /// Where the document came from, as a column.
+    /// The source of the document, as a column.
     pub source: Field,
     /// The hash of its content, as a column.
     pub hash: Field,
     /// The code of its language.
     pub language: Field,
-    /// The terms of the title.
+    /// The posting lists of the title.
     pub title: Field,
-    /// The terms of everything, the title included, with their positions.
+    /// The posting lists of all text, title included, with positions for phrases.
     pub body: Field,
-    /// The values of its fields; see [`facets`].
+    /// The values of its metadata fields; see [`facet_terms`].
     pub facets: Field,
-    /// Who may read it, for a document that is not for everyone, and [`RESTRICTED`].
+    /// For a restricted document, its readers and [`RESTRICTED`].
     pub readers: Field,
     /// Its day as the number `YYYYMMDD`, as a column.
     pub day: Field,
-    /// The two halves of the name its vectors are kept under, as columns.
+    /// The two halves of the key of its vectors, as columns.
     pub key: [Field; 2],
-    /// The document itself.
+    /// The document itself as JSON.
     pub stored: Field,
 }
 
-/// The schema of every index of this format, and its fields.
+/// The schema of every index of this format, with its field handles.
 pub(super) fn schema() -> (Schema, IndexFields) {
     let mut builder = Schema::builder();
     let column = || TextOptions::default().set_fast(RAW_TOKENIZER_NAME);
@@ -98,7 +98,7 @@ pub(super) fn schema() -> (Schema, IndexFields) {
 }
 
 impl IndexFields {
-    /// A document as the index takes it in.
+    /// Converts a document into an entry of the index.
     pub(super) fn write(&self, document: &Document) -> Result<TantivyDocument, serde_json::Error> {
         let mut entry = TantivyDocument::default();
         entry.add_text(self.id, document.id.as_str());
@@ -111,7 +111,7 @@ impl IndexFields {
             tokenizer::with_language_mark(language, &document.title),
         );
         document.for_each_searchable(|text| {
-            entry.add_text(self.body, tokenizer::with_language_mark(language, text))
+            entry.add_text(self.body, tokenizer::with_language_mark(language, text));
         });
         for term in facet_terms::terms(document) {
             entry.add_text(self.facets, term);
@@ -136,7 +136,7 @@ impl IndexFields {
         Ok(entry)
     }
 
-    /// A document as the index gave it back; nothing when it is not one that was written above.
+    /// Decodes the document of an index entry; `None` when it is not one that this module has written.
     pub(super) fn read(&self, entry: &TantivyDocument) -> Option<Document> {
         let bytes = entry.get_first(self.stored)?.as_bytes()?;
         serde_json::from_slice::<StoredDocument<'_>>(bytes)

@@ -1,4 +1,5 @@
-//! Passages into vectors beside the index, and a question into the documents nearest to it.
+//! The semantic half of the index: passage vectors beside the lexical index, and the query embeddings that
+//! search them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -16,60 +17,60 @@ use crate::fusion::CosineScale;
 use crate::passage::embeddable_passages;
 use crate::vectors::{self, LiveDocuments, QueryVector, VectorModel, VectorStore, VectorView};
 
-/// The folder of the vectors inside the folder of the index.
+/// The folder of the vectors inside the index folder.
 const FOLDER: &str = "vectors";
 
-/// How many passages are turned into vectors before they are written. A crash costs no more work
-/// than this, and each writing costs a file.
+/// How many passages are embedded before their vectors are written. A crash loses no more work than this, and
+/// each write makes a file.
 const BATCH_PASSAGES: usize = 256;
 
-/// How long vectors are made before they are shown. Showing takes longer the more documents there
-/// are, and whoever waits wants to see how far it is.
+/// How long vectors are computed before they are published. Publishing takes longer the more documents there
+/// are, and whoever waits wants to see progress.
 const SLICE_DURATION: Duration = Duration::from_millis(500);
 
-/// The models of an index.
+/// The embedding models that an index may be opened with.
 pub(super) struct IndexModels<'m> {
-    /// The one in use.
+    /// The configured model.
     pub newest: Arc<dyn Embedder>,
-    /// Those that may have been in use before, made only where another model has left vectors.
-    pub former: Box<dyn FnOnce() -> Vec<Arc<dyn Embedder>> + 'm>,
+    /// Models that may have been used before, loaded only when another model has left vectors.
+    pub previous: Box<dyn FnOnce() -> Vec<Arc<dyn Embedder>> + 'm>,
 }
 
-/// The vectors of an index and the model that makes them.
+/// The vectors of an index and the model that computes them.
 pub(super) struct SemanticIndex {
     query_embedder: CachingQueryEmbedder,
     store: Mutex<VectorStore>,
-    /// Answers until the vectors of this model are made.
-    former: RwLock<Option<PreviousModel>>,
+    /// Serves queries until the vectors of this model are complete.
+    previous: RwLock<Option<PreviousModel>>,
     read_only: bool,
 }
 
-/// The vectors of the documents of one generation.
+/// The vectors of one generation's documents.
 pub(super) struct VectorViews {
-    /// Those of the model in use.
+    /// Those of the configured model.
     pub own: VectorView,
-    /// Those of the model used before, while they know more of the documents.
-    former: Option<VectorView>,
+    /// Those of the previous model, while they cover more documents.
+    previous: Option<VectorView>,
 }
 
-/// A question as the vectors of one generation are asked.
+/// An embedded query, with the vectors to search.
 pub(super) struct SemanticQuery<'s> {
     pub question: Arc<QueryVector>,
     pub view: &'s VectorView,
-    /// What the cosines are worth.
+    /// The scale that turns cosines into relevance.
     pub scale: CosineScale,
-    /// What is known of its language.
+    /// The detected language of the query.
     pub language: LanguageId,
 }
 
 impl SemanticIndex {
-    /// Opens the vectors beside the index in `dir`. Vectors can be made again, so those that are
-    /// damaged or of another version are thrown away, and `told` says why.
+    /// Opens the vectors beside the index in `dir`. Vectors can be recomputed, so corrupt ones and those of
+    /// another format version are discarded; `reasons` says why.
     pub(super) fn open(
         dir: &Path,
-        IndexModels { newest, former }: IndexModels<'_>,
+        IndexModels { newest, previous }: IndexModels<'_>,
         read_only: bool,
-        told: &mut Vec<String>,
+        reasons: &mut Vec<String>,
     ) -> Result<Self, SearchError> {
         let embedder = newest;
         let root = dir.join(FOLDER);
@@ -77,77 +78,77 @@ impl SemanticIndex {
         let store = if read_only {
             VectorStore::open_read_only(&root, model)?
         } else {
-            open_or_rebuild(&root, &model, told)?
+            open_or_rebuild(&root, &model, reasons)?
         };
-        let former = if store.has_other_models() {
+        let previous = if store.has_other_models() {
             let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
-            PreviousModel::find(&root, former().into_iter().filter(is_other))
+            PreviousModel::find(&root, previous().into_iter().filter(is_other))
         } else {
             None
         };
         Ok(Self {
             query_embedder: CachingQueryEmbedder::new(embedder),
             store: Mutex::new(store),
-            former: RwLock::new(former),
+            previous: RwLock::new(previous),
             read_only,
         })
     }
 
-    /// The vectors of the documents of a generation.
+    /// The vectors of a generation's live documents.
     pub(super) fn views(&self, live: &LiveDocuments) -> VectorViews {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let own = VectorView::new(&store, live);
         drop(store);
         let left = own.missing().len();
-        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
-        let former = former.as_ref().filter(|_| left > 0);
-        let former = former.map(|former| former.view(live));
+        let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner);
+        let previous = previous.as_ref().filter(|_| left > 0);
+        let previous = previous.map(|previous| previous.view(live));
         VectorViews {
-            former: former.filter(|view| view.missing().len() < left),
+            previous: previous.filter(|view| view.missing().len() < left),
             own,
         }
     }
 
     /// The languages of the model that answers.
     pub(super) fn languages(&self, views: &VectorViews) -> ModelLanguages {
-        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
-        let asker = match (&*former, &views.former) {
-            (Some(former), Some(_)) => &former.query_embedder,
+        let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner);
+        let query_embedder = match (&*previous, &views.previous) {
+            (Some(previous), Some(_)) => &previous.query_embedder,
             _ => &self.query_embedder,
         };
-        asker.embedder.languages()
+        query_embedder.embedder.languages()
     }
 
-    /// Whether a question costs next to nothing.
+    /// Whether embedding a query costs next to nothing.
     pub(super) fn is_query_cached(&self, text: &str, views: &VectorViews) -> bool {
-        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
-        match (&*former, &views.former) {
-            (Some(former), Some(_)) => former.query_embedder.is_query_cached(text),
+        let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner);
+        match (&*previous, &views.previous) {
+            (Some(previous), Some(_)) => previous.query_embedder.is_query_cached(text),
             _ => self.query_embedder.is_query_cached(text),
         }
     }
 
-    /// A text as a question to the vectors that know most.
+    /// Embeds a query with the model whose vectors cover most documents.
     pub(super) fn embed_query<'s>(
         &self,
         text: &str,
         views: &'s VectorViews,
     ) -> Result<SemanticQuery<'s>, SearchError> {
-        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
-        let (asker, view) = match (&*former, &views.former) {
-            (Some(former), Some(view)) => (&former.query_embedder, view),
+        let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner);
+        let (query_embedder, view) = match (&*previous, &views.previous) {
+            (Some(previous), Some(view)) => (&previous.query_embedder, view),
             _ => (&self.query_embedder, &views.own),
         };
         Ok(SemanticQuery {
-            question: asker.embed_query(text, view)?,
+            question: query_embedder.embed_query(text, view)?,
             view,
-            scale: asker.embedder.scale(),
+            scale: query_embedder.embedder.scale(),
             language: LanguageId::English,
         })
     }
 
-    /// Makes vectors for the documents of these ordinals until [`SLICE`] has passed, at least for
-    /// one. `read` brings a document by its ordinal.
+    /// Computes vectors for the documents of these ordinals until [`SLICE_DURATION`] has passed, for at least
+    /// one batch. `read` loads a document by its ordinal.
     pub(super) fn embed_pending(
         &self,
         ordinals: &[u32],
@@ -161,7 +162,7 @@ impl SemanticIndex {
         Ok(())
     }
 
-    /// The same for as many as are written at once.
+    /// The same for one batch, which is written at once.
     fn embed_batch(
         &self,
         ordinals: &mut std::slice::Iter<'_, u32>,
@@ -175,26 +176,26 @@ impl SemanticIndex {
             };
             let embeddable =
                 embeddable_passages(&document, self.query_embedder.embedder.languages());
-            let (cut, some): (Vec<_>, Vec<_>) = embeddable.into_iter().unzip();
-            texts.extend(some);
-            batch.push((vector_key(&document), cut));
+            let (passages, passage_texts): (Vec<_>, Vec<_>) = embeddable.into_iter().unzip();
+            texts.extend(passage_texts);
+            batch.push((vector_key(&document), passages));
             if texts.len() >= BATCH_PASSAGES {
                 break;
             }
         }
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut made = self.query_embedder.embedder.passages(&texts)?.into_iter();
-        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let mut embedded = self.query_embedder.embedder.passages(&texts)?.into_iter();
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let documents: Vec<_> = batch
             .into_iter()
-            .map(|(key, cut)| vectors::EmbeddedDocument {
+            .map(|(key, passages)| vectors::EmbeddedDocument {
                 key,
-                passages: cut
+                passages: passages
                     .into_iter()
-                    .zip(made.by_ref())
+                    .zip(embedded.by_ref())
                     .map(|(passage, vector)| vectors::EmbeddedPassage {
-                        start: place(passage.range.start),
-                        end: place(passage.range.end),
+                        start: offset(passage.range.start),
+                        end: offset(passage.range.end),
                         vector,
                     })
                     .collect(),
@@ -204,12 +205,15 @@ impl SemanticIndex {
         store.append(&documents)
     }
 
-    /// Brings the store in order once everything has its vectors: merges what is small, drops what
-    /// is gone, and removes the vectors of models that are no longer used.
+    /// Compacts the store once every document has vectors: merges small segments, drops deleted documents,
+    /// and removes the vectors of models that are no longer used.
     pub(super) fn compact(&self, live: &LiveDocuments) -> Result<(), SearchError> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.maintain(live)?;
-        *self.former.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self
+            .previous
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = None;
         store.remove_other_models();
         Ok(())
     }
@@ -222,26 +226,26 @@ impl SemanticIndex {
 fn open_or_rebuild(
     root: &Path,
     model: &VectorModel,
-    told: &mut Vec<String>,
+    reasons: &mut Vec<String>,
 ) -> Result<VectorStore, SearchError> {
     match VectorStore::open_without_corrupt(root, model.clone()) {
-        Ok((store, lost)) => {
-            for why in &lost {
-                tracing::warn!(%why, "some vectors are made again");
+        Ok((store, corrupt)) => {
+            for why in &corrupt {
+                tracing::warn!(%why, "corrupt vectors discarded, recomputing");
             }
-            told.extend(lost);
+            reasons.extend(corrupt);
             Ok(store)
         }
         Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
-            tracing::warn!(%error, "the vectors are made again");
-            told.push(error.to_string());
+            tracing::warn!(%error, "vector store cannot be used, recomputing all vectors");
+            reasons.push(error.to_string());
             VectorStore::recreate(root, model.clone())
         }
         Err(other) => Err(other),
     }
 }
 
-/// How far a generation is.
+/// The progress of the embeddings of a generation.
 pub(super) fn embedding_progress(snapshot: &IndexSnapshot) -> EmbeddingProgress {
     let left = snapshot
         .vectors
@@ -253,7 +257,7 @@ pub(super) fn embedding_progress(snapshot: &IndexSnapshot) -> EmbeddingProgress 
     }
 }
 
-/// Names a document and what of it is embedded.
+/// The key of a document's vectors: a digest of its id and of the texts that are embedded.
 pub(super) fn vector_key(document: &Document) -> u128 {
     digest([document.id.as_str(), &document.title, &document.text])
 }

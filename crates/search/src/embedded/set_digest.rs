@@ -1,10 +1,11 @@
-//! Any set of documents into one number, whatever the order, so that two sets are compared at once.
+//! An order-independent digest of a set of documents, so that two sets are compared without listing them.
 
 use std::fmt;
 
 use super::digest::digest;
 
-/// How many documents, and the sum of what each is known by.
+/// The number of documents and the wrapping sum of their digests. Adding and removing a document is O(1), and
+/// the order does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetDigest {
     pub documents: u64,
@@ -22,7 +23,7 @@ impl SetDigest {
         self.sum = self.sum.wrapping_sub(digest([id, row.0, row.1]));
     }
 
-    /// Reads what was written with `to_string`.
+    /// Parses the text form that a commit carries, as `Display` wrote it.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (documents, sum) = text.split_once(' ')?;
         Some(Self {
@@ -45,11 +46,11 @@ mod tests {
     #[test]
     fn the_order_does_not_matter_and_every_part_does() {
         let of = |rows: &[(&str, &str, &str)]| {
-            let mut tally = SetDigest::default();
+            let mut digest = SetDigest::default();
             for (id, source, hash) in rows {
-                tally.add(id, (source, hash));
+                digest.add(id, (source, hash));
             }
-            tally
+            digest
         };
         let (a, b) = (("a", "x", "1"), ("b", "y", "2"));
         assert_eq!(of(&[a, b]), of(&[b, a]));

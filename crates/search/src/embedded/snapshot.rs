@@ -1,4 +1,4 @@
-//! One generation of the index, as one answer sees it from beginning to end.
+//! A snapshot: one generation of the index, as one answer sees it from beginning to end.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
@@ -22,30 +22,30 @@ use crate::engine::{Generation, InventoryEntryRef};
 use crate::reader_identity::ReaderIdentity;
 use crate::vectors::LiveDocuments;
 
-/// How often a reader starts again because another process committed while it was opening.
+/// How often opening is retried because another process committed meanwhile.
 const MAX_RELOADS: usize = 8;
 
 #[derive(Clone)]
+/// One generation with everything that is computed once for it. `columns` are opened once, because opening a
+/// column costs more than a search.
 pub(super) struct IndexSnapshot {
     pub searcher: Searcher,
     pub generation: Generation,
-    /// The ids of each segment. Opening a column costs more than a search, so it is done once.
     columns: Arc<FastFieldColumns>,
-    /// What each reader may know of.
     visibility: Arc<VisibilityCache>,
-    /// The vectors of its documents, for an index with a model.
+    /// The vectors of its documents; `None` without an embedding model.
     pub vectors: Option<Arc<VectorViews>>,
 }
 
-/// What is known of every document without reading it, by segment.
+/// The columns (fast fields) that are read without touching stored documents, by segment.
 struct FastFieldColumns {
     ids: Vec<StrColumn>,
     days: Vec<Column<i64>>,
-    /// The two halves of the name by which its vectors are known.
+    /// The two halves of the key under which a document's vectors are stored.
     keys: Vec<[Column<u64>; 2]>,
-    /// The ordinal of the first document of each segment, counted over all of them.
+    /// The ordinal of the first document of each segment. Ordinals count documents over all segments.
     bases: Vec<u32>,
-    /// The order of all ids, once a page far from the first was asked for.
+    /// The global order of ids, computed once a page far from the first is requested.
     id_order: OnceLock<Option<IdOrder>>,
     #[cfg(test)]
     id_lookups: AtomicUsize,
@@ -78,7 +78,8 @@ impl FastFieldColumns {
 }
 
 impl IndexSnapshot {
-    /// The newest generation.
+    /// Opens the newest generation. Retried when a commit of another process comes in between, so that
+    /// generation and searcher belong together.
     pub(super) fn newest(index: &Index, reader: &IndexReader) -> tantivy::Result<Self> {
         for _ in 0..MAX_RELOADS {
             let generation = CommitPayload::last(index)?.generation;
@@ -95,11 +96,11 @@ impl IndexSnapshot {
             }
         }
         Err(TantivyError::InternalError(
-            "the index changes faster than it opens".to_owned(),
+            "the index is committed to faster than it can be opened".to_owned(),
         ))
     }
 
-    /// What a reader may know of.
+    /// What a reader may see of this generation.
     pub(super) fn visibility(
         &self,
         reader: &ReaderIdentity,
@@ -107,7 +108,7 @@ impl IndexSnapshot {
         self.visibility.for_reader(reader, self)
     }
 
-    /// Where the document of this id is.
+    /// Looks up the address of a document by its id.
     pub(super) fn find(
         &self,
         id: &DocId,
@@ -129,7 +130,7 @@ impl IndexSnapshot {
         Ok(None)
     }
 
-    /// The rank of a document's id among those of its segment.
+    /// The rank of a document's id among the ids of its segment.
     pub(super) fn id_rank(&self, at: DocAddress) -> u64 {
         let column = self.columns.ids.get(at.segment_ord as usize);
         column
@@ -137,7 +138,7 @@ impl IndexSnapshot {
             .unwrap_or(u64::MAX)
     }
 
-    /// Works out the order of all ids, so that many equals are put in order without reading their ids.
+    /// Computes the global order of ids, so that many ties are broken without reading ids.
     pub(super) fn order_ids(&self) {
         let ids = &self.columns.ids;
         if ids.len() > 1 {
@@ -145,13 +146,13 @@ impl IndexSnapshot {
         }
     }
 
-    /// The rank of a document's id among all of them, where that was worked out.
+    /// The rank of a document's id among all ids, where the global order was computed.
     pub(super) fn global_id_rank(&self, at: DocAddress, in_segment: u64) -> Option<u32> {
         let order = self.columns.id_order.get()?.as_ref()?;
         order.rank(at, in_segment)
     }
 
-    /// How many ids were read so far.
+    /// How many ids were read from the dictionary so far.
     #[cfg(test)]
     pub(super) fn id_lookups(&self) -> usize {
         self.columns.id_lookups.load(Memory::SeqCst)
@@ -165,13 +166,13 @@ impl IndexSnapshot {
             .first(at.doc_id)
     }
 
-    /// The number of a document among all, deleted ones included.
+    /// The ordinal of a document among all, deleted ones included.
     pub(super) fn ordinal(&self, at: DocAddress) -> u32 {
         let base = self.columns.bases.get(at.segment_ord as usize);
         base.map_or(u32::MAX, |base| base.saturating_add(at.doc_id))
     }
 
-    /// Where the document of this number is.
+    /// The address of the document with this ordinal.
     pub(super) fn address(&self, ordinal: u32) -> Option<DocAddress> {
         let bases = &self.columns.bases;
         let segment = bases
@@ -181,13 +182,13 @@ impl IndexSnapshot {
         Some(DocAddress::new(u32::try_from(segment).ok()?, doc))
     }
 
-    /// How many numbers there are.
+    /// The number of ordinals, deleted documents included.
     pub(super) fn ordinals(&self) -> u32 {
         let segments = self.searcher.segment_readers().iter();
         segments.map(SegmentReader::max_doc).sum()
     }
 
-    /// The documents by the names under which their vectors are kept.
+    /// The live documents by the keys under which their vectors are stored.
     pub(super) fn live_documents(&self) -> LiveDocuments {
         let mut live = Vec::with_capacity(self.searcher.num_docs() as usize);
         let segments = self.searcher.segment_readers().iter();
@@ -203,19 +204,19 @@ impl IndexSnapshot {
         LiveDocuments::new(live)
     }
 
-    /// The id of a document, without reading the document.
+    /// The id of a document, without reading the stored document.
     pub(super) fn id(&self, at: DocAddress) -> String {
         #[cfg(test)]
         self.columns.id_lookups.fetch_add(1, Memory::SeqCst);
         let mut id = String::new();
         if let Some(column) = self.columns.ids.get(at.segment_ord as usize) {
-            // An id that cannot be read sorts first, which still is an order.
+            // An id that cannot be read sorts first, which is still a total order.
             let _ = column.ord_to_str(self.id_rank(at), &mut id);
         }
         id
     }
 
-    /// Shows everything held, in no order.
+    /// Visits every live document, in no particular order.
     pub(super) fn visit_inventory(
         &self,
         each: &mut dyn FnMut(InventoryEntryRef<'_>),
@@ -243,7 +244,7 @@ impl IndexSnapshot {
     }
 }
 
-/// How many documents that are not gone have a term.
+/// How many live documents contain a term. Deleted ones stay in posting lists as tombstones until a merge.
 pub(super) fn count_alive(
     segment: &SegmentReader,
     index: &InvertedIndexReader,
@@ -266,8 +267,8 @@ fn columns(searcher: &Searcher, name: &str) -> tantivy::Result<Vec<StrColumn>> {
         .collect()
 }
 
-/// A column read from front to back, which is many times faster than asking for one row after the
-/// other. Its texts stand in one piece, since there may be millions of short ones.
+/// A string column read front to back, which is many times faster than one row after the other. All its
+/// values are in one string, since there may be millions of short ones.
 struct StringColumnReader<'c> {
     column: &'c StrColumn,
     text: String,

@@ -1,4 +1,4 @@
-//! The terms of the index as a dictionary to look slips up in.
+//! The terms of the index as a dictionary for spelling correction.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,11 @@ use super::visibility_cache::count_in_set;
 use crate::spelling::{MAX_COMPARED, SpellingDictionary};
 
 pub(super) struct TermDictionary<'s> {
+    /// A view of the index's terms; those of invisible documents do not count, so that corrections reveal
+    /// nothing.
     pub snapshot: &'s IndexSnapshot,
     pub fields: &'s IndexFields,
-    /// The documents whose words count; nothing when all do.
+    /// The documents whose terms count; `None` when all do.
     pub visible: Option<&'s SegmentedDocSet>,
 }
 
@@ -57,21 +59,22 @@ impl SpellingDictionary for TermDictionary<'_> {
 }
 
 impl TermDictionary<'_> {
-    /// How many documents of a segment have a term. Those that are gone stay in its lists until it is
-    /// merged, and are counted only where all that have the term may be gone.
+    /// How many documents of a segment contain a term. Tombstones of deleted documents stay in posting lists
+    /// until a merge, and are subtracted only where every document with the term may be deleted.
     fn documents(
         &self,
         (ordinal, segment): (u32, &SegmentReader),
         index: &InvertedIndexReader,
         term: &TermInfo,
     ) -> tantivy::Result<u64> {
-        let may_be_gone = segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
+        let may_all_be_deleted =
+            segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
         match self.visible {
-            Some(seen) => match seen.segment(ordinal) {
+            Some(visible) => match visible.segment(ordinal) {
                 Some(bits) => count_in_set(index, term, bits),
                 None => Ok(0),
             },
-            None if may_be_gone => count_alive(segment, index, term),
+            None if may_all_be_deleted => count_alive(segment, index, term),
             None => Ok(u64::from(term.doc_freq)),
         }
     }

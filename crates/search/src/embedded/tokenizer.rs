@@ -1,13 +1,13 @@
-//! Our terms into the tokens that tantivy writes to its index.
+//! Adapts our tokenizer to the interface that tantivy indexes with.
 
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
 use crate::analysis::{AnalysisMode, Language, StemCache, TermStream};
 
-/// The name under which the schema asks for this tokenizer.
+/// The name under which the schema refers to this tokenizer.
 pub(super) const NAME: &str = "docent";
 
-/// What tantivy finds our tokenizer in.
+/// The registry in which tantivy finds our tokenizer.
 pub(super) fn manager() -> TokenizerManager {
     let manager = TokenizerManager::default();
     manager.register(
@@ -17,13 +17,13 @@ pub(super) fn manager() -> TokenizerManager {
     manager
 }
 
-/// The character that stands for the first language; the others follow. It is one that means
-/// nothing to anybody, and it is only looked for where this file has put it.
+/// The character that marks the first language; the others follow. It is from Unicode's private use area, and
+/// is only interpreted at the start of a text, where this module has put it.
 const FIRST_MARK: u32 = 0xE000;
 
-/// A text with a mark before it that tells the tokenizer its language. tantivy hands over one text
-/// after the other and nothing else; a list of tokens in place of the text would take many times
-/// its memory.
+/// Prefixes a text with a character that tells the tokenizer its language. tantivy passes the tokenizer one
+/// text after the other and nothing else; a list of tokens in place of the text would take many times its
+/// memory.
 pub(super) fn with_language_mark(language: Language, text: &str) -> String {
     let mut marked = String::with_capacity(text.len() + 3);
     marked.extend(char::from_u32(FIRST_MARK + language as u32));
@@ -31,7 +31,7 @@ pub(super) fn with_language_mark(language: Language, text: &str) -> String {
     marked
 }
 
-/// The language of a marked text, and the text.
+/// Splits a marked text into its language and the text itself.
 fn split_language_mark(text: &str) -> (Language, &str) {
     let mut chars = text.chars();
     let mark = chars
@@ -44,7 +44,7 @@ fn split_language_mark(text: &str) -> (Language, &str) {
     }
 }
 
-/// Cuts one text after the other, and remembers stems from one to the next.
+/// Tokenizes one text after the other; the stem cache lives on from one to the next.
 #[derive(Clone)]
 struct TermTokenizer(StemCache);
 

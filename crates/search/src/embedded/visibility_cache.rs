@@ -1,8 +1,7 @@
-//! A reader into what of one generation this reader may know of: which documents, in which languages,
-//! with which fields.
+//! Caches what each reader may see of one generation: documents, languages and catalog.
 //!
-//! Working that out reads lists of documents, so it is done once for a reader and a generation and kept
-//! for the next question, within bounds. Where nothing is restricted nothing is worked out at all.
+//! Computing that reads posting lists, so it is done once for each reader and generation, and kept within
+//! bounds with LRU eviction. Where no document is restricted, nothing is computed at all.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,21 +22,21 @@ use crate::catalog::Catalog;
 use crate::reader_identity::{Principal, ReaderIdentity};
 use crate::vectors;
 
-/// How many readers are kept, and the bytes of what they see.
+/// The bounds of the cache: how many readers, and how many bytes for what they see.
 const MAX_VISIBILITY_CACHES: usize = 1_024;
 const MAX_VISIBILITY_BYTES: usize = 64 * 1024 * 1024;
 
-/// What one reader may know of.
+/// What one reader may see of a generation. The catalog is computed on first use.
 pub(super) struct ReaderVisibility {
-    /// The documents; nothing when they are all there are.
+    /// The visible documents; `None` when all of them are visible.
     seen: Option<VisibleDocuments>,
-    /// Their languages, those of most documents first.
+    /// Their languages, the most frequent first.
     pub languages: Vec<Language>,
-    /// Their fields, once somebody has asked.
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
-/// The same set as words and as vectors are asked for it.
+/// The same set of documents for both halves of the search: as bits by segment, and as ordinals for the
+/// vectors.
 struct VisibleDocuments {
     documents: Arc<SegmentedDocSet>,
     ordinals: vectors::OrdinalSet,
@@ -52,12 +51,13 @@ impl ReaderVisibility {
         })
     }
 
-    /// The documents; nothing when they are all there are.
+    /// The visible documents; `None` when all of them are visible.
     pub(super) fn documents(&self) -> Option<&Arc<SegmentedDocSet>> {
         self.seen.as_ref().map(|seen| &seen.documents)
     }
 
-    /// A set of documents as vectors are asked for it. That of the whole sight is at hand.
+    /// Passes a set of documents to `work` as ordinals. For the set of all visible documents these are
+    /// precomputed.
     pub(super) fn with_ordinals<T>(
         &self,
         snapshot: &IndexSnapshot,
@@ -73,7 +73,8 @@ impl ReaderVisibility {
         }
     }
 
-    /// How many documents have a term. Where all are seen, those that are gone may be counted too.
+    /// The document frequency of a term among visible documents. Where all are visible, deleted ones may be
+    /// counted too.
     pub(super) fn frequency(&self, searcher: &Searcher, term: &Term) -> tantivy::Result<u64> {
         let Some(seen) = self.documents() else {
             return searcher.doc_freq(term);
@@ -88,43 +89,43 @@ impl ReaderVisibility {
         Ok(count)
     }
 
-    /// The fields of the documents, worked out once.
+    /// The catalog of the visible documents' fields, computed once.
     pub(super) fn catalog(
         &self,
         snapshot: &IndexSnapshot,
         fields: &IndexFields,
     ) -> tantivy::Result<Arc<Catalog>> {
-        let mut kept = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(catalog) = kept.as_ref() {
+        let mut cached = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(catalog) = cached.as_ref() {
             return Ok(catalog.clone());
         }
         let seen = self.documents().map(Arc::as_ref);
         let catalog = Arc::new(listing::catalog(snapshot, fields, seen)?);
-        *kept = Some(catalog.clone());
+        *cached = Some(catalog.clone());
         Ok(catalog)
     }
 
     fn bytes(&self) -> usize {
-        // A bit for each document, as words and as vectors have it.
+        // One bit for each document, in both representations.
         let seen = self.documents();
         size_of::<Self>() + seen.map_or(0, |documents| documents.bytes() * 2)
     }
 }
 
-/// What every reader of one generation may know of.
+/// The cache of what every reader may see of one generation.
 pub(super) struct VisibilityCache {
-    /// What there is.
+    /// What a reader sees who may see everything.
     all: Arc<ReaderVisibility>,
-    /// Whether that is not for everyone.
+    /// Whether any document is restricted; where none is, all readers share `all`.
     is_restricted: bool,
-    kept: Mutex<VisibilityCacheState>,
+    state: Mutex<VisibilityCacheState>,
 }
 
 #[derive(Default)]
 struct VisibilityCacheState {
-    sights: HashMap<ReaderIdentity, (Arc<ReaderVisibility>, u64)>,
+    entries: HashMap<ReaderIdentity, (Arc<ReaderVisibility>, u64)>,
     bytes: usize,
-    /// Counts the times somebody asked.
+    /// A logical clock that ticks with every access, for LRU eviction.
     clock: u64,
 }
 
@@ -141,96 +142,101 @@ impl VisibilityCache {
         Ok(Self {
             all: ReaderVisibility::new(languages(searcher, None)?, None),
             is_restricted,
-            kept: Mutex::default(),
+            state: Mutex::default(),
         })
     }
 
-    /// What a reader may know of.
+    /// What a reader may see, from the cache or computed now.
     pub(super) fn for_reader(
         &self,
         reader: &ReaderIdentity,
         snapshot: &IndexSnapshot,
     ) -> tantivy::Result<Arc<ReaderVisibility>> {
-        let Some(held) = reader.principals().filter(|_| self.is_restricted) else {
+        let Some(principals) = reader.principals().filter(|_| self.is_restricted) else {
             return Ok(self.all.clone());
         };
-        if let Some(sight) = self.lock().get(reader) {
-            return Ok(sight);
+        if let Some(visibility) = self.lock().get(reader) {
+            return Ok(visibility);
         }
-        // Worked out without the lock: nobody else waits for it, and twice the same is the same.
-        let sight = compute_visibility(snapshot, held)?;
-        self.lock().put(reader, &sight);
-        Ok(sight)
+        // Computed without the lock: nobody waits for it, and computing it twice does no harm.
+        let visibility = compute_visibility(snapshot, principals)?;
+        self.lock().put(reader, &visibility);
+        Ok(visibility)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VisibilityCacheState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl VisibilityCacheState {
     fn get(&mut self, reader: &ReaderIdentity) -> Option<Arc<ReaderVisibility>> {
         self.clock += 1;
-        let (sight, last_asked) = self.sights.get_mut(reader)?;
-        *last_asked = self.clock;
-        Some(sight.clone())
+        let (visibility, last_used) = self.entries.get_mut(reader)?;
+        *last_used = self.clock;
+        Some(visibility.clone())
     }
 
-    fn put(&mut self, reader: &ReaderIdentity, sight: &Arc<ReaderVisibility>) {
-        let bytes = sight.bytes();
+    fn put(&mut self, reader: &ReaderIdentity, visibility: &Arc<ReaderVisibility>) {
+        let bytes = visibility.bytes();
         if bytes > MAX_VISIBILITY_BYTES {
             return;
         }
-        if self.sights.len() >= MAX_VISIBILITY_CACHES || self.bytes + bytes > MAX_VISIBILITY_BYTES {
+        if self.entries.len() >= MAX_VISIBILITY_CACHES || self.bytes + bytes > MAX_VISIBILITY_BYTES
+        {
             self.evict_half(bytes);
         }
         self.clock += 1;
-        let entry = (sight.clone(), self.clock);
+        let entry = (visibility.clone(), self.clock);
         self.bytes += bytes;
-        if let Some((replaced, _)) = self.sights.insert(reader.clone(), entry) {
+        if let Some((replaced, _)) = self.entries.insert(reader.clone(), entry) {
             self.bytes -= replaced.bytes();
         }
     }
 
-    /// Lets go of those not asked for longest, so that half of everything and `room` bytes are free.
+    /// Evicts the least recently used entries until half of the cache and `room` bytes are free.
     fn evict_half(&mut self, room: usize) {
-        let mut oldest: Vec<_> = self.sights.iter().map(|(_, (_, last))| *last).collect();
+        let mut oldest: Vec<_> = self
+            .entries
+            .iter()
+            .map(|(_, (_, oldest_use))| *oldest_use)
+            .collect();
         oldest.sort_unstable();
-        for last in oldest {
+        for oldest_use in oldest {
             let is_room = self.bytes + room <= MAX_VISIBILITY_BYTES;
             if is_room
                 && self.bytes <= MAX_VISIBILITY_BYTES / 2
-                && self.sights.len() <= MAX_VISIBILITY_CACHES / 2
+                && self.entries.len() <= MAX_VISIBILITY_CACHES / 2
             {
                 return;
             }
-            let mut gone = 0;
-            self.sights.retain(|_, (sight, asked)| {
-                if *asked == last {
-                    gone += sight.bytes();
+            let mut freed = 0;
+            self.entries.retain(|_, (visibility, last_used)| {
+                if *last_used == oldest_use {
+                    freed += visibility.bytes();
                 }
-                *asked != last
+                *last_used != oldest_use
             });
-            self.bytes -= gone;
+            self.bytes -= freed;
         }
     }
 }
 
-/// The documents that are for everyone or for the holder of one of these.
+/// Computes visibility: the documents that are unrestricted, or readable by one of these principals.
 fn compute_visibility(
     snapshot: &IndexSnapshot,
-    held: &BTreeSet<Principal>,
+    principals: &BTreeSet<Principal>,
 ) -> tantivy::Result<Arc<ReaderVisibility>> {
     let searcher = &snapshot.searcher;
     let field = searcher.schema().get_field(READERS)?;
     let mut sets = Vec::new();
     for segment in searcher.segment_readers() {
         let index = segment.inverted_index(field)?;
-        let mut closed = with_terms(&index, field, [RESTRICTED].into_iter(), segment)?;
-        let names = held.iter().map(Principal::as_str);
-        closed.subtract(&with_terms(&index, field, names, segment)?);
+        let mut forbidden = with_terms(&index, field, [RESTRICTED].into_iter(), segment)?;
+        let names = principals.iter().map(Principal::as_str);
+        forbidden.subtract(&with_terms(&index, field, names, segment)?);
         let mut set = candidate_set::alive_documents(segment);
-        set.subtract(&closed);
+        set.subtract(&forbidden);
         sets.push(set);
     }
     let documents = SegmentedDocSet::new(sets);
@@ -269,7 +275,7 @@ fn ordinals(snapshot: &IndexSnapshot, documents: &SegmentedDocSet) -> vectors::O
     set
 }
 
-/// The languages of some documents, or of all that are not gone.
+/// The languages of some documents, or of all that are alive.
 fn languages(
     searcher: &Searcher,
     seen: Option<&SegmentedDocSet>,
@@ -290,7 +296,7 @@ fn languages(
                     None => 0,
                 },
                 (None, None) => u64::from(info.doc_freq),
-                // A language whose last document is gone is no longer asked for.
+                // A language whose last document was deleted must not be analysed for any more.
                 (None, Some(_)) => count_alive(segment, &index, &info)?,
             };
             counts.push((language, documents));
@@ -299,7 +305,7 @@ fn languages(
     Ok(Language::by_document_count(counts))
 }
 
-/// How many documents of a set have a term.
+/// How many documents of a set contain a term.
 pub(super) fn count_in_set(
     index: &InvertedIndexReader,
     term: &TermInfo,
@@ -322,7 +328,7 @@ mod tests {
         ReaderIdentity::holder([Principal::parse(&format!("group:{n}")).unwrap()])
     }
 
-    fn sight(documents: u32) -> Arc<ReaderVisibility> {
+    fn visibility(documents: u32) -> Arc<ReaderVisibility> {
         let seen = VisibleDocuments {
             documents: Arc::new(SegmentedDocSet::new(vec![DocBitSet::none(documents)])),
             ordinals: vectors::OrdinalSet::new(documents),
@@ -332,33 +338,37 @@ mod tests {
 
     #[test]
     fn never_more_readers_than_allowed_and_the_oldest_go() {
-        let (mut kept, one) = (VisibilityCacheState::default(), sight(64));
+        let (mut cache, one) = (VisibilityCacheState::default(), visibility(64));
         for n in 0..MAX_VISIBILITY_CACHES + 1 {
-            kept.put(&reader(n), &one);
-            assert!(kept.get(&reader(0)).is_some(), "asked for every time");
-            assert!(kept.sights.len() <= MAX_VISIBILITY_CACHES);
-            assert_eq!(kept.bytes, kept.sights.len() * one.bytes());
+            cache.put(&reader(n), &one);
+            assert!(cache.get(&reader(0)).is_some(), "asked for every time");
+            assert!(cache.entries.len() <= MAX_VISIBILITY_CACHES);
+            assert_eq!(cache.bytes, cache.entries.len() * one.bytes());
         }
-        assert!(kept.get(&reader(MAX_VISIBILITY_CACHES)).is_some());
-        assert!(kept.get(&reader(1)).is_none());
+        assert!(cache.get(&reader(MAX_VISIBILITY_CACHES)).is_some());
+        assert!(cache.get(&reader(1)).is_none());
     }
 
     #[test]
     fn never_more_bytes_than_allowed() {
-        let mut kept = VisibilityCacheState::default();
-        // Three of these are less than the bound, four are more.
-        let large = sight(u32::try_from(MAX_VISIBILITY_BYTES).unwrap() + 64);
+        let mut cache = VisibilityCacheState::default();
+        // Three of these fit into the bound, four do not.
+        let large = visibility(u32::try_from(MAX_VISIBILITY_BYTES).unwrap() + 64);
         for n in 0..8 {
-            kept.put(&reader(n), &large);
-            assert!(kept.bytes <= MAX_VISIBILITY_BYTES && kept.get(&reader(n)).is_some());
+            cache.put(&reader(n), &large);
+            assert!(cache.bytes <= MAX_VISIBILITY_BYTES && cache.get(&reader(n)).is_some());
         }
-        let huge = sight(u32::MAX);
-        kept.put(&reader(9), &huge);
-        assert!(kept.get(&reader(9)).is_none());
+        let huge = visibility(u32::MAX);
+        cache.put(&reader(9), &huge);
+        assert!(cache.get(&reader(9)).is_none());
         for _ in 0..4 {
-            kept.put(&reader(7), &large);
+            cache.put(&reader(7), &large);
         }
-        let sum: usize = kept.sights.values().map(|(sight, _)| sight.bytes()).sum();
-        assert_eq!(kept.bytes, sum);
+        let sum: usize = cache
+            .entries
+            .values()
+            .map(|(visibility, _)| visibility.bytes())
+            .sum();
+        assert_eq!(cache.bytes, sum);
     }
 }

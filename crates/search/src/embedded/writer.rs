@@ -1,4 +1,4 @@
-//! Changes into one commit that lasts.
+//! The writer: turns a batch of changes into one durable commit.
 
 use std::fmt;
 use std::path::Path;
@@ -15,39 +15,40 @@ use crate::engine::{DocumentChange, Generation, InventoryEntryRef};
 use crate::error::SearchError;
 use crate::failpoints;
 
-/// What one indexing thread may hold in memory before it writes a segment. tantivy takes no less
-/// than fifteen million bytes.
+/// What one indexing thread may hold in memory before it writes a segment, for small and for large batches.
+/// tantivy's minimum is fifteen million bytes.
 const SMALL_BUDGET: usize = 16_000_000;
 const LARGE_BUDGET: usize = 64_000_000;
 
-/// What all indexing threads may hold together, unless somebody says otherwise.
-const MOST_BYTES: usize = 128_000_000;
+/// What all indexing threads may hold together by default.
+const DEFAULT_MAX_BYTES: usize = 128_000_000;
 
-/// From this many bytes of documents on, a batch is worth more than one thread.
+/// From this many bytes of documents on, a batch gets more than one thread.
 const LARGE_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// The most indexing threads; more of them only make more segments to merge.
+/// The most indexing threads; more of them only create more segments to merge.
 const MAX_THREADS: usize = 4;
 
-/// How many segments of a size are merged into one. Each of them costs every search a little.
+/// How many segments of a size are merged into one. Each segment costs every search a little.
 const SEGMENTS_TO_MERGE: usize = 5;
 
-/// Segments below this many documents are merged as if they had as many.
+/// Segments with fewer documents than this count as one size for merging.
 const SMALLEST_LAYER: u32 = 1_000;
 
-/// The part of deleted documents from which on a segment is written anew without them.
+/// The share of deleted documents from which on a segment is rewritten without its tombstones.
 const MAX_DELETED: f32 = 0.3;
 
-/// The one that writes. It costs threads and memory, so it is opened by the first change.
+/// The only writer of an index. tantivy's own writer costs threads and memory, so it is opened by the first
+/// change.
 pub(super) struct CommitWriter {
     index: Index,
     disk: DurableDirectory,
     fields: IndexFields,
     open: Option<IndexWriter>,
     ledger: DocumentLedger,
-    /// Whether the open one has room for large batches.
+    /// Whether the open writer has room for large batches.
     is_large: bool,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 impl CommitWriter {
@@ -63,39 +64,41 @@ impl CommitWriter {
             open: None,
             ledger,
             is_large: false,
-            most_bytes: MOST_BYTES,
+            max_bytes: DEFAULT_MAX_BYTES,
         }
     }
 
-    /// Holds at most about so many bytes from the next opening on.
+    /// Limits the memory of the next tantivy writer that is opened, approximately.
     pub(super) fn limit(&mut self, bytes: usize) {
-        self.most_bytes = bytes;
+        self.max_bytes = bytes;
     }
 
-    /// Writes all changes as one commit, or none of them, first into the ledger and then into the
-    /// words. Returns the generation that the commit carries.
+    /// Writes all changes as one commit, or none of them: write-ahead into the ledger, then into the index.
+    /// Returns the generation that the commit carries.
     ///
-    /// After a failure the writer is thrown away: what it holds in memory, and whether the disk
-    /// took what it was given, can no longer be known. The next one starts from the last commit.
+    /// After a failure tantivy's writer is discarded, because neither its memory nor what reached the disk is
+    /// known any more. The next one starts from the last commit.
     pub(super) fn commit(
         &mut self,
         dir: &Path,
         changes: &[DocumentChange],
     ) -> Result<Generation, SearchError> {
-        let known = |source| recovery::map_tantivy_error(dir, source);
-        // Read from the disk: a batch that failed after its commit has used a number all the same.
-        let present = CommitPayload::last(&self.index).map_err(known)?.generation;
+        let map_error = |source| recovery::map_tantivy_error(dir, source);
+        // Read from disk: a batch that failed after its commit has used up a generation all the same.
+        let present = CommitPayload::last(&self.index)
+            .map_err(map_error)?
+            .generation;
         let next = CommitPayload {
             generation: present.next(),
             rows: self
                 .ledger
                 .record_pending(changes, present, present.next())?,
         };
-        self.write(changes, next).map_err(known)?;
+        self.write(changes, next).map_err(map_error)?;
         Ok(next.generation)
     }
 
-    /// Shows what the ledger says is held.
+    /// Visits every document that the ledger lists.
     pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
@@ -114,7 +117,7 @@ impl CommitWriter {
                 }
                 self.is_large = is_large;
                 self.disk.reset_failure();
-                open(&self.index, is_large, self.most_bytes)?
+                open(&self.index, is_large, self.max_bytes)?
             }
         };
         self.stage(&writer, changes)?;
@@ -143,27 +146,27 @@ impl CommitWriter {
 }
 
 impl Drop for CommitWriter {
-    /// Lets merges that have begun come to their end. Cut short, they could still write into the
-    /// folder while the next one to open it has already looked at what is there.
+    /// Waits for running merges to finish. A merge that outlived this could write into the folder while the
+    /// next process to open it has already read the file list.
     fn drop(&mut self) {
         if let Some(writer) = self.open.take()
             && let Err(error) = writer.wait_merging_threads()
         {
-            tracing::warn!(%error, "a merge did not end well; its segments stay as they were");
+            tracing::warn!(%error, "merge failed, its segments stay as they were");
         }
     }
 }
 
-/// What a commit says of itself.
+/// What a commit says about itself: its generation, and the digest of its documents for comparison with the
+/// ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CommitPayload {
     pub generation: Generation,
-    /// The documents there are with it.
     pub rows: SetDigest,
 }
 
 impl CommitPayload {
-    /// The last commit.
+    /// The payload of the last commit.
     pub(super) fn last(index: &Index) -> tantivy::Result<Self> {
         let Some(payload) = index.load_metas()?.payload else {
             return Ok(Self::default());
@@ -175,7 +178,7 @@ impl CommitPayload {
             })
         });
         parsed.ok_or_else(|| {
-            TantivyError::InternalError("the last commit does not say what it is".to_owned())
+            TantivyError::InternalError("the last commit has no readable payload".to_owned())
         })
     }
 }
@@ -186,7 +189,7 @@ impl fmt::Display for CommitPayload {
     }
 }
 
-/// Whether a batch is worth more than one thread.
+/// Whether a batch gets more than one thread.
 fn is_large(changes: &[DocumentChange]) -> bool {
     let bytes = |change: &DocumentChange| match change {
         DocumentChange::Put(document) => document.bytes(),
@@ -195,14 +198,14 @@ fn is_large(changes: &[DocumentChange]) -> bool {
     changes.iter().map(bytes).sum::<usize>() >= LARGE_BATCH_BYTES
 }
 
-fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<IndexWriter> {
+fn open(index: &Index, is_large: bool, max_bytes: usize) -> tantivy::Result<IndexWriter> {
     let (threads, budget) = if !is_large {
         (1, SMALL_BUDGET)
     } else {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = (most_bytes / SMALL_BUDGET).clamp(1, MAX_THREADS);
+        let most = (max_bytes / SMALL_BUDGET).clamp(1, MAX_THREADS);
         let threads = cores.min(most);
-        let budget = (most_bytes / threads).clamp(SMALL_BUDGET, LARGE_BUDGET);
+        let budget = (max_bytes / threads).clamp(SMALL_BUDGET, LARGE_BUDGET);
         (threads, budget)
     };
     let options = IndexWriterOptions::builder()
@@ -212,11 +215,11 @@ fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<Ind
         .build();
     let writer: IndexWriter = index.writer_with_options(options)?;
     // A new writer gives its first operation the number of the last commit. A merge that starts before the
-    // next commit takes what has that number for done, and a document whose deletion had it would come
-    // back; so nothing gets it.
+    // next commit takes an operation of that number for done, so a document whose deletion had it would come
+    // back. An empty operation uses the number up.
     writer.run(std::iter::empty::<UserOperation>())?;
-    // A process that was killed may have left a file that no commit names but whose name the next
-    // commit would choose again, and tantivy never writes over a file.
+    // Garbage collection of files: a process that was killed may have left a file that no commit names, but
+    // whose name the next commit would choose again, and tantivy never overwrites a file.
     writer.garbage_collect_files().wait()?;
     let mut merging = LogMergePolicy::default();
     merging.set_min_num_segments(SEGMENTS_TO_MERGE);
@@ -249,12 +252,12 @@ mod tests {
         writer.delete_term(Term::from_field_text(fields.id, id));
     }
 
-    /// Segments that a merge is waiting for, of which every other one lost a document in the last commit.
+    /// Segments that are ready for a merge, every other one with a document deleted by the last commit.
     fn index() -> (Index, IndexFields) {
         let (schema, fields) = schema();
         let mut index = Index::create_in_ram(schema);
         index.set_tokenizers(tokenizer::manager());
-        let mut writer = open(&index, false, MOST_BYTES).unwrap();
+        let mut writer = open(&index, false, DEFAULT_MAX_BYTES).unwrap();
         writer.set_merge_policy(Box::new(NoMergePolicy));
         for segment in 0..SEGMENTS {
             for n in 0..3 {
@@ -276,7 +279,7 @@ mod tests {
         for segment in 0..SEGMENTS {
             let (index, fields) = index();
             let before = index.reader().unwrap().searcher().num_docs();
-            let mut writer = open(&index, false, MOST_BYTES).unwrap();
+            let mut writer = open(&index, false, DEFAULT_MAX_BYTES).unwrap();
             let id = format!("{segment}-0");
             delete(&writer, fields, &id);
             let new = fields.write(&document(&id)).unwrap();

@@ -1,4 +1,4 @@
-//! How documents get their vectors: in few requests, once each, and again where vectors are lost.
+//! How documents get their vectors in a cluster: in few requests, once each, and again when vectors are lost.
 
 use docent_search::{
     ClusterEngine, ClusterSettings, DocId, DocumentChange, EmbeddingProgress, Engine, Query,
@@ -12,10 +12,10 @@ use crate::server::{get, remove_points, wait_until};
 use crate::shelf::put;
 use crate::{EmptyIndex, SharedServers, runtime};
 
-/// More than one page of the documents has, and so many that each costs next to nothing.
+/// More documents than one page has, so that the requests for each page hardly count.
 const MANY: usize = 1_100;
 
-/// Twice what it takes: vectors are written 256 at a time, and two pages are looked through.
+/// Twice what it takes: vectors are written 256 at a time, and two pages are scanned.
 const REQUESTS: u64 = 50;
 
 type EmbeddingCase = fn(&EmptyIndex);
@@ -26,13 +26,16 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
         ("all_passages_of_a_long_document", long),
         ("vectors_that_were_lost_are_made_again", made_again),
         ("documents_that_were_lost_are_an_error", lost),
-        ("graphs_wait_for_the_end_of_a_long_way", graphs_wait),
+        (
+            "graphs_are_deferred_until_all_vectors_are_there",
+            graphs_wait,
+        ),
     ];
     cases
         .into_iter()
         .map(|(name, case)| {
             let servers = servers.clone();
-            Trial::test(format!("settling::{name}"), move || {
+            Trial::test(format!("embedding::{name}"), move || {
                 case(&EmptyIndex::shared(servers.get(), Some(topics())));
                 Ok(())
             })
@@ -40,7 +43,7 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
         .collect()
 }
 
-fn settle(engine: &ClusterEngine, most: usize) -> Result<EmbeddingProgress, SearchError> {
+fn embed_pending(engine: &ClusterEngine, most: usize) -> Result<EmbeddingProgress, SearchError> {
     runtime().block_on(engine.embed_pending(most))
 }
 
@@ -61,16 +64,16 @@ fn few_requests(fresh: &EmptyIndex) {
     let ships = (0..MANY).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
     let before = engine.traffic().unwrap().requests();
-    while settle(engine, usize::MAX).unwrap().left > 0 {}
+    while embed_pending(engine, usize::MAX).unwrap().left > 0 {}
     let taken = engine.traffic().unwrap().requests() - before;
     assert!(taken <= REQUESTS, "{taken}");
     assert_eq!(near(engine, "boat"), 100);
-    // One more is found without a look at all the others.
+    // One more document is found without scanning all the others.
     apply(engine, vec![put("one", "T", "A home.")]);
     let before = engine.traffic().unwrap().requests();
-    let settled = settle(engine, usize::MAX).unwrap();
+    let progress = embed_pending(engine, usize::MAX).unwrap();
     let all = MANY as u64 + 1;
-    assert_eq!((settled.done, settled.left), (all, 0));
+    assert_eq!((progress.done, progress.left), (all, 0));
     let taken = engine.traffic().unwrap().requests() - before;
     assert!(taken <= 12, "{taken}");
     assert_eq!(near(engine, "house"), 1);
@@ -87,8 +90,8 @@ fn long(fresh: &EmptyIndex) {
         put("short", "T", "A ship."),
     ];
     apply(engine, changes);
-    let settled = settle(engine, usize::MAX).unwrap();
-    assert_eq!((settled.done, settled.left), (3, 0));
+    let progress = embed_pending(engine, usize::MAX).unwrap();
+    assert_eq!((progress.done, progress.left), (3, 0));
     let count = |id: &str| {
         let vectors = engine.vectors(DocId::parse(id).unwrap());
         runtime().block_on(vectors).unwrap().len()
@@ -101,11 +104,11 @@ fn made_again(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
-    assert_eq!(settle(engine, 9).unwrap().left, 0);
+    assert_eq!(embed_pending(engine, 9).unwrap().left, 0);
     assert_eq!(near(engine, "boat"), 3);
     remove_points(&fresh.settings, &fresh.collection("passages"), &json!({}));
     assert_eq!(near(engine, "boat"), 0);
-    while settle(engine, 9).unwrap().left > 0 {}
+    while embed_pending(engine, 9).unwrap().left > 0 {}
     assert_eq!(near(engine, "boat"), 3);
 }
 
@@ -115,20 +118,20 @@ fn lost(fresh: &EmptyIndex) {
     apply(engine, ships.collect());
     let one = json!({"must": [{"key": "id", "match": {"value": "d1"}}]});
     remove_points(&fresh.settings, &fresh.collection("documents"), &one);
-    let mut settled = settle(engine, 9);
-    // The first way makes the vectors of the others.
+    let mut progress = embed_pending(engine, 9);
+    // The first pass computes the vectors of the others.
     for _ in 0..3 {
-        if settled.as_ref().is_ok_and(|settled| settled.left > 0) {
-            settled = settle(engine, 9);
+        if progress.as_ref().is_ok_and(|progress| progress.left > 0) {
+            progress = embed_pending(engine, 9);
         }
     }
-    let error = settled.unwrap_err();
+    let error = progress.unwrap_err();
     assert!(error.to_string().contains("has fewer documents"), "{error}");
     assert_eq!(near(engine, "boat"), 2);
 }
 
-/// From how many kilobytes on a node makes graphs of passages.
-fn told_by(fresh: &EmptyIndex, address: &str) -> Option<u64> {
+/// The indexing threshold in kilobytes that a node reports for the passages.
+fn indexing_threshold(fresh: &EmptyIndex, address: &str) -> Option<u64> {
     let names = get(address, "/collections");
     let names = names["result"]["collections"].as_array().unwrap().iter();
     let start = fresh.collection("passages");
@@ -138,10 +141,10 @@ fn told_by(fresh: &EmptyIndex, address: &str) -> Option<u64> {
     known["result"]["config"]["optimizer_config"]["indexing_threshold"].as_u64()
 }
 
-/// All nodes make graphs from so many kilobytes on, at the latest when they have heard of what one was told.
-fn graphs_from(fresh: &EmptyIndex, kilobytes: u64) {
+/// Waits until every node reports this indexing threshold, at the latest when the change has reached it.
+fn wait_for_threshold(fresh: &EmptyIndex, kilobytes: u64) {
     for address in &fresh.settings.addresses {
-        wait_until(|| told_by(fresh, address) == Some(kilobytes));
+        wait_until(|| indexing_threshold(fresh, address) == Some(kilobytes));
     }
 }
 
@@ -159,27 +162,27 @@ fn graphs_wait(fresh: &EmptyIndex) {
     let engine = open();
     let ships = (1..MANY).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(&engine, ships.collect());
-    // One less than many.
-    settle(&engine, 5).unwrap();
-    graphs_from(fresh, 10_000);
+    // One document less than a large index has.
+    embed_pending(&engine, 5).unwrap();
+    wait_for_threshold(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), 5);
     apply(&engine, vec![put("d0", "T", "Ship 0.")]);
-    settle(&engine, 5).unwrap();
-    graphs_from(fresh, 0);
+    embed_pending(&engine, 5).unwrap();
+    wait_for_threshold(fresh, 0);
     assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
     drop(engine);
-    // Whoever goes on.
+    // A new process continues.
     let engine = open();
     assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
-    while settle(&engine, 5).unwrap().left > 0 {
-        graphs_from(fresh, 0);
+    while embed_pending(&engine, 5).unwrap().left > 0 {
+        wait_for_threshold(fresh, 0);
     }
-    graphs_from(fresh, 10_000);
+    wait_for_threshold(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), MANY);
-    // What comes later waits for nothing.
+    // Graphs are not deferred for later changes.
     apply(&engine, vec![put("d20", "T", "Ship 20.")]);
     assert_eq!(near(&engine, "boat"), MANY);
-    while settle(&engine, 5).unwrap().left > 0 {}
-    graphs_from(fresh, 10_000);
+    while embed_pending(&engine, 5).unwrap().left > 0 {}
+    wait_for_threshold(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), MANY + 1);
 }

@@ -1,4 +1,4 @@
-//! Nodes that are killed and come back, under load.
+//! Failover: nodes that are killed and come back, under load.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::runtime;
 use crate::server::TestServers;
 use crate::shelf::put;
 
-/// How long an answer may take at most, whatever is dead.
+/// How long an answer may take at most, whichever nodes are down.
 const PROMPT: Duration = Duration::from_secs(2);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -23,7 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     })]
 }
 
-/// Three processes that answer, as far as the cluster can tell.
+/// Three engines that the cluster takes for three processes.
 fn replicas(servers: &TestServers, timeout: Duration) -> Vec<ClusterEngine> {
     let settings = ClusterSettings {
         collection: "failing".to_owned(),
@@ -36,8 +36,8 @@ fn replicas(servers: &TestServers, timeout: Duration) -> Vec<ClusterEngine> {
 
 fn nodes_die_and_come_back() {
     let servers = TestServers::start(3);
-    // Whether there is an answer does not depend on how much else this machine does; how soon an error comes
-    // is another question.
+    // Whether there is an answer must not depend on how busy this machine is; how soon an error comes is
+    // tested apart.
     let engines = replicas(&servers, Duration::from_secs(20));
     let runtime = runtime();
     let first: Vec<_> = (0..50)
@@ -46,7 +46,7 @@ fn nodes_die_and_come_back() {
     runtime.block_on(engines[0].apply(first)).unwrap();
     runtime.block_on(async { while engines[0].embed_pending(64).await.unwrap().left > 0 {} });
     let leader = servers.leader();
-    // The leader of the cluster's own agreement first. Which node orders the changes of a shard is another
+    // The leader of Qdrant's own consensus first. Which node orders the changes of a shard is another
     // question, so each of them has its turn.
     for victim in (0..3).map(|step| (leader + step) % 3) {
         runtime.block_on(one_dies(&servers, &engines, victim));
@@ -59,7 +59,7 @@ fn nodes_die_and_come_back() {
     ));
 }
 
-/// Asks again and again until told to stop; counts answers, and fails at the first that is wrong.
+/// Queries until stopped; counts answers, and fails at the first wrong one.
 async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
     while !stop.load(Ordering::Relaxed) {
         let query = Query::new("ferry", 100, ReaderIdentity::everyone()).count_total();
@@ -75,7 +75,7 @@ async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>, answers: Arc<AtomicU6
             found.total
         );
         answers.fetch_add(1, Ordering::Relaxed);
-        // The nodes have to agree on a leader beside it, on as few cores.
+        // The nodes need some of the same few cores to elect a leader.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -93,7 +93,7 @@ async fn one_dies(servers: &TestServers, engines: &[ClusterEngine], victim: usiz
     let mut killed = None;
     let start = Instant::now();
     let (mut number, mut refusal) = (0, None);
-    // Written until some batches were taken without it, whatever time the others need to agree.
+    // Writes until some batches were accepted without the victim, however long the others need to agree.
     while killed.is_none_or(|(_, before)| acknowledged.len() < before + 5) {
         assert!(
             start.elapsed() < Duration::from_secs(120),
@@ -140,8 +140,8 @@ async fn one_dies(servers: &TestServers, engines: &[ClusterEngine], victim: usiz
 }
 
 async fn two_of_three_die(servers: &TestServers, engines: &[ClusterEngine], leader: usize) {
-    // Until the one that came back has everything again.
-    until(engines, true).await;
+    // Waits until the restarted node has all its replicas again.
+    wait_until_answering(engines, true).await;
     let others: Vec<usize> = (0..3).filter(|at| *at != leader).collect();
     tokio::task::block_in_place(|| others.iter().for_each(|at| servers.kill(*at)));
     for engine in engines {
@@ -157,11 +157,11 @@ async fn two_of_three_die(servers: &TestServers, engines: &[ClusterEngine], lead
         }
     }
     tokio::task::block_in_place(|| others.iter().for_each(|at| servers.revive(*at)));
-    until(engines, true).await;
+    wait_until_answering(engines, true).await;
 }
 
-/// Waits until every replica answers, three times in a row.
-async fn until(engines: &[ClusterEngine], answers: bool) {
+/// Waits until every engine answers, three times in a row.
+async fn wait_until_answering(engines: &[ClusterEngine], answers: bool) {
     let start = Instant::now();
     let mut row = 0;
     while row < 3 {

@@ -1,4 +1,4 @@
-//! Nodes that want a key, and nodes that speak TLS with a certificate of an authority of their own.
+//! Nodes that require an API key, and nodes that speak TLS with a certificate of a private authority.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::runtime;
 use crate::server::TestServers;
 use crate::shelf::{find, put};
 
-/// How soon somebody hears what is wrong.
+/// How soon a wrong key or an untrusted certificate must be reported.
 const PROMPT: Duration = Duration::from_secs(2);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -37,7 +37,7 @@ fn with_key(servers: &TestServers, key: Option<&str>) -> ClusterSettings {
     }
 }
 
-/// What is said, and what is to be done about it, soon.
+/// The message and the hint of an error, which must come soon.
 fn refusal<T>(work: impl FnOnce() -> Result<T, SearchError>) -> (String, &'static str) {
     let start = Instant::now();
     let error = work().err().unwrap();
@@ -61,12 +61,12 @@ fn keys() {
 
     let (what, hint) = refusal(|| ClusterEngine::open(with_key(&servers, None), None));
     assert!(
-        what.contains("wants an API key") && hint.contains("`engine.key`"),
+        what.contains("requires an API key") && hint.contains("`engine.key`"),
         "{what}: {hint}"
     );
     for open in [ClusterEngine::open, ClusterEngine::open_read_only] {
         let (what, hint) = refusal(|| open(with_key(&servers, Some("a wrong one")), None));
-        assert!(what.contains("does not know the API key"), "{what}");
+        assert!(what.contains("rejects the API key"), "{what}");
         assert!(
             hint.contains("`engine.key`") && !what.contains("a wrong one"),
             "{hint}"
@@ -74,7 +74,7 @@ fn keys() {
     }
     let reader = ClusterEngine::open_read_only(with_key(&servers, Some("to read")), None).unwrap();
     assert_eq!(runtime.block_on(find(&reader, "ferry")), ["a"]);
-    // Nobody else writes, so that what is refused is the key.
+    // Nobody else holds the lease, so what is refused is the key.
     drop(engine);
     let reader = ClusterEngine::open(with_key(&servers, Some("to read")), None).unwrap();
     let write = || runtime.block_on(reader.apply(vec![put("b", "T", "A tram.")]));
@@ -83,7 +83,7 @@ fn keys() {
     assert!(hint.contains("may read and write"), "{hint}");
 }
 
-/// An authority, as a file, and a certificate for `localhost` that it signed, with its key.
+/// A certificate authority, as a file, and a certificate for `localhost` that it signed, with its key.
 fn authority(dir: &Path, name: &str) -> [PathBuf; 3] {
     let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -113,7 +113,7 @@ fn certificates() {
         ("QDRANT__SERVICE__ENABLE_TLS", "true"),
         ("QDRANT__TLS__CERT", cert.to_str().unwrap()),
         ("QDRANT__TLS__KEY", key.to_str().unwrap()),
-        // Of clients nothing is asked but a key.
+        // Clients authenticate with a key only.
         ("QDRANT__TLS__CA_CERT", ca.to_str().unwrap()),
         ("QDRANT__SERVICE__VERIFY_HTTPS_CLIENT_CERTIFICATE", "false"),
     ];
@@ -137,24 +137,27 @@ fn certificates() {
 
     for ca in [None, Some(other.as_path())] {
         let (what, hint) = refusal(|| ClusterEngine::open(settings(&secure, ca), None));
-        assert!(what.contains("no secure connection"), "{what}");
+        assert!(
+            what.contains("TLS connection to the cluster failed"),
+            "{what}"
+        );
         assert!(hint.contains("`engine.ca_file`"), "{hint}");
     }
-    // The certificate is for another name.
-    let by_number: Vec<_> = plain
+    // The certificate is for another name than this address.
+    let by_ip: Vec<_> = plain
         .iter()
         .map(|one| one.replace("http://", "https://"))
         .collect();
-    let (_, hint) = refusal(|| ClusterEngine::open(settings(&by_number, Some(&ca)), None));
+    let (_, hint) = refusal(|| ClusterEngine::open(settings(&by_ip, Some(&ca)), None));
     assert!(hint.contains("`engine.addresses`"), "{hint}");
-    // One of the two does not speak TLS.
+    // These nodes do not speak TLS.
     let open = TestServers::start(1);
-    let wrongly: Vec<_> = open
+    let wrong_scheme: Vec<_> = open
         .addresses()
         .iter()
         .map(|address| address.replace("http://127.0.0.1", "https://localhost"))
         .collect();
-    let (_, hint) = refusal(|| ClusterEngine::open(settings(&wrongly, Some(&ca)), None));
+    let (_, hint) = refusal(|| ClusterEngine::open(settings(&wrong_scheme, Some(&ca)), None));
     assert!(hint.contains("speak TLS"), "{hint}");
     let (what, _) = refusal(|| ClusterEngine::open(settings(&plain, None), None));
     assert!(what.contains("cluster"), "{what}");

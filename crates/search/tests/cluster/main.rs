@@ -1,11 +1,12 @@
-//! The contract suite on a real Qdrant cluster of three, and what only an engine on a cluster has to pass.
+//! The contract suite on a real Qdrant cluster of three nodes, and the tests that only a cluster engine has
+//! to pass.
 //!
-//! The properties that are checked with hundreds of invented corpora (`filtered.rs`, `alone.rs`,
-//! `properties.rs`) run on the other engines alone: each corpus would be an index of its own here, which takes
-//! the cluster a second to agree on.
+//! The property tests with hundreds of generated corpora (`filtered.rs`, `alone.rs`, `properties.rs`) run on
+//! the other engines only: here each corpus would be an index of its own, which takes the cluster a second to
+//! agree on.
 //!
-//! `conformance/qdrant/setup` brings the server. Without it there is nothing to test against, which is said;
-//! `./test` sets `TEST_QDRANT`, so that there it cannot be missing.
+//! `conformance/qdrant/setup` installs the server. Without it the suite is skipped with a message; `./test`
+//! sets `TEST_QDRANT`, so that it cannot be missing there.
 
 #![allow(
     clippy::unwrap_used,
@@ -59,7 +60,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use self::server::TestServers;
 
-/// Servers that are started when the first test asks for them.
+/// A cluster of test servers that is started when the first test needs it.
 #[derive(Clone)]
 struct SharedServers(Arc<OnceLock<TestServers>>, usize);
 
@@ -78,10 +79,10 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.worker_threads(2).enable_all().build().unwrap()
 }
 
-/// An index without anything in it.
+/// An index without any documents.
 ///
-/// Making collections is agreed on by all nodes and takes seconds, so tests
-/// share them, one after the other, and each empties them first.
+/// Creating collections needs the agreement of all nodes and takes seconds, so tests share them, one after
+/// the other, and each empties them first.
 struct EmptyIndex {
     engine: Option<ClusterEngine>,
     settings: ClusterSettings,
@@ -91,7 +92,7 @@ struct EmptyIndex {
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl EmptyIndex {
-    /// The one that tests share.
+    /// The index that most tests share.
     fn shared(servers: &TestServers, embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self::named("shared", servers, embedder)
     }
@@ -112,7 +113,7 @@ impl EmptyIndex {
         self.engine.as_ref().unwrap()
     }
 
-    /// The name of one of its collections.
+    /// The name of one of the index's collections.
     fn collection(&self, kind: &str) -> String {
         let settings = &self.settings;
         format!("{}-{kind}-{}", settings.collection, settings.format)

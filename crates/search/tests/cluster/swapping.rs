@@ -1,4 +1,5 @@
-//! Another model, and another format: built beside what answers, which goes when nobody needs it any more.
+//! Swaps of the embedding model and of the index format: the new index is built beside the one that answers,
+//! which is removed when nobody needs it any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,15 +12,15 @@ use docent_search::{
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::meanings::{settle, topics};
+use crate::meanings::{embed_all, topics};
 use crate::server::{TestServers, get};
 use crate::shelf::put;
 use crate::{SharedServers, runtime};
 
-/// How many documents are found by their meaning alone.
+/// How many documents only semantic search finds.
 const BOATS: usize = 40;
 
-/// How long something that will happen may take, on a machine that does much else.
+/// How long an awaited event may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 type SwapCase = fn(&TestServers);
@@ -51,17 +52,17 @@ fn settings(servers: &TestServers, name: &str) -> ClusterSettings {
     }
 }
 
-/// The same topics, told in other numbers: what one of them made means nothing to the other.
+/// The same topics in other coordinates: vectors of one model are meaningless to the other.
 struct SecondModel {
     first: Arc<dyn Embedder>,
-    made: AtomicUsize,
+    embedded: AtomicUsize,
 }
 
 impl SecondModel {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             first: topics(),
-            made: AtomicUsize::new(0),
+            embedded: AtomicUsize::new(0),
         })
     }
 }
@@ -76,7 +77,7 @@ impl Embedder for SecondModel {
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
-        self.made.fetch_add(texts.len(), Ordering::Relaxed);
+        self.embedded.fetch_add(texts.len(), Ordering::Relaxed);
         let mut vectors = self.first.passages(texts)?;
         vectors.iter_mut().for_each(|vector| vector.rotate_left(1));
         Ok(vectors)
@@ -93,10 +94,10 @@ async fn fill(engine: &ClusterEngine) {
     let boats = (0..BOATS).map(|n| put(&format!("b{n:02}"), "T", &format!("Ship number {n}.")));
     let rest = (0..BOATS).map(|n| put(&format!("h{n:02}"), "T", &format!("Levy number {n}.")));
     engine.apply(boats.chain(rest).collect()).await.unwrap();
-    settle(engine).await;
+    embed_all(engine).await;
 }
 
-/// What a question for boats finds by its meaning: the documents, and how near the last of them is.
+/// The documents that a semantic query for boats finds, and the similarity of the last of them.
 async fn boats(engine: &ClusterEngine) -> Result<(usize, f32), SearchError> {
     let query =
         Query::new("boat", BOATS, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
@@ -109,7 +110,7 @@ async fn boats(engine: &ClusterEngine) -> Result<(usize, f32), SearchError> {
     Ok((boats.count(), near.fold(1.0, f32::min)))
 }
 
-/// Asks for boats until told to stop; fewer than there are, far ones, and errors are failures.
+/// Queries for boats until stopped. Missing boats, low similarities and errors fail the test.
 async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>) -> usize {
     let mut answers = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -120,13 +121,13 @@ async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>) -> usize {
     answers
 }
 
-/// The models that a program has.
+/// The factory for both models that a program has.
 fn both(second: &Arc<SecondModel>) -> impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + use<> {
     let second: Arc<dyn Embedder> = second.clone();
     move || vec![topics(), second.clone()]
 }
 
-/// The collections of an index, and what its aliases name.
+/// The collections of an index, and the targets of its aliases.
 fn collections(servers: &TestServers, name: &str) -> (Vec<String>, Vec<(String, String)>) {
     let address = &servers.addresses()[0];
     let texts = |value: &Value, list: &str, key: &str| -> Vec<String> {
@@ -160,7 +161,7 @@ fn passages(servers: &TestServers, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The one collection of passages there is, once every node has heard that the other is removed.
+/// Waits until one passage collection is left on every node, and returns its name.
 fn only(servers: &TestServers, name: &str) -> String {
     let start = Instant::now();
     loop {
@@ -186,7 +187,7 @@ fn another_model(servers: &TestServers) {
     let old = only(servers, name);
     drop(first);
 
-    // One that was started before, and two with the new model, of which one writes.
+    // One process that was started before, and two with the new model, of which one writes.
     let (before, reader, writer) = (open(topics()), open(second.clone()), open(second.clone()));
     let stop = Arc::new(AtomicBool::new(false));
     let asking: Vec<_> = [before.clone(), reader, writer.clone()]
@@ -201,7 +202,7 @@ fn another_model(servers: &TestServers) {
             PartState::Building(building)
         );
         assert_eq!(before.status().await.unwrap().vectors, PartState::Ready);
-        // What changes meanwhile is found by its meaning too, before the new model has got that far.
+        // Documents that change meanwhile are found semantically too, before the new model has got that far.
         let changed = vec![put("h00", "T", "Levy, mended.")];
         writer.apply(changed).await.unwrap();
         assert!(writer.embed_pending(1).await.unwrap().left > 0);
@@ -213,12 +214,12 @@ fn another_model(servers: &TestServers) {
     });
     let (_, aliases) = collections(servers, name);
     assert_eq!(aliases[1], (format!("{name}-passages"), old.clone()));
-    runtime.block_on(settle(&writer));
+    runtime.block_on(embed_all(&writer));
     stop.store(true, Ordering::Relaxed);
     for one in asking {
         assert!(runtime.block_on(one).unwrap() > 3);
     }
-    // The one that makes the last vectors waits until nobody needs the old ones, and removes them.
+    // The process that computes the last vectors waits until nobody needs the old ones, and removes them.
     let new = only(servers, name);
     assert_ne!(new, old);
     let (_, aliases) = collections(servers, name);
@@ -227,7 +228,7 @@ fn another_model(servers: &TestServers) {
         format!("{name}-documents-{}", settings.format),
     );
     assert_eq!(aliases, [documents, (format!("{name}-passages"), new)]);
-    // One that was started with the old model, and one that has no other, go on.
+    // A process that was started with the old model goes on, and so does one without any other.
     assert_eq!(runtime.block_on(boats(&before)).unwrap().0, BOATS);
     let alone = ClusterEngine::open_read_only(settings.clone(), Some(topics())).unwrap();
     let words = runtime.block_on(alone.search(Query::new("ship", 5, ReaderIdentity::everyone())));
@@ -248,15 +249,15 @@ fn interrupted(servers: &TestServers) {
     };
     let half = open().unwrap();
     let left = runtime.block_on(half.embed_pending(50)).unwrap().left;
-    let made = second.made.load(Ordering::Relaxed);
+    let made = second.embedded.load(Ordering::Relaxed);
     assert!(left > 0 && made > 0);
     drop(half);
     let rest = open().unwrap();
-    runtime.block_on(settle(&rest));
-    let all = second.made.load(Ordering::Relaxed);
+    runtime.block_on(embed_all(&rest));
+    let all = second.embedded.load(Ordering::Relaxed);
     assert_eq!(all, 2 * BOATS, "every passage once, in two runs");
     assert_eq!(runtime.block_on(boats(&rest)).unwrap().0, BOATS);
-    // Going back: what was removed is made again, not taken for made.
+    // Going back: vectors that were removed are computed again, not taken to exist.
     drop(rest);
     let back =
         ClusterEngine::open_with_previous(settings.clone(), Some(topics()), both(&second)).unwrap();
@@ -266,7 +267,7 @@ fn interrupted(servers: &TestServers) {
             BOATS,
             "the second model answers meanwhile"
         );
-        settle(&back).await;
+        embed_all(&back).await;
         assert_eq!(boats(&back).await.unwrap().0, BOATS);
     });
     only(servers, name);
@@ -306,7 +307,7 @@ fn another_format(servers: &TestServers) {
     runtime.block_on(newer.mark_complete()).unwrap();
     assert!(!is_building(&newer));
     assert_eq!(collections(servers, name).1[0], documents(now));
-    // Those who know the old one go on as long as they live, and do not take the name back.
+    // Programs that know the old format go on as long as they live, and do not take the alias back.
     runtime
         .block_on(older.apply(vec![put("h00", "T", "A levy.")]))
         .unwrap();

@@ -1,4 +1,4 @@
-//! How often the nodes are asked for one answer: held, because every request is a round trip.
+//! The number of requests an answer takes, held down because every request is a round trip.
 
 use docent_search::{
     AllowedReaders, ClusterEngine, ClusterSettings, ClusterTraffic, DocId, DocumentValue, Engine,
@@ -6,18 +6,19 @@ use docent_search::{
 };
 use libtest_mimic::Trial;
 
-use crate::meanings::{settle, topics};
+use crate::meanings::{embed_all, topics};
 use crate::shelf::{document, put, put_facts};
-use crate::weighing::worth;
+use crate::weighing::lexical_score;
 use crate::{EmptyIndex, SharedServers, runtime};
 
-/// More than both halves of a search bring, so that each has to be asked about what the other found.
+/// More than each half of a search returns, so that each has to score what the other found.
 const DOCUMENTS: usize = 240;
 
-/// The words, both halves, what each half says about the other's documents, and the documents.
+/// The first answer: term frequencies, both halves, each half's scores for the other's documents, and the
+/// documents.
 const FIRST: u64 = 7;
 
-/// Words and documents are known by then.
+/// Frequencies and documents are cached by then.
 const AGAIN: u64 = 5;
 
 pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
@@ -41,7 +42,7 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
     ]
 }
 
-/// Half of them have the words of the question, all are about something.
+/// Fills the index with documents of which half contain the words of the query.
 async fn fill(engine: &ClusterEngine) {
     let texts = [
         "A ferry sails to the island.",
@@ -50,14 +51,14 @@ async fn fill(engine: &ClusterEngine) {
         "A home.",
     ];
     let changes = (0..DOCUMENTS).map(|n| {
-        // Each of another length, so that no two are worth the same.
+        // Each has another length, so that no two scores are equal.
         let rest = "Nothing of note. ".repeat(n);
         let text = format!("{} {rest}", texts[n % texts.len()]);
         let kind = DocumentValue::Text(format!("kind {}", n % 3));
         put_facts(&format!("d{n}"), &text, "", &[("kind", kind)])
     });
     engine.apply(changes.collect()).await.unwrap();
-    settle(engine).await;
+    embed_all(engine).await;
 }
 
 fn calls(traffic: &ClusterTraffic, kind: &str) -> u64 {
@@ -65,7 +66,7 @@ fn calls(traffic: &ClusterTraffic, kind: &str) -> u64 {
     found.unwrap().answered
 }
 
-/// How many requests something took, apart from those for the state, which is asked for again after a while.
+/// How many requests something took, without those for the index head, which is read again after a while.
 async fn taken<T>(engine: &ClusterEngine, work: impl Future<Output = T>) -> u64 {
     let count = || {
         let traffic = engine.traffic().unwrap();
@@ -79,26 +80,26 @@ async fn taken<T>(engine: &ClusterEngine, work: impl Future<Output = T>) -> u64 
 
 async fn few_requests(fresh: &EmptyIndex) {
     fill(fresh.engine()).await;
-    // One that has nothing in memory, and no writer's requests among its own.
+    // An engine with empty caches, and without a writer's requests among its own.
     let engine = ClusterEngine::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
-    let asked = &engine;
+    let shared = &engine;
     let search = move |text: &'static str, facets: &'static [&'static str]| {
         let facets = facets.iter().map(|name| (*name).to_owned()).collect();
         let query = Query::new(text, 10, ReaderIdentity::everyone()).facets(facets);
         async move {
-            let found = asked.search(query).await.unwrap();
+            let found = shared.search(query).await.unwrap();
             assert_eq!(found.hits.len(), 10);
         }
     };
     let first = taken(&engine, search("ferry to an island", &[])).await;
     assert!(first <= FIRST, "{first}");
-    // The nodes may still put their segments in order, and then find others among equals.
+    // Nodes may still optimise their segments, and then return other documents among ties.
     let mut again = u64::MAX;
     for _ in 0..5 {
         again = again.min(taken(&engine, search("ferry to an island", &[])).await);
     }
     assert!(again <= AGAIN, "{again}");
-    // The words are new, most documents are not.
+    // The words are new, most documents are cached.
     let other = taken(&engine, search("ship in a harbour", &[])).await;
     assert!(other <= FIRST, "{other}");
     let slip = taken(&engine, search("harbuor", &[])).await;
@@ -111,16 +112,16 @@ async fn few_requests(fresh: &EmptyIndex) {
     search("ferry", &["kind"]).await;
     assert_eq!(calls(&engine.traffic().unwrap(), "facets"), 1);
 
-    // Who may not read everything costs no more than a look at the languages.
+    // A reader who may not see everything costs one more request, for the languages.
     let mut secret = document("secret", "T", "A ferry for some.");
     secret.readers = AllowedReaders::Only([Principal::parse("group:crew").unwrap()].into());
     let changes = vec![docent_search::DocumentChange::Put(secret)];
     fresh.engine().apply(changes).await.unwrap();
-    settle(fresh.engine()).await;
+    embed_all(fresh.engine()).await;
     let engine = ClusterEngine::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
     let query = Query::new("ferry to an island", 10, ReaderIdentity::everyone());
-    let narrowed = taken(&engine, async { drop(engine.search(query).await.unwrap()) }).await;
-    assert!(narrowed <= FIRST + 1, "{narrowed}");
+    let restricted = taken(&engine, async { drop(engine.search(query).await.unwrap()) }).await;
+    assert!(restricted <= FIRST + 1, "{restricted}");
 }
 
 async fn by_kind(fresh: &EmptyIndex) {
@@ -144,11 +145,11 @@ async fn by_kind(fresh: &EmptyIndex) {
     }
 }
 
-/// What nodes look for one by one, and one more.
+/// How many documents with a term are sampled before its frequency is counted.
 const LOOKED_FOR: usize = 512;
 
-/// In a large index a word of many documents is counted by nodes, and looking for the first of these, which they
-/// have to read from their disks, is left out.
+/// In a large index, the frequency of a common term is counted by the nodes, and the sample, for which they
+/// would read from disk, is left out.
 async fn frequent_words(fresh: &EmptyIndex) {
     let memory = MemoryEngine::new();
     let changes: Vec<_> = (0..LOOKED_FOR * 2)
@@ -162,7 +163,7 @@ async fn frequent_words(fresh: &EmptyIndex) {
         engine.apply(changes.clone()).await.unwrap();
     }
     let all = changes.len() as u64;
-    // At its bound, and with one document more than there are.
+    // At the limit of a large index, and one document below it.
     for (many, counts) in [(all, 2), (all + 1, 0)] {
         let settings = ClusterSettings {
             many,
@@ -171,11 +172,14 @@ async fn frequent_words(fresh: &EmptyIndex) {
         let engine = ClusterEngine::open_read_only(settings, None).unwrap();
         for (word, is_exact) in [("ferry", counts > 0), ("quay", false)] {
             let before = calls(&engine.traffic().unwrap(), "count");
-            let (there, here) = (worth(&engine, word).await, worth(&memory, word).await);
-            let off = (there / here - 1.0).abs();
+            let (actual, expected) = (
+                lexical_score(&engine, word).await,
+                lexical_score(&memory, word).await,
+            );
+            let off = (actual / expected - 1.0).abs();
             assert!(
                 off < if is_exact { 0.0001 } else { 0.2 },
-                "{word}: {there} and {here}"
+                "{word}: {actual} and {expected}"
             );
             let counted = calls(&engine.traffic().unwrap(), "count") - before;
             assert_eq!(counted, counts, "{word} as a word of texts and of titles");

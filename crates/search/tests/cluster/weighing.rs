@@ -1,4 +1,4 @@
-//! Words are worth what they are worth in documents of the length there are, not of the first ones.
+//! BM25 weights follow the mean length of all documents, not that of the first ones.
 
 use docent_search::{Engine, MemoryEngine, Query, RankingMethod, ReaderIdentity};
 use libtest_mimic::Trial;
@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 use crate::shelf::put;
 use crate::{EmptyIndex, SharedServers, runtime};
 
-/// How far a score may be from that of an engine that counts everything anew.
+/// The tolerated difference to the score of an engine that computes everything anew.
 const OFF: f32 = 0.02;
 
 pub(crate) fn trial(servers: &SharedServers) -> Trial {
@@ -21,8 +21,8 @@ pub(crate) fn trial(servers: &SharedServers) -> Trial {
     )
 }
 
-/// What the words of the first hit are worth.
-pub(crate) async fn worth(engine: &dyn Engine, text: &str) -> f32 {
+/// The lexical score of the first hit.
+pub(crate) async fn lexical_score(engine: &dyn Engine, text: &str) -> f32 {
     let query = Query::new(text, 1, ReaderIdentity::everyone()).method(RankingMethod::Lexical);
     let found = engine.search(query).await.unwrap();
     found.hits[0].why.lexical
@@ -49,22 +49,28 @@ async fn follow(fresh: &EmptyIndex) {
             engine.apply(changes.clone()).await.unwrap();
         }
     }
-    let off = |there: f32, here: f32| (there / here - 1.0).abs();
-    let (there, here) = (
-        worth(cluster, "harbour").await,
-        worth(&memory, "harbour").await,
+    let off = |actual: f32, expected: f32| (actual / expected - 1.0).abs();
+    let (actual, expected) = (
+        lexical_score(cluster, "harbour").await,
+        lexical_score(&memory, "harbour").await,
     );
     assert!(
-        off(there, here) > 0.2,
-        "made for short documents: {there} and {here}"
+        off(actual, expected) > 0.2,
+        "made for short documents: {actual} and {expected}"
     );
     cluster.mark_complete().await.unwrap();
     for word in ["harbour", "ferry"] {
-        let (there, here) = (worth(cluster, word).await, worth(&memory, word).await);
-        assert!(off(there, here) < OFF, "{word}: {there} and {here}");
+        let (actual, expected) = (
+            lexical_score(cluster, word).await,
+            lexical_score(&memory, word).await,
+        );
+        assert!(
+            off(actual, expected) < OFF,
+            "{word}: {actual} and {expected}"
+        );
     }
     assert_eq!(weighing(fresh), 1);
-    // About the same: they stay as they are.
+    // The mean has hardly changed, so the weights stay.
     cluster
         .apply(vec![put("l200", "T", &filler)])
         .await
@@ -73,7 +79,7 @@ async fn follow(fresh: &EmptyIndex) {
     assert_eq!(weighing(fresh), 1);
 }
 
-/// How often the weights were made anew, as the head says it.
+/// How often the weights were recomputed, according to the head.
 fn weighing(fresh: &EmptyIndex) -> u64 {
     let (address, head) = (&fresh.settings.addresses[0], fresh.collection("head"));
     let url = format!("{address}/collections/{head}/points/scroll");

@@ -1,4 +1,4 @@
-//! What several writers, a writer that dies, and readers meanwhile see.
+//! What several writers, a writer that dies, and readers see meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +20,10 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
             one_generation,
         ),
         ("one_of_several_writes", one_writer),
-        ("commits_meet_signs_of_life", signs_of_life),
-        ("a_writer_that_ends_lets_go", released),
+        ("commits_meet_heartbeats", concurrent_heartbeats),
+        ("a_writer_that_ends_releases_its_lease", released),
         ("a_writer_that_was_declared_dead_changes_nothing", fenced),
-        ("what_is_gone_is_removed", swept),
+        ("what_is_gone_is_removed", garbage_collected),
     ];
     cases
         .into_iter()
@@ -40,7 +40,7 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
         .collect()
 }
 
-/// Another process with the same index, as far as the cluster can tell.
+/// An engine that the cluster takes for another process with the same index.
 fn another(fresh: &EmptyIndex) -> ClusterEngine {
     ClusterEngine::open(fresh.settings.clone(), None).unwrap()
 }
@@ -84,8 +84,8 @@ fn one_generation(fresh: &EmptyIndex) {
     });
 }
 
-/// A sign of life is written to the same point as a commit. While it is, nodes differ about that point.
-fn signs_of_life(fresh: &EmptyIndex) {
+/// A heartbeat is written to the same point as a commit. While it is, nodes differ about that point.
+fn concurrent_heartbeats(fresh: &EmptyIndex) {
     let done = AtomicBool::new(false);
     let nodes = &fresh.settings.addresses;
     let head = fresh.collection("head");
@@ -127,8 +127,8 @@ fn one_writer(fresh: &EmptyIndex) {
     });
 }
 
-/// One that ends as it should lets go, and the next need not wait until it is taken for dead, which takes
-/// ten seconds.
+/// A writer that ends regularly releases its lease, so the next one need not wait for it to expire, which
+/// takes ten seconds.
 fn released(fresh: &EmptyIndex) {
     let runtime = runtime();
     let first = another(fresh);
@@ -144,7 +144,7 @@ fn released(fresh: &EmptyIndex) {
             .block_on(fresh.engine().acquire_leadership())
             .unwrap()
     };
-    // Its last sign of life may still be on its way.
+    // Its last heartbeat may still be on its way.
     let taken = (0..50).any(|_| {
         leads() || {
             std::thread::sleep(Duration::from_millis(100));
@@ -158,8 +158,8 @@ fn fenced(fresh: &EmptyIndex) {
     let second = another(fresh);
     runtime().block_on(async {
         fresh.engine().apply(batch(1)).await.unwrap();
-        steal(fresh, &second).await;
-        // The first one finds out at its next change, and nothing of it is seen.
+        force_takeover(fresh, &second).await;
+        // The first writer finds out at its next change, and nothing of that is visible (fencing).
         let outcome = fresh
             .engine()
             .apply(vec![put("late", "T", "tram"), remove("d0")])
@@ -175,8 +175,8 @@ fn fenced(fresh: &EmptyIndex) {
     });
 }
 
-/// Makes the second one the writer although the first one lives, as a network that was cut in two would.
-async fn steal(fresh: &EmptyIndex, second: &ClusterEngine) {
+/// Makes the second process the writer although the first is alive, as a network partition would.
+async fn force_takeover(fresh: &EmptyIndex, second: &ClusterEngine) {
     let address = &fresh.settings.addresses[0];
     let head = fresh.collection("head");
     let body = json!({"payload": {"holder": ""}, "filter": {}}).to_string();
@@ -188,7 +188,7 @@ async fn steal(fresh: &EmptyIndex, second: &ClusterEngine) {
     assert!(second.acquire_leadership().await.unwrap());
 }
 
-fn swept(fresh: &EmptyIndex) {
+fn garbage_collected(fresh: &EmptyIndex) {
     runtime().block_on(async {
         for generation in 1..=3 {
             fresh.engine().apply(batch(generation)).await.unwrap();

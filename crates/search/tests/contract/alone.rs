@@ -1,5 +1,5 @@
-//! Whatever the corpus and whoever reads: an engine answers as one that holds nothing but what this
-//! reader sees.
+//! Isolation of readers: whatever the corpus, an engine answers a reader as if it held only the documents
+//! that this reader may see.
 
 use std::path::Path;
 
@@ -58,9 +58,9 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     })
 }
 
-/// Everything that an engine tells a reader; hits as a set, since how rare a word is may be told from
-/// all documents, and the order with it.
-async fn told(engine: &dyn Engine, text: &str, reader: &ReaderIdentity) -> String {
+/// Everything that an engine reveals to a reader. Hits are compared as a set, since term rarity is computed
+/// over all documents, and with it the order.
+async fn observed(engine: &dyn Engine, text: &str, reader: &ReaderIdentity) -> String {
     let facets = ["party", "year", "tags"].map(str::to_owned).to_vec();
     let query = || Query::new(text, 100, reader.clone());
     let found = engine
@@ -97,7 +97,7 @@ async fn check(documents: &[Document], queries: &[String], readers: &[ReaderIden
     let dir = tempfile::tempdir().unwrap();
     let all = engines(dir.path());
     for all in &all {
-        // In two generations, so that what was restricted before no longer is.
+        // Applied in two generations, so that documents that were restricted before no longer are.
         let turned = documents.iter().cloned().map(|mut one| {
             one.readers = match one.readers {
                 AllowedReaders::Everyone => AllowedReaders::Only([].into()),
@@ -115,8 +115,8 @@ async fn check(documents: &[Document], queries: &[String], readers: &[ReaderIden
         for (all, alone) in all.iter().zip(engines(dir.path())) {
             alone.apply(puts.clone()).await.unwrap();
             for query in queries {
-                let with = told(all.as_ref(), query, reader).await;
-                let without = told(alone.as_ref(), query, &ReaderIdentity::owner()).await;
+                let with = observed(all.as_ref(), query, reader).await;
+                let without = observed(alone.as_ref(), query, &ReaderIdentity::owner()).await;
                 assert_eq!(with, without, "{query:?} for {reader:?} in {documents:?}");
             }
             for document in documents {

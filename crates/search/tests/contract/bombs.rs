@@ -1,4 +1,4 @@
-//! Queries made to break a search: each is answered like any other.
+//! Queries made to exhaust a search: each is answered like any other.
 
 use docent_search::Engine;
 

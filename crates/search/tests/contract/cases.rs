@@ -1,4 +1,4 @@
-//! What every engine does, one case a rule.
+//! The contract of every engine, one case for each rule.
 
 use docent_search::{
     DocumentChange, DocumentValue, Engine, Generation, InventoryEntry, MAX_LIMIT,
@@ -303,7 +303,7 @@ pub(crate) async fn each_document_is_one_hit(engine: &dyn Engine) {
 }
 
 pub(crate) async fn equals_come_in_the_order_of_their_ids(engine: &dyn Engine) {
-    // Neither the order nor the batches they come in may show, however many there are.
+    // Neither insertion order nor batches may show in the order of ties, however many there are.
     let names: Vec<String> = (0..260)
         .map(|n| format!("n{:03}", (n * 37) % 260))
         .collect();
@@ -324,7 +324,7 @@ pub(crate) async fn the_limit_holds(engine: &dyn Engine) {
         .map(|n| put(&format!("n{n}"), "T", "ferry"))
         .collect();
     engine.apply(changes).await.unwrap();
-    for (asked, given) in [
+    for (requested, given) in [
         (0, 1),
         (1, 1),
         (7, 7),
@@ -332,7 +332,11 @@ pub(crate) async fn the_limit_holds(engine: &dyn Engine) {
         (101, 100),
         (usize::MAX, 100),
     ] {
-        assert_eq!(hits(engine, "ferry", asked).await.len(), given, "{asked}");
+        assert_eq!(
+            hits(engine, "ferry", requested).await.len(),
+            given,
+            "{requested}"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Callers who ask and leave at once: what they set going is bounded, and whoever stays is answered.
+//! Callers that drop their futures at once: the work they started is bounded, and callers that stay are
+//! answered.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,20 +8,20 @@ use std::thread::available_parallelism;
 use docent_search::{EmbeddedEngine, Embedder, Engine, Query, ReaderIdentity, SearchError};
 use futures::FutureExt as _;
 
-use crate::meanings::{Topics, settle};
+use crate::meanings::{Topics, embed_all};
 use crate::shelf::fill;
 
 const CALLERS: usize = 300;
 
-/// A model whose questions wait until they are let go.
+/// A model that blocks query embeddings until it is opened.
 #[derive(Default)]
 struct SlowQuestions {
     at_work: AtomicUsize,
     most_at_work: AtomicUsize,
     is_open: Mutex<bool>,
     opened: Condvar,
-    /// Whether anything was asked at all.
-    was_asked: AtomicBool,
+    /// Whether any query was embedded at all.
+    was_queried: AtomicBool,
 }
 
 impl SlowQuestions {
@@ -44,7 +45,7 @@ impl Embedder for SlowQuestions {
     }
 
     fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
-        self.was_asked.store(true, Ordering::SeqCst);
+        self.was_queried.store(true, Ordering::SeqCst);
         let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_work.fetch_max(at_work, Ordering::SeqCst);
         let mut is_open = self.is_open.lock().unwrap();
@@ -67,17 +68,17 @@ async fn searches_whose_callers_left_are_bounded() {
     let model = Arc::new(SlowQuestions::default());
     let engine = EmbeddedEngine::open_with(dir.path(), model.clone()).unwrap();
     fill(&engine, &["The ferry leaves at nine."]).await;
-    settle(&engine).await;
+    embed_all(&engine).await;
 
     for caller in 0..CALLERS {
-        let asked = engine.search(question(&format!("ferry {caller}")));
-        assert!(asked.now_or_never().is_none());
+        let abandoned = engine.search(question(&format!("ferry {caller}")));
+        assert!(abandoned.now_or_never().is_none());
     }
     let mut stayed = engine.search(question("a boat that is late"));
     assert!(stayed.as_mut().now_or_never().is_none());
-    // The pool of threads is a queue: when this is through, so is all that got in before it.
+    // The thread pool is a queue: once this task is through, so are all that were queued before it.
     tokio::task::spawn_blocking(|| ()).await.unwrap();
-    while !model.was_asked.load(Ordering::SeqCst) {
+    while !model.was_queried.load(Ordering::SeqCst) {
         assert!(stayed.as_mut().now_or_never().is_none());
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! What the engine on disk does across restarts, crashes and damage.
+//! The embedded engine across restarts, crashes and corruption of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,12 +22,12 @@ async fn filled() -> TempDir {
     dir
 }
 
-/// The folder of the words of an index.
+/// The folder of the lexical index.
 fn words(dir: &TempDir) -> PathBuf {
     dir.path().join("words-5")
 }
 
-/// Every file of the words that holds something.
+/// All files of a folder that are not empty, with their content.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     let named = entries.map(|entry| {
@@ -37,8 +37,8 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     named.filter(|(_, content)| !content.is_empty()).collect()
 }
 
-/// The names in the list of all files that were ever begun.
-fn begun(dir: &Path) -> BTreeSet<String> {
+/// The names in tantivy's list of managed files, which has every file that was ever begun.
+fn managed_files(dir: &Path) -> BTreeSet<String> {
     serde_json::from_slice(&fs::read(dir.join(".managed.json")).unwrap()).unwrap()
 }
 
@@ -198,7 +198,7 @@ async fn a_reader_refuses_what_is_damaged() {
     );
     let mut tried = 0;
     for (name, content) in &whole {
-        // The list of files is only used to clean up, and the ledger by those who write.
+        // The file list is only used for cleaning up, and the ledger is read by the writer only.
         if [".managed.json", "ledger.redb"].contains(&name.as_str()) {
             continue;
         }
@@ -255,7 +255,7 @@ async fn what_is_sound_answers_while_the_rest_is_missing() {
     assert_eq!(find(&engine, "ferry").await, ["a"]);
     let held = engine.inventory().await.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
-    // The other is brought again, and the next one to open finds nothing wrong.
+    // The lost document is applied again, and the next engine to open finds nothing wrong.
     engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
     engine.mark_complete().await.unwrap();
     drop(engine);
@@ -288,15 +288,15 @@ async fn a_lost_ledger_is_made_from_the_words() {
 #[tokio::test]
 async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     let dir = filled().await;
-    // A process that dies just before its commit is named leaves all files of that commit behind,
-    // a list of deleted documents among them whose name the next commit chooses again.
+    // A process that dies just before its commit is published leaves all files of that commit behind, among
+    // them a list of deleted documents whose name the next commit chooses again.
     let before = files(&words(&dir));
-    let mut begun_in_all = begun(&words(&dir));
+    let mut begun_in_all = managed_files(&words(&dir));
     let doomed = EmbeddedEngine::open(dir.path()).unwrap();
     let changes = vec![remove("d01"), put("d02", "T", "a bus")];
     doomed.apply(changes.clone()).await.unwrap();
     drop(doomed);
-    begun_in_all.extend(begun(&words(&dir)));
+    begun_in_all.extend(managed_files(&words(&dir)));
     let after = files(&words(&dir));
     restore(&words(&dir), &before);
     let sums = "docent-meta.sum";

@@ -1,4 +1,4 @@
-//! What every engine does with fields: filters, lists by day, counts and the catalog.
+//! The contract of metadata fields: filters, lists by day, facet counts and the catalog.
 
 use docent_search::{
     Day, DocumentValue, Engine, FacetCounts, FieldKind, FieldTest, Filter, MAX_DATE_RANGES, Query,

@@ -1,4 +1,4 @@
-//! Whatever the filter and whatever the fields: an engine finds what asking every document finds.
+//! Filters on an engine find what testing every document finds, for generated filters and documents.
 
 use docent_search::{
     Document, DocumentChange, DocumentValue, EmbeddedEngine, Engine, FieldTest, Filter,

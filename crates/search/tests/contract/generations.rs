@@ -1,4 +1,4 @@
-//! What is changed while somebody asks.
+//! Concurrency of writers and readers: each answer is computed from one generation.
 
 use docent_search::{Engine, Query, ReaderIdentity};
 
@@ -15,7 +15,7 @@ pub(crate) async fn an_answer_shows_one_generation(engine: &dyn Engine) {
         (0..5).map(|n| put(&format!("d{n}"), "T", &text)).collect()
     };
     engine.apply(changes(1)).await.unwrap();
-    // Each with a runtime of its own, because an engine may leave its work to the one it finds.
+    // Each engine has a runtime of its own, because an engine may leave its work to the runtime it finds.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for generation in 2..=15 {

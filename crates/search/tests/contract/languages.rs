@@ -1,4 +1,4 @@
-//! What every engine does with words of many languages, and with names in source text.
+//! The contract of multilingual text, and of identifiers in source code.
 
 use docent_search::Engine;
 

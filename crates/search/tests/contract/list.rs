@@ -1,6 +1,6 @@
-//! The cases that every engine passes, once: whoever adds one adds it for all of them.
+//! The list of contract cases, in one place: a case that is added here runs on every engine.
 
-/// Hands all cases to the macro `run` of a test binary, behind whatever that wants before them.
+/// Passes all cases to the macro `run` of a test binary, after the arguments that the macro wants first.
 macro_rules! every_case {
     ($run:ident $($before:tt)*) => {
         $run! { $($before)*
@@ -62,7 +62,7 @@ macro_rules! every_case {
     };
 }
 
-/// The same for the cases that need a model.
+/// The same for the cases that need an embedding model.
 macro_rules! every_case_with_a_model {
     ($run:ident $($before:tt)*) => {
         $run! { $($before)*

@@ -1,4 +1,4 @@
-//! One suite that every engine passes, and what only the engine on disk has to pass.
+//! The contract suite that every engine passes, and the tests of the embedded engine alone.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,7 +49,7 @@ macro_rules! contract {
 
 every_case![contract];
 
-/// The same for engines with a model.
+/// The same for engines with an embedding model.
 macro_rules! with_a_model {
     ($($module:ident :: $case:ident),+ $(,)?) => {
         mod memory_with_a_model {

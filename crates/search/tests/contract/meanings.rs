@@ -1,4 +1,4 @@
-//! What every engine does with a model, shown with one whose vectors can be worked out by hand.
+//! The contract of semantic search, with a model whose vectors can be computed by hand.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use docent_search::{
 
 use crate::shelf::{fill, ids, put, remove};
 
-/// Knows three topics by their words, and that a boat is a ferry.
+/// An embedder that knows three topics by their words, and that a boat is a ferry.
 pub(crate) struct Topics;
 
 const TOPICS: [&[&str]; 3] = [
@@ -26,7 +26,7 @@ impl Topics {
             found as f32
         };
         let mut vector: Vec<f32> = TOPICS.iter().map(|words| count(words)).collect();
-        // Texts about nothing point somewhere too.
+        // A text without any topic still needs a direction.
         vector.push(0.1);
         let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
         vector.iter().map(|x| x / length).collect()
@@ -63,7 +63,7 @@ pub(crate) fn topics() -> Arc<dyn Embedder> {
     Arc::new(Topics)
 }
 
-pub(crate) async fn settle(engine: &dyn Engine) {
+pub(crate) async fn embed_all(engine: &dyn Engine) {
     while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
@@ -76,12 +76,13 @@ async fn found(engine: &dyn Engine, text: &str, method: RankingMethod) -> Vec<St
 pub(crate) async fn words_count_in_what_only_meaning_finds_however_many_there_are(
     engine: &dyn Engine,
 ) {
-    // Of very many words the rare ones find; the one in the ferry's text is in most documents.
+    // Of very many words only the rare ones retrieve documents; the one in the ferry's text is in most
+    // documents.
     let rare: Vec<String> = (0..30).map(|n| format!("rare{n} common")).collect();
     let mut texts: Vec<&str> = rare.iter().map(String::as_str).collect();
     texts.push("The boat is common.");
     fill(engine, &texts).await;
-    settle(engine).await;
+    embed_all(engine).await;
     let question = format!("ferry {}", rare.join(" "));
     let query = Query::new(&question, 50, ReaderIdentity::everyone());
     let found = engine.search(query).await.unwrap();
@@ -118,13 +119,13 @@ pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {
         .await
         .unwrap();
     assert_eq!(engine.status().await.unwrap().vectors, left(1, 1));
-    settle(engine).await;
+    embed_all(engine).await;
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
 }
 
 pub(crate) async fn a_far_page_is_empty_and_no_failure(engine: &dyn Engine) {
     fill(engine, &["A ferry.", "A boat.", "A levy."]).await;
-    settle(engine).await;
+    embed_all(engine).await;
     for offset in [2, 499, 501, MAX_OFFSET] {
         let query = Query::new("boat", 100, ReaderIdentity::everyone()).offset(offset);
         assert!(
@@ -140,7 +141,7 @@ pub(crate) async fn meanings_find_what_words_do_not(engine: &dyn Engine) {
         &["A ferry sails.", "A house stands.", "A levy is due."],
     )
     .await;
-    settle(engine).await;
+    embed_all(engine).await;
     assert!(
         found(engine, "boat", RankingMethod::Lexical)
             .await
@@ -167,21 +168,21 @@ pub(crate) async fn both_halves_together_come_first(engine: &dyn Engine) {
         ],
     )
     .await;
-    settle(engine).await;
+    embed_all(engine).await;
     let order = found(engine, "boat", RankingMethod::Hybrid).await;
     assert_eq!(order[0], "d1");
-    // Rain is not near enough to be worth showing.
+    // Rain is too dissimilar to be shown.
     assert_eq!(order.len(), 3);
 }
 
 pub(crate) async fn what_is_gone_is_not_found_by_meaning(engine: &dyn Engine) {
     fill(engine, &["A ferry.", "A ship.", "A house."]).await;
-    settle(engine).await;
+    embed_all(engine).await;
     engine
         .apply(vec![remove("d0"), put("d1", "T", "A levy.")])
         .await
         .unwrap();
-    settle(engine).await;
+    embed_all(engine).await;
     assert_eq!(
         found(engine, "boat", RankingMethod::Semantic).await[0],
         "d1"
@@ -200,7 +201,7 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
     let text =
         format!("# One\n\n{filler}\n\n# Two\n\nA ship sank. {filler}\n\n# Three\n\n{filler}");
     fill(engine, &[&text, "A levy."]).await;
-    settle(engine).await;
+    embed_all(engine).await;
     let query = Query::new("boat", 1, ReaderIdentity::everyone()).excerpts();
     let hit = engine.search(query).await.unwrap().hits.remove(0);
     assert_eq!(hit.id.as_str(), "d0");
@@ -214,13 +215,13 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
 
 pub(crate) async fn a_document_without_words_needs_no_vectors(engine: &dyn Engine) {
     fill(engine, &[" ", "A ferry."]).await;
-    let settled = engine.embed_pending(9).await.unwrap();
-    assert_eq!(settled, EmbeddingProgress { done: 2, left: 0 });
+    let progress = engine.embed_pending(9).await.unwrap();
+    assert_eq!(progress, EmbeddingProgress { done: 2, left: 0 });
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     assert_eq!(found(engine, "boat", RankingMethod::Semantic).await, ["d1"]);
 }
 
-/// German prose that a model of English would take to be about taxes.
+/// German prose that an English model would take to be about taxes.
 const GERMAN: &str = "Die Steuer auf das Haus ist in diesem Jahr nicht mehr so hoch, weil die tax und noch \
     einmal die tax bei uns von der Stadt und nicht von dem Land kommt, und das ist auch gut so.";
 const RUSSIAN: &str = "Налог на дом в этом году уже не такой высокий, потому что tax платит город.";
@@ -230,13 +231,13 @@ pub(crate) async fn a_document_in_a_language_the_model_does_not_know_is_found_by
     engine: &dyn Engine,
 ) {
     fill(engine, &[GERMAN, RUSSIAN, ENGLISH]).await;
-    settle(engine).await;
-    // Nobody has the word, and only the English document has its meaning.
+    embed_all(engine).await;
+    // No document has the word, and only the English one has its meaning.
     assert_eq!(
         found(engine, "the levy", RankingMethod::Hybrid).await,
         ["d2"]
     );
-    // All have this word. What only words speak for is there too.
+    // All documents have this word. Those that only lexical search supports are found too.
     let all = found(engine, "who pays the tax", RankingMethod::Hybrid).await;
     assert_eq!(all.len(), 3, "{all:?}");
     assert_eq!(all.first().map(String::as_str), Some("d2"));
@@ -247,7 +248,7 @@ pub(crate) async fn a_question_in_a_language_the_model_does_not_know_is_answered
 ) {
     let other = "The levy on boats is small.";
     fill(engine, &[GERMAN, RUSSIAN, ENGLISH, other]).await;
-    settle(engine).await;
+    embed_all(engine).await;
     for question in ["wie hoch ist die tax", "налог tax", "Stadt Steuer"] {
         let words = found(engine, question, RankingMethod::Lexical).await;
         assert!(!words.contains(&"d3".to_owned()), "{words:?}");
@@ -267,7 +268,7 @@ pub(crate) async fn each_passage_of_a_mixed_document_counts_in_its_own_language(
     let german = format!("# Steuern\n\n{GERMAN} {}", padding.repeat(2));
     let english = "# Summary\n\nThe boat leaves in the morning and it is back in the harbour before the night.";
     fill(engine, &[&format!("{german}\n\n{english}"), &german]).await;
-    settle(engine).await;
+    embed_all(engine).await;
     assert_eq!(
         found(engine, "the ferry", RankingMethod::Hybrid).await,
         ["d0"]

@@ -1,4 +1,4 @@
-//! What holds for every query over every small corpus, whatever they are made of.
+//! Properties of every query over every small corpus, checked with generated ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::shelf::{hits, put, remove};
 
-/// Words that occur again and again, so that queries and documents meet, among anything at all.
+/// Frequent words, so that queries and documents meet, among arbitrary strings.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(vec![

@@ -1,5 +1,5 @@
-//! What every engine does with documents that are not for everyone: to whom they are not they are not
-//! there, in no answer of any kind.
+//! The contract of permissions: for readers who may not see a document it does not exist, in answers of any
+//! kind.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use docent_search::{
     Principal, Query, RankingMethod, ReaderIdentity, SearchResults, SortOrder, grammar,
 };
 
-use crate::meanings::settle;
+use crate::meanings::embed_all;
 use crate::shelf::{document, id, ids, put, remove};
 
 pub(crate) fn only(names: &[&str]) -> AllowedReaders {
@@ -36,7 +36,7 @@ fn names(found: &SearchResults) -> BTreeSet<String> {
     ids(found).into_iter().map(str::to_owned).collect()
 }
 
-/// Accounts for the treasury, letters for the clerk, notices for all and one paper for nobody.
+/// Accounts for the treasury, letters for the clerk, notices for everyone and one paper for nobody.
 async fn archive(engine: &dyn Engine) {
     let fact = |name: &str, value: &str| (name.to_owned(), DocumentValue::Text(value.to_owned()));
     let rows = [
@@ -80,7 +80,7 @@ async fn archive(engine: &dyn Engine) {
     engine.apply(puts.to_vec()).await.unwrap();
 }
 
-/// Everyone who reads the archive, and what each sees of it, the latest last.
+/// Readers of the archive, each with the documents it sees, the latest last.
 fn crowd() -> [(ReaderIdentity, Vec<&'static str>); 6] {
     [
         (ReaderIdentity::everyone(), vec!["notice"]),
@@ -150,7 +150,7 @@ pub(crate) async fn each_reader_fetches_what_is_for_it(engine: &dyn Engine) {
 
 pub(crate) async fn each_reader_has_a_catalog_of_its_own(engine: &dyn Engine) {
     archive(engine).await;
-    // Twice, since what was worked out for one must not be shown to the next.
+    // Checked twice, since what is cached for one reader must not be shown to the next.
     for (reader, seen) in crowd().into_iter().chain(crowd()) {
         let catalog = engine.catalog(reader.clone()).await.unwrap();
         assert_eq!(catalog.documents, seen.len() as u64, "{reader:?}");
@@ -160,19 +160,19 @@ pub(crate) async fn each_reader_has_a_catalog_of_its_own(engine: &dyn Engine) {
             "{reader:?}"
         );
         assert_eq!(catalog.field("seal").is_some(), seen.contains(&"sealed"));
-        let told = format!("{catalog:?}");
+        let revealed = format!("{catalog:?}");
         for (word, name) in [
             ("Amber", "account"),
             ("Red", "sealed"),
             ("Letter", "letter"),
         ] {
             assert_eq!(
-                told.contains(word),
+                revealed.contains(word),
                 seen.contains(&name),
                 "{word} {reader:?}"
             );
         }
-        // To whom the field is not there it is a word like others.
+        // For readers to whom the field does not exist, its name is a word like any other.
         let today = Day::new(2024, 6, 30).unwrap();
         let parsed = grammar::parse("ledger:Amber", &catalog, today);
         assert_eq!(parsed.filter.is_some(), seen.contains(&"account"));
@@ -238,7 +238,7 @@ pub(crate) async fn slips_and_beginnings_are_of_what_is_seen(engine: &dyn Engine
         ("parlaiment", &[], &["parliament"]),
         ("parl", &["parlour"], &["parliament", "parlour"]),
         ("zweihandr", &[], &["hidden"]),
-        // A word that only others have is a slip to whom it is not there.
+        // A word that only restricted documents have is a typo for those who may not see them.
         ("ferrix", &["fern"], &["ferrix"]),
         ("harbour", &["parlour"], &["hidden", "parlour"]),
     ] {
@@ -271,7 +271,7 @@ pub(crate) async fn what_is_not_seen_takes_no_place(engine: &dyn Engine) {
         let next = Query::new("ferry", 1, reader).offset(1);
         assert!(engine.search(next).await.unwrap().hits.is_empty());
     }
-    // So many words that only the rarest find documents: those that are not seen are not counted.
+    // So many words that only the rarest retrieve documents: invisible documents must not count as rare.
     let words: String = (0..40).map(|n| format!("q{n}w ")).collect();
     let puts = vec![
         put_for("all", &words, only(&["group:a"])),
@@ -321,7 +321,7 @@ pub(crate) async fn meanings_are_of_what_is_seen(engine: &dyn Engine) {
         puts.push(put_for(&format!("x{n}"), "A boat.", only(&["group:b"])));
     }
     engine.apply(puts).await.unwrap();
-    settle(engine).await;
+    embed_all(engine).await;
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     for (reader, seen) in [
         (ReaderIdentity::everyone(), vec!["ship"]),

@@ -1,4 +1,4 @@
-//! Small documents and short questions, so that a case reads as what it checks.
+//! Builders for small documents and short queries, so that a test case reads as what it checks.
 
 use docent_search::{
     AllowedReaders, Day, DocId, Document, DocumentChange, DocumentValue, Engine, Query,
@@ -37,7 +37,7 @@ pub(crate) fn remove(name: &str) -> DocumentChange {
     DocumentChange::Remove(id(name))
 }
 
-/// Puts documents named by their place, all with the same title.
+/// Puts documents that are named by their position, all with the same title.
 pub(crate) async fn fill(engine: &dyn Engine, texts: &[&str]) {
     let names = (0..).map(|n| format!("d{n}"));
     let changes = texts
@@ -64,14 +64,14 @@ pub(crate) async fn find(engine: &dyn Engine, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The ids of the hits, in their own order.
+/// The ids of the hits, sorted by id.
 pub(crate) async fn find_all(engine: &dyn Engine, text: &str) -> Vec<String> {
     let mut found = find(engine, text).await;
     found.sort();
     found
 }
 
-/// A document with a day and fields.
+/// A document with a day and metadata fields.
 pub(crate) fn put_facts(
     name: &str,
     text: &str,
@@ -87,7 +87,7 @@ pub(crate) fn put_facts(
     DocumentChange::Put(document)
 }
 
-/// What a written query finds, filters included.
+/// The hits of a query in the query grammar, filters included.
 pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> SearchResults {
     let catalog = engine.catalog(ReaderIdentity::everyone()).await.unwrap();
     let today = Day::new(2024, 6, 30).unwrap();
@@ -96,7 +96,7 @@ pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> SearchResults {
     engine.search(query.count_total()).await.unwrap()
 }
 
-/// The ids of hits.
+/// The ids of the hits, in their order.
 pub(crate) fn ids(found: &SearchResults) -> Vec<&str> {
     found.hits.iter().map(|hit| hit.id.as_str()).collect()
 }

@@ -1,4 +1,4 @@
-//! What every engine does with words that no document has.
+//! The contract of spelling correction: query terms that no document contains.
 
 use docent_search::Engine;
 
@@ -18,6 +18,6 @@ pub(crate) async fn slips_are_forgiven_and_beginnings_completed(engine: &dyn Eng
     assert_eq!(find(engine, "parlia").await, ["d0"]);
     assert_eq!(find_all(engine, "fer").await, ["d1", "d2"]);
     assert!(find(engine, "zeppelin").await.is_empty());
-    // A word that is there is never taken for another.
+    // A term that exists is never corrected to another.
     assert_eq!(find(engine, "fern").await, ["d2"]);
 }

@@ -1,4 +1,5 @@
-//! Another model: its vectors are made beside the old ones, which answer until the new are whole.
+//! A change of the embedding model: the new vectors are computed beside the old ones, which answer until the
+//! new are complete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use docent_search::{
 use crate::meanings::topics;
 use crate::shelf::{fill, ids, put};
 
-/// A model to which everything means the same.
+/// A model to which all texts mean the same.
 struct ConstantEmbedder;
 
 impl Embedder for ConstantEmbedder {
@@ -38,7 +39,7 @@ async fn filled(dir: &Path) {
     while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
-/// How near the first hit for a boat is, and which it is.
+/// The first semantic hit for a boat, and its similarity.
 async fn boat(engine: &dyn Engine) -> Option<(String, f32)> {
     let query = Query::new("boat", 1, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
     let found = engine.search(query).await.unwrap();
@@ -63,7 +64,7 @@ async fn the_former_model_answers_until_the_new_one_can() {
     let (name, near) = boat(&engine).await.unwrap();
     assert!(name == "d0" && near > 0.98, "{name} {near}");
 
-    // A document that changes meanwhile has neither, and the old one still knows more.
+    // A document that changes meanwhile has no vector of either model, and the old model still covers more.
     engine.apply(vec![put("d1", "T", "A ship.")]).await.unwrap();
     assert_eq!(boat(&engine).await.unwrap().0, "d0");
     engine.embed_pending(1).await.unwrap();
@@ -72,7 +73,7 @@ async fn the_former_model_answers_until_the_new_one_can() {
 
     while engine.embed_pending(1).await.unwrap().left > 0 {}
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
-    // To the new one all are as near.
+    // In the new model all documents are equally near.
     let (name, near) = boat(&engine).await.unwrap();
     assert!(name == "d0" && near > 0.999, "{name} {near}");
     assert_eq!(folders(dir.path()), 1);

@@ -1,4 +1,4 @@
-//! Every named moment of writing, once as the end of the process and once as a full disk.
+//! Fault injection at every named point of a write, once as a crash and once as a full disk.
 
 use std::io::Read as _;
 
@@ -12,9 +12,9 @@ fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (ChildProgress, bool) 
     let mut text = String::new();
     let mut output = child.stdout.take().unwrap();
     output.read_to_string(&mut text).unwrap();
-    let mut said = ChildProgress::default();
-    text.lines().for_each(|line| said.note(line));
-    (said, child.wait().unwrap().success())
+    let mut progress = ChildProgress::default();
+    text.lines().for_each(|line| progress.note(line));
+    (progress, child.wait().unwrap().success())
 }
 
 #[tokio::test]
@@ -25,17 +25,17 @@ async fn an_end_at_any_moment_loses_nothing() {
     for point in POINTS {
         for passing in 1..=3 {
             let fault = format!("{point}@{passing}=abort");
-            let (said, ended_well) = run(dir.path(), 12, &fault);
-            assert!(!ended_well, "{fault} was never reached: {said:?}");
+            let (progress, ended_well) = run(dir.path(), 12, &fault);
+            assert!(!ended_well, "{fault} was never reached: {progress:?}");
             aborted += 1;
             let engine = open(dir.path()).unwrap();
             let found = generation(&engine).await.0;
-            let whence = format!("{fault}: {found} of {said:?}");
-            let (said_done, begun) = (said.done.max(done), said.begun.max(done));
-            assert!(found == said_done || found == begun, "{whence}");
-            assert!(engine.quarantined().is_empty(), "{whence}");
-            let whence = (&mut random, whence.as_str());
-            assert_holds(&engine, &state(SEED, found), whence).await;
+            let context = format!("{fault}: {found} of {progress:?}");
+            let (acknowledged, begun) = (progress.done.max(done), progress.begun.max(done));
+            assert!(found == acknowledged || found == begun, "{context}");
+            assert!(engine.quarantined().is_empty(), "{context}");
+            let context = (&mut random, context.as_str());
+            assert_holds(&engine, &state(SEED, found), context).await;
             done = found;
         }
     }
@@ -49,15 +49,18 @@ async fn a_disk_that_refuses_costs_only_what_was_not_acknowledged() {
     let mut done = 0;
     for point in POINTS {
         let fault = format!("{point}@2=error");
-        let (said, _) = run(dir.path(), 9, &fault);
-        assert!(said.failed > 0, "{fault} was never reached: {said:?}");
+        let (progress, _) = run(dir.path(), 9, &fault);
+        assert!(
+            progress.failed > 0,
+            "{fault} was never reached: {progress:?}"
+        );
         let engine = open(dir.path()).unwrap();
         let found = generation(&engine).await.0;
-        let whence = format!("{fault}: {found} of {said:?}");
-        let (said_done, begun) = (said.done.max(done), said.begun.max(done));
-        assert!(found == said_done || found == begun, "{whence}");
-        let whence = (&mut random, whence.as_str());
-        assert_holds(&engine, &state(SEED, found), whence).await;
+        let context = format!("{fault}: {found} of {progress:?}");
+        let (acknowledged, begun) = (progress.done.max(done), progress.begun.max(done));
+        assert!(found == acknowledged || found == begun, "{context}");
+        let context = (&mut random, context.as_str());
+        assert_holds(&engine, &state(SEED, found), context).await;
         done = found;
     }
 }

@@ -1,5 +1,4 @@
-//! Two hundred processes that write are killed at a moment nobody chose, one after the other, on one
-//! index.
+//! Two hundred writing processes on one index, each killed at a random moment.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -15,13 +14,13 @@ use crate::world::{WorldRng, assert_holds, batch, generation, open, state};
 const KILLS: u64 = 200;
 pub(crate) const SEED: u64 = 20_261_115;
 
-/// Where the child finds its index.
+/// The environment variable with the folder of the child's index.
 const DIR: &str = "DURABLE_DIR";
 
-/// How many batches a child applies at most.
+/// The environment variable that limits how many batches a child applies.
 const STEPS: &str = "DURABLE_STEPS";
 
-/// A child that writes to the index in `dir` and says what it begins and what is acknowledged.
+/// Starts a child that writes to the index in `dir`, and prints what it begins and what is acknowledged.
 pub(crate) fn writer(dir: &Path, steps: u64, fault: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["kills::child", "--exact", "--ignored", "--nocapture"])
@@ -34,12 +33,12 @@ pub(crate) fn writer(dir: &Path, steps: u64, fault: &str) -> Child {
         .unwrap()
 }
 
-/// What a child said: the last generation it began, and the last that was acknowledged.
+/// The progress that a child has printed: the last generation it began, and the last that was acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChildProgress {
     pub(crate) begun: u64,
     pub(crate) done: u64,
-    /// How often it was told that something failed.
+    /// How often an operation failed in the child.
     pub(crate) failed: u64,
 }
 
@@ -69,7 +68,7 @@ async fn child() {
     let last = next + steps;
     while next < last {
         println!("begin {next}");
-        // A generation that failed after its commit is there all the same.
+        // A generation that failed after its commit exists all the same.
         match engine.apply(batch(SEED, next)).await {
             Ok(generation) => {
                 println!("done {}", generation.0);
@@ -94,11 +93,11 @@ async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
     let mut done = 0;
     let mut cut = 0;
     for kill in 0..KILLS {
-        let said = run_and_kill(dir.path(), &mut random);
-        let said = ChildProgress {
-            begun: said.begun.max(done),
-            done: said.done.max(done),
-            ..said
+        let progress = run_and_kill(dir.path(), &mut random);
+        let progress = ChildProgress {
+            begun: progress.begun.max(done),
+            done: progress.done.max(done),
+            ..progress
         };
         let engine = open(dir.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(
@@ -107,21 +106,24 @@ async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
             engine.quarantined()
         );
         let found = generation(&engine).await.0;
-        let whence = format!("kill {kill}, generation {found} of {said:?}");
-        assert!(found == said.done || found == said.begun, "{whence}");
-        cut += u64::from(said.begun > said.done);
-        // Looking at everything takes longer than the killing, so most are looked at shortly.
+        let context = format!("kill {kill}, generation {found} of {progress:?}");
+        assert!(
+            found == progress.done || found == progress.begun,
+            "{context}"
+        );
+        cut += u64::from(progress.begun > progress.done);
+        // Checking everything takes longer than the kills, so most are checked briefly.
         if kill % 4 == 0 || kill + 1 == KILLS {
-            let whence = (&mut random, whence.as_str());
-            assert_holds(&engine, &state(SEED, found), whence).await;
+            let context = (&mut random, context.as_str());
+            assert_holds(&engine, &state(SEED, found), context).await;
         } else {
             let held = engine.inventory().await.unwrap();
             let held: BTreeMap<_, _> = held.iter().map(|one| (&one.id, &one.hash)).collect();
             let expected = state(SEED, found);
             let wanted = expected.iter().map(|(id, one)| (id, &one.hash)).collect();
-            assert_eq!(held, wanted, "{whence}");
+            assert_eq!(held, wanted, "{context}");
             let documents = engine.status().await.unwrap().documents;
-            assert_eq!(documents, expected.len() as u64, "{whence}");
+            assert_eq!(documents, expected.len() as u64, "{context}");
         }
         done = found;
     }
@@ -133,20 +135,20 @@ async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
 fn run_and_kill(dir: &Path, random: &mut WorldRng) -> ChildProgress {
     let mut child = writer(dir, 100_000, "");
     let output = BufReader::new(child.stdout.take().unwrap());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let reader = std::thread::spawn(move || {
-        let mut said = ChildProgress::default();
+        let mut progress = ChildProgress::default();
         for line in output.lines().map_while(Result::ok) {
-            said.note(&line);
+            progress.note(&line);
             if line.starts_with("begin") || line.starts_with("done") {
-                let _ = tell.send(());
+                let _ = sender.send(());
             }
         }
-        said
+        progress
     });
-    // Some die while they open the index, most after some batches, at any moment of the next one.
+    // Some children die while they open the index, most after some batches, at any moment of the next.
     for _ in 0..random.below(8) {
-        let _ = told.recv_timeout(Duration::from_secs(60));
+        let _ = receiver.recv_timeout(Duration::from_secs(60));
     }
     std::thread::sleep(Duration::from_millis(random.below(60)));
     child.kill().unwrap();

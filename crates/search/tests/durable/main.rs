@@ -1,5 +1,5 @@
-//! Whatever ends the process or changes the files, what was acknowledged is there afterwards, once and
-//! as it was, and nothing else is.
+//! Durability: whatever ends the process or damages the files, every acknowledged change is there afterwards,
+//! once and unchanged, and nothing else is.
 
 #![allow(
     clippy::unwrap_used,

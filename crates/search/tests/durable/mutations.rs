@@ -1,6 +1,6 @@
-//! Four hundred changes that a seed decides to the files of an index, each to a fresh copy: a flipped
-//! bit, zeroes, a cut, bytes too many, a file that is gone, one in the place of another. Every one is
-//! found when the index is opened, and what is missing then can be brought again.
+//! Fault injection into files: four hundred seeded corruptions of an index, each of a fresh copy. They flip a
+//! bit, zero a range, truncate, append, delete or replace a file. Every one is detected when the index is
+//! opened, and what is missing then can be applied again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,32 +51,32 @@ async fn every_change_of_a_file_is_found_and_mended() {
     for number in 0..MUTATIONS {
         restore(dir.path(), &whole);
         let name = &names[random.index(names.len())];
-        let how = mutate(dir.path(), name, (&whole, &names), &mut random);
-        let whence = format!("{number}: {} {how}", name.display());
-        let engine = open(dir.path()).unwrap_or_else(|error| panic!("{whence}: {error}"));
+        let mutation = mutate(dir.path(), name, (&whole, &names), &mut random);
+        let context = format!("{number}: {} {mutation}", name.display());
+        let engine = open(dir.path()).unwrap_or_else(|error| panic!("{context}: {error}"));
         if engine.quarantined().is_empty() {
-            assert!(may_be_harmless(name, &how), "{whence}");
+            assert!(may_be_harmless(name, &mutation), "{context}");
             harmless += 1;
         } else {
             found += 1;
         }
-        mend(&engine, &expected, &whence).await;
-        assert_holds(&engine, &expected, (&mut random, &whence)).await;
-        assert_eq!(self::answers(&engine).await, answers, "{whence}");
+        repair(&engine, &expected, &context).await;
+        assert_holds(&engine, &expected, (&mut random, &context)).await;
+        assert_eq!(self::answers(&engine).await, answers, "{context}");
     }
     println!("{MUTATIONS} mutations: {found} found, {harmless} without any effect");
     assert!(found > MUTATIONS / 2, "{found}");
 }
 
-/// Whether a change may go unnoticed: in what nothing is read from.
-fn may_be_harmless(name: &Path, how: &str) -> bool {
+/// Whether a change may go unnoticed, because nothing is read from the place it hits.
+fn may_be_harmless(name: &Path, mutation: &str) -> bool {
     let name = name.to_string_lossy();
-    // A lock has no content, and the list of files is made again at every start. Much of the ledger is
-    // free space, and when it is gone the words tell what it said.
+    // A lock file has no content, and the file list is rewritten at every start. Much of the ledger is free
+    // space, and a lost ledger is rebuilt from the lexical index.
     let is_read = !["lock", ".managed.json", "ledger.redb"]
         .iter()
         .any(|ending| name.ends_with(ending));
-    !is_read || how == "zero 0 bytes"
+    !is_read || mutation == "zero 0 bytes"
 }
 
 fn mutate(
@@ -88,7 +88,7 @@ fn mutate(
     let path = dir.join(name);
     let mut bytes = whole[name].clone();
     let at = random.index(bytes.len());
-    let how = match random.below(7) {
+    let mutation = match random.below(7) {
         _ if bytes.is_empty() => "empty".to_owned(),
         0..=2 => {
             bytes[at] ^= 1 << random.below(8);
@@ -118,16 +118,16 @@ fn mutate(
         }
     };
     fs::write(path, bytes).unwrap();
-    how
+    mutation
 }
 
-/// Brings what is missing, as the one does who keeps an index in step with its source.
-async fn mend(engine: &EmbeddedEngine, expected: &BTreeMap<DocId, Document>, whence: &str) {
+/// Applies what is missing, as a synchronisation with the source would.
+async fn repair(engine: &EmbeddedEngine, expected: &BTreeMap<DocId, Document>, context: &str) {
     let held = engine.inventory().await.unwrap();
     for one in &held {
         let fetched = engine.fetch(one.id.clone(), ReaderIdentity::owner()).await;
-        let fetched = fetched.unwrap_or_else(|error| panic!("{whence}: {error}"));
-        assert_eq!(fetched.as_deref(), expected.get(&one.id), "{whence}");
+        let fetched = fetched.unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(fetched.as_deref(), expected.get(&one.id), "{context}");
     }
     let is_held = |id: &DocId| held.binary_search_by(|one| one.id.cmp(id)).is_ok();
     let missing = expected.values().filter(|document| !is_held(&document.id));
@@ -136,7 +136,7 @@ async fn mend(engine: &EmbeddedEngine, expected: &BTreeMap<DocId, Document>, whe
     finish(engine).await;
 }
 
-/// The documents found for each question; their order may follow from how the index is cut.
+/// The ids found for each query, sorted: the order of hits may depend on how the index is segmented.
 async fn answers(engine: &EmbeddedEngine) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for question in QUESTIONS {

@@ -1,5 +1,5 @@
-//! A life of an index that a seed decides: which batch comes when, and what is held after each. The
-//! process that is killed and the one that looks afterwards work it out alike.
+//! A seeded history of an index: the batch of each generation, and the documents there are after it. The
+//! process that is killed and the one that checks afterwards compute it alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,10 @@ use docent_search::{
     Engine, Generation, PartState, Principal, Query, RankingMethod, ReaderIdentity, SearchError,
 };
 
-/// So many names are in use; each is put, changed and removed many times.
+/// How many document ids are in use; each is put, changed and removed many times.
 const NAMES: u64 = 160;
 
-/// A generator of numbers that is the same everywhere.
+/// A deterministic random number generator (xorshift), so that every platform has the same history.
 pub(crate) struct WorldRng(u64);
 
 impl WorldRng {
@@ -37,7 +37,7 @@ impl WorldRng {
     }
 }
 
-/// The batch that makes a generation.
+/// The batch of changes that makes a generation.
 pub(crate) fn batch(seed: u64, generation: u64) -> Vec<DocumentChange> {
     let mut random = WorldRng::new(seed ^ generation.wrapping_mul(0x1000_0001));
     let count = 1 + random.below(24);
@@ -80,7 +80,7 @@ fn document(random: &mut WorldRng, name: u64, generation: u64) -> Document {
     }
 }
 
-/// For everyone, for some, or for nobody, in turns.
+/// Readable by everyone, by some, or by nobody, in turns.
 fn readers(name: u64, generation: u64) -> AllowedReaders {
     let group = Principal::parse("group:clerks").unwrap();
     match (name + generation) % 4 {
@@ -90,15 +90,15 @@ fn readers(name: u64, generation: u64) -> AllowedReaders {
     }
 }
 
-/// A word that only one version of one document has.
+/// A word that only one version of one document contains.
 fn mark(name: u64, generation: u64) -> String {
     let mut random = WorldRng::new(name * 100_003 + generation);
     let letters = (0..16).map(|_| char::from(b'a' + random.below(26) as u8));
-    // No two are alike, so that none is found as a slip of the pen for another.
+    // Random letters, so that no mark is similar enough to another to be its spelling correction.
     format!("mark{}", letters.collect::<String>())
 }
 
-/// What is held after a generation.
+/// The documents in the index after a generation.
 pub(crate) fn state(seed: u64, generation: u64) -> BTreeMap<DocId, Document> {
     let mut held = BTreeMap::new();
     for step in 1..=generation {
@@ -112,8 +112,8 @@ pub(crate) fn state(seed: u64, generation: u64) -> BTreeMap<DocId, Document> {
     held
 }
 
-/// Texts into directions that their first word decides, so that a question in the words of one document
-/// finds it.
+/// An embedder that hashes a text's mark into a random direction, so that a query for the mark of a document
+/// is nearest to that document.
 pub(crate) struct HashEmbedder;
 
 impl HashEmbedder {
@@ -154,7 +154,7 @@ pub(crate) fn open(dir: &Path) -> Result<EmbeddedEngine, SearchError> {
     EmbeddedEngine::open_with(dir, Arc::new(HashEmbedder))
 }
 
-/// Makes all vectors and says that everything is held.
+/// Computes all vectors and marks the index complete.
 pub(crate) async fn finish(engine: &EmbeddedEngine) {
     while engine.embed_pending(50).await.unwrap().left > 0 {}
     engine.mark_complete().await.unwrap();
@@ -166,30 +166,31 @@ async fn found(engine: &EmbeddedEngine, text: &str, method: RankingMethod) -> Ve
     found.hits.into_iter().map(|hit| hit.id).collect()
 }
 
-/// Asserts that an index holds exactly what it should: in the ledger, in the words and in the vectors.
+/// Asserts that an index holds exactly these documents: in the ledger, in the lexical index and in the
+/// vectors.
 pub(crate) async fn assert_holds(
     engine: &EmbeddedEngine,
     expected: &BTreeMap<DocId, Document>,
-    (random, whence): (&mut WorldRng, &str),
+    (random, context): (&mut WorldRng, &str),
 ) {
     let held = engine.inventory().await.unwrap();
     let listed: BTreeSet<_> = held.iter().map(|held| (&held.id, &held.hash)).collect();
     let wanted = expected
         .values()
         .map(|document| (&document.id, &document.hash));
-    assert_eq!(listed, wanted.collect(), "{whence}: ledger");
-    assert_eq!(listed.len(), held.len(), "{whence}: doubled in the ledger");
+    assert_eq!(listed, wanted.collect(), "{context}: ledger");
+    assert_eq!(listed.len(), held.len(), "{context}: doubled in the ledger");
     for (id, document) in expected {
         let fetched = engine
             .fetch(id.clone(), ReaderIdentity::owner())
             .await
             .unwrap();
-        assert_eq!(fetched.as_deref(), Some(document), "{whence}: {id:?}");
+        assert_eq!(fetched.as_deref(), Some(document), "{context}: {id:?}");
     }
     finish(engine).await;
     let status = engine.status().await.unwrap();
-    assert_eq!(status.documents, expected.len() as u64, "{whence}: words");
-    assert_eq!(status.vectors, PartState::Ready, "{whence}: vectors");
+    assert_eq!(status.documents, expected.len() as u64, "{context}: words");
+    assert_eq!(status.vectors, PartState::Ready, "{context}: vectors");
     for name in 0..NAMES {
         if expected.contains_key(&id(name)) {
             continue;
@@ -198,7 +199,7 @@ pub(crate) async fn assert_holds(
             .fetch(id(name), ReaderIdentity::owner())
             .await
             .unwrap();
-        assert!(fetched.is_none(), "{whence}: {name} is back");
+        assert!(fetched.is_none(), "{context}: {name} is back");
     }
     let all: Vec<_> = expected.values().collect();
     for _ in 0..12.min(all.len()) {
@@ -209,11 +210,11 @@ pub(crate) async fn assert_holds(
             assert_eq!(
                 found.first(),
                 Some(&document.id),
-                "{whence}: {mark} {method:?}"
+                "{context}: {mark} {method:?}"
             );
         }
     }
-    // A version that was replaced or removed is not found by its own word.
+    // A version that was replaced or removed must not be found by its mark.
     for _ in 0..12 {
         let (name, generation) = (random.below(NAMES), 1 + random.below(status.generation.0));
         let mark = mark(name, generation);
@@ -221,11 +222,11 @@ pub(crate) async fn assert_holds(
             .get(&id(name))
             .is_some_and(|document| document.text.starts_with(&format!("{mark} ")));
         let found = found(engine, &format!("\"{mark}\""), RankingMethod::Lexical).await;
-        assert_eq!(!found.is_empty(), is_there, "{whence}: {mark}");
+        assert_eq!(!found.is_empty(), is_there, "{context}: {mark}");
     }
 }
 
-/// The generation an index opens at.
+/// The generation that an index opens at.
 pub(crate) async fn generation(engine: &EmbeddedEngine) -> Generation {
     engine.status().await.unwrap().generation
 }
