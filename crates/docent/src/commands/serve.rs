@@ -13,6 +13,7 @@ mod embed_pending;
 mod folder_sync;
 mod sign_in;
 pub(super) mod signals;
+mod stale_permissions;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -26,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandContext;
 use crate::cli_error::CliError;
-use crate::corpus;
-use crate::knowledge_base::{KnowledgeBase, pluralize};
+
+use crate::knowledge_base::KnowledgeBase;
 use crate::model_settings::{self, CoreShare};
 use crate::output;
 use crate::pages;
@@ -96,33 +97,6 @@ fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
     })
 }
 
-/// Sees to it that nothing is answered from documents that were made under other rules about readers: they
-/// may be open where they should be closed. Where another process keeps the index they are its to take out.
-async fn close_stale(desk: &CommandContext, index: &OpenedIndex) -> Result<(), CliError> {
-    let (engine, shape) = (index.engine.as_ref(), desk.settings.document_transform());
-    let count = if index.read_only {
-        corpus::count_stale(engine, &shape).await?
-    } else if engine.acquire_leadership().await? {
-        let count = corpus::remove_stale(engine, &shape).await?;
-        if count > 0 {
-            let documents = pluralize(count as u64, "document");
-            output::say(&format!(
-                "{documents} were indexed under other permissions and are read again first"
-            ));
-        }
-        0
-    } else {
-        0
-    };
-    if count == 0 {
-        return Ok(());
-    }
-    let documents = pluralize(count as u64, "document");
-    let message = format!("{documents} in the index were made under other permissions");
-    let hint = "wait until the process that keeps the index has read them again, or index with `docent index`";
-    Err(CliError::failed(message).hint(hint))
-}
-
 fn is_refusal(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(
@@ -153,7 +127,7 @@ async fn serve(
         None => None,
     };
     let tls = tls(&server.tls)?;
-    close_stale(desk, &index).await?;
+    let is_writer = stale_permissions::withdraw_at_start(desk, &index).await?;
     let status = index.engine.status().await?;
     let knowledge = knowledge(desk, index.engine, over_stdio, auth.as_ref())?;
     knowledge.refresh_counts().await?;
@@ -192,6 +166,7 @@ async fn serve(
                 app: app.clone(),
                 readiness: standing.clone(),
             },
+            is_writer,
             stop.clone(),
         )
     });
@@ -206,8 +181,10 @@ async fn serve(
     if let Some(audit) = audit {
         let _ = tokio::task::spawn_blocking(move || audit.close()).await;
     }
-    if let Some(syncing) = syncing {
-        let _ = tokio::time::timeout(SYNC_STOP_TIMEOUT, syncing).await;
+    if let Some(syncing) = syncing
+        && let Ok(Ok(Err(error))) = tokio::time::timeout(SYNC_STOP_TIMEOUT, syncing).await
+    {
+        return Err(error);
     }
     served.map_err(|error| CliError::failed("the server stopped").because(error))
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::index::{problem_lines, save_losses, summary};
 use super::folder_watcher::FolderWatcher;
-use super::{CommandContext, embed_pending};
+use super::{CommandContext, embed_pending, stale_permissions};
 use crate::app::OVERVIEW;
 use crate::cli_error::CliError;
 use crate::corpus::{self, FileStateCache, SyncObserver, SyncReport};
@@ -36,18 +36,22 @@ pub(super) struct SyncContext {
     pub(super) readiness: Arc<Readiness>,
 }
 
-/// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops.
+/// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops. An error is a
+/// reason for which it had to stop. `is_writer` says that this process is the writer and has withdrawn what other
+/// permissions left open.
 pub(super) fn start(
     desk: &CommandContext,
     parts: SyncContext,
+    is_writer: bool,
     stop: CancellationToken,
-) -> JoinHandle<()> {
+) -> JoinHandle<Result<(), CliError>> {
     let keeper = FolderSyncer {
         folder: desk.folder.clone(),
         index: desk.place.existing().to_owned(),
         settings: desk.settings.clone(),
         reload: SettingsReloader::new(&desk.folder, desk.flags.clone()),
         parts,
+        are_permissions_current: is_writer,
         stop,
     };
     let runtime = Handle::current();
@@ -61,11 +65,14 @@ struct FolderSyncer {
     settings: Settings,
     reload: SettingsReloader,
     parts: SyncContext,
+    /// Whether no document in the index was made under other permissions. Unknown whenever another process wrote to
+    /// the index, and after the permissions have changed.
+    are_permissions_current: bool,
     stop: CancellationToken,
 }
 
 impl FolderSyncer {
-    async fn run(mut self) {
+    async fn run(mut self) -> Result<(), CliError> {
         // Watched from the beginning, so that nothing that happens during the first look is missed.
         let changes = self
             .settings
@@ -75,11 +82,13 @@ impl FolderSyncer {
         let mut is_first = true;
         loop {
             if !self.leads().await {
+                self.are_permissions_current = false;
                 tokio::select! {
-                    () = self.stop.cancelled() => return,
+                    () = self.stop.cancelled() => return Ok(()),
                     () = tokio::time::sleep(RETRY) => continue,
                 }
             }
+            self.withdraw_stale().await?;
             let outcome = self.sync_once(&mut seen).await;
             if let Ok(report) = &outcome {
                 save_losses(report, &self.index);
@@ -100,16 +109,32 @@ impl FolderSyncer {
                 }
             };
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.stop.cancelled() => return Ok(()),
                 () = next => {}
                 // A disk that was full may have space again, a folder that was away may be back.
                 () = tokio::time::sleep(RETRY), if is_failed => {}
             }
             if self.reload() {
                 seen = FileStateCache::default();
-                self.close_stale().await;
+                self.are_permissions_current = false;
             }
         }
+    }
+
+    /// Withdraws documents made under other permissions, once each time that there may be some. If that fails, the
+    /// server stops: it must not answer from them.
+    async fn withdraw_stale(&mut self) -> Result<(), CliError> {
+        if self.are_permissions_current {
+            return Ok(());
+        }
+        let engine = self.parts.knowledge.engine.as_ref();
+        let transform = self.settings.document_transform();
+        let withdrawn = stale_permissions::withdraw_or_stop(engine, &transform).await;
+        if withdrawn.is_err() {
+            self.stop.cancel();
+        }
+        self.are_permissions_current = true;
+        withdrawn
     }
 
     /// Whether this process keeps the index. While another one does, this one only tells what that one has
@@ -166,17 +191,6 @@ impl FolderSyncer {
             .set_claim_mapping(new.permissions.claims.clone());
         self.settings.permissions = new.permissions;
         reloaded.remakes
-    }
-
-    /// Takes documents out at once that other rules may have left open; the look that follows reads them again.
-    async fn close_stale(&self) {
-        let engine = self.parts.knowledge.engine.as_ref();
-        if let Ok(true) = engine.acquire_leadership().await
-            && let Err(problem) =
-                corpus::remove_stale(engine, &self.settings.document_transform()).await
-        {
-            output::error(&problem);
-        }
     }
 
     fn warn_empty(&self) {
