@@ -1,4 +1,5 @@
-//! A message into an exchange, over HTTP or over the pipes of a program; counts what was spent.
+//! The connection to the checked server, over HTTP or stdio: sends requests, records the exchanges and enforces the
+//! budget of the check (400 requests, 300 seconds, and the memory limits in `budget`).
 
 mod bounded_json;
 mod budget;
@@ -17,28 +18,27 @@ use budget::CheckBudget;
 use http::HttpTarget;
 use stdio::ProgramTarget;
 
-/// The most requests of one check.
+/// The most requests that one check sends.
 const MAX_EXCHANGES: usize = 400;
-/// The most time for one check; what is left then is skipped.
+/// The longest that one check may take; rules whose requests were not sent by then are skipped.
 const MAX_TIME: Duration = Duration::from_secs(300);
 
-/// Something to send.
+/// A request before it is sent. Fields that are `None` take the defaults of the connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutgoingRequest {
     pub verb: Option<&'static str>,
-    /// Another address than the one that is checked.
+    /// A URL other than the endpoint that is checked.
     pub url: Option<String>,
-    /// Headers of this request, in place of the usual ones of the same name; an empty value takes one out.
+    /// Headers that replace the default ones of the same name; an empty value removes a header.
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub id: Option<Value>,
     pub timeout: Option<Duration>,
-    /// Whether the token is left out.
+    /// Whether to omit the access token.
     pub anonymous: bool,
 }
 
 impl OutgoingRequest {
-    /// A plain GET of another address.
     pub(crate) fn get(url: &str) -> Self {
         Self {
             verb: Some("GET"),
@@ -47,7 +47,6 @@ impl OutgoingRequest {
         }
     }
 
-    /// A POST of any text.
     pub(crate) fn post(body: impl Into<String>) -> Self {
         Self {
             body: Some(body.into()),
@@ -73,9 +72,9 @@ impl OutgoingRequest {
     }
 }
 
-/// The way to a server.
+/// The connection to the server under check, with the log of everything that was exchanged over it.
 pub(crate) struct TargetConnection {
-    way: TargetTransport,
+    transport: TargetTransport,
     log: Mutex<Vec<Arc<RecordedExchange>>>,
     sent: AtomicUsize,
     began: Instant,
@@ -95,44 +94,44 @@ impl TargetConnection {
         Self::new(TargetTransport::Program(program))
     }
 
-    fn new(way: TargetTransport) -> Self {
+    fn new(transport: TargetTransport) -> Self {
         Self {
-            way,
+            transport,
             log: Mutex::default(),
             sent: AtomicUsize::new(0),
             began: Instant::now(),
         }
     }
 
-    /// The HTTP client; `None` for a program.
+    /// The HTTP client; `None` for a stdio program.
     pub(crate) fn as_http(&self) -> Option<&HttpTarget> {
-        match &self.way {
+        match &self.transport {
             TargetTransport::Http(http) => Some(http),
             TargetTransport::Program(_) => None,
         }
     }
 
-    /// Starts the program anew, so that it can be greeted again. HTTP needs no such thing.
+    /// Restarts a stdio program, so that a new handshake meets a fresh process. HTTP servers need no restart.
     pub(crate) fn restart(&self) {
-        if let TargetTransport::Program(program) = &self.way {
+        if let TargetTransport::Program(program) = &self.transport {
             program.restart();
         }
     }
 
-    /// Sends and waits.
-    pub(crate) fn send(&self, ask: OutgoingRequest) -> Arc<RecordedExchange> {
-        let exchange = Arc::new(self.exchange(ask));
+    /// Sends a request, waits for the response and logs the exchange.
+    pub(crate) fn send(&self, request: OutgoingRequest) -> Arc<RecordedExchange> {
+        let exchange = Arc::new(self.exchange(request));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(Arc::clone(&exchange));
         exchange
     }
 
-    /// Sends what holds secrets: nobody keeps the exchange but the caller.
-    pub(crate) fn send_unlogged(&self, ask: OutgoingRequest) -> RecordedExchange {
-        self.exchange(ask)
+    /// Sends a request that contains secrets, such as an authorization code: the exchange is not logged.
+    pub(crate) fn send_unlogged(&self, request: OutgoingRequest) -> RecordedExchange {
+        self.exchange(request)
     }
 
-    /// Everything that was sent and received so far.
+    /// A copy of the log: every exchange so far, in order.
     pub(crate) fn log(&self) -> Vec<Arc<RecordedExchange>> {
         self.log
             .lock()
@@ -140,21 +139,21 @@ impl TargetConnection {
             .clone()
     }
 
-    fn exchange(&self, ask: OutgoingRequest) -> RecordedExchange {
+    fn exchange(&self, request: OutgoingRequest) -> RecordedExchange {
         let sent = self.sent.fetch_add(1, Ordering::Relaxed);
         if sent >= MAX_EXCHANGES || self.budget().is_spent() || self.began.elapsed() > MAX_TIME {
             return RecordedExchange {
                 sent: SentRequest {
-                    id: ask.id,
+                    id: request.id,
                     ..SentRequest::default()
                 },
                 outcome: Err(ExchangeError::BudgetSpent),
                 took: Duration::ZERO,
             };
         }
-        let exchange = match &self.way {
-            TargetTransport::Http(http) => http.send(ask),
-            TargetTransport::Program(program) => program.send(ask),
+        let exchange = match &self.transport {
+            TargetTransport::Http(http) => http.send(request),
+            TargetTransport::Program(program) => program.send(request),
         };
         let shown = exchange.received().map_or(0, ReceivedResponse::shown_bytes);
         self.budget().count_kept(shown);
@@ -162,7 +161,7 @@ impl TargetConnection {
     }
 
     fn budget(&self) -> &CheckBudget {
-        match &self.way {
+        match &self.transport {
             TargetTransport::Http(http) => http.budget(),
             TargetTransport::Program(program) => program.budget(),
         }
@@ -174,39 +173,39 @@ mod tests {
     use super::*;
 
     /// Nobody listens on port 1, so every request fails at once.
-    fn wire() -> TargetConnection {
+    fn connection() -> TargetConnection {
         let http = HttpTarget::new("http://127.0.0.1:1/", Duration::from_secs(5), "x", None);
         TargetConnection::http(http.ok().unwrap())
     }
 
-    fn is_spent(wire: &TargetConnection) -> bool {
-        wire.send(OutgoingRequest::post("")).was_not_sent()
+    fn is_spent(connection: &TargetConnection) -> bool {
+        connection.send(OutgoingRequest::post("")).was_not_sent()
     }
 
     #[test]
     fn a_check_asks_only_so_often() {
-        let wire = wire();
-        let spent = (0..MAX_EXCHANGES).filter(|_| is_spent(&wire)).count();
+        let connection = connection();
+        let spent = (0..MAX_EXCHANGES).filter(|_| is_spent(&connection)).count();
         assert_eq!(spent, 0);
-        assert!(is_spent(&wire));
+        assert!(is_spent(&connection));
     }
 
     #[test]
     fn a_check_keeps_only_so_much() {
-        let wire = wire();
-        wire.budget().count_kept(budget::MAX_KEPT);
-        assert!(!is_spent(&wire));
-        wire.budget().count_kept(1);
-        assert!(is_spent(&wire));
+        let connection = connection();
+        connection.budget().count_kept(budget::MAX_KEPT);
+        assert!(!is_spent(&connection));
+        connection.budget().count_kept(1);
+        assert!(is_spent(&connection));
     }
 
     #[test]
     fn a_check_takes_only_so_long() {
-        let mut wire = wire();
-        assert!(!is_spent(&wire));
-        wire.began = Instant::now()
+        let mut connection = connection();
+        assert!(!is_spent(&connection));
+        connection.began = Instant::now()
             .checked_sub(MAX_TIME + Duration::from_secs(1))
             .unwrap();
-        assert!(is_spent(&wire));
+        assert!(is_spent(&connection));
     }
 }

@@ -1,4 +1,7 @@
-//! One request and what came back, kept so that rules can judge it and a report can show it.
+//! A recorded request with its response, or with the error in place of one.
+//!
+//! Rules evaluate these records and reports show them as evidence, so secrets such as tokens are left out when a record
+//! is made.
 
 use std::time::Duration;
 
@@ -6,37 +9,36 @@ use serde_json::Value;
 
 use crate::text::printable;
 
-/// The most characters of a request or an answer that a report shows.
+/// The longest line of evidence in a report, in characters.
 const MAX_EVIDENCE: usize = 600;
 
-/// What was sent.
+/// The request half of a recorded exchange.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SentRequest {
     pub verb: String,
     pub url: String,
-    /// The headers worth showing; secrets are left out when they are recorded.
+    /// The headers worth showing, without credentials.
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// The id of the request in it, when it is a JSON-RPC request.
+    /// The id, where the body is a JSON-RPC request.
     pub id: Option<Value>,
 }
 
-/// What came back.
+/// The response half of a recorded exchange.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReceivedResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// The media type without its parameters, in lower case.
+    /// The media type of the body without its parameters, in lower case.
     pub kind: String,
-    /// The beginning of the body.
     pub text: String,
-    /// How many bytes of the body were read.
+    /// The number of bytes of the body that were read; `text` may hold fewer.
     pub bytes: usize,
-    /// The JSON in the body, one value for each event of a stream.
+    /// The JSON-RPC messages in the body: one for a JSON body, one for each event of an event stream.
     pub messages: Vec<Value>,
-    /// The memory that those take, in bytes.
+    /// The estimated memory of the parsed messages, in bytes.
     pub parsed_bytes: usize,
-    /// True where the body should have been JSON and was not.
+    /// Whether the body should have been JSON and was not.
     pub garbled: bool,
 }
 
@@ -49,34 +51,34 @@ impl ReceivedResponse {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The memory of what is kept for showing, in bytes.
+    /// The memory of the text and the headers that are kept as evidence, in bytes.
     pub(crate) fn shown_bytes(&self) -> usize {
         let headers = self.headers.iter();
         let headers = headers.map(|(name, value)| name.len() + value.len());
         self.text.len() + headers.sum::<usize>()
     }
 
-    /// Whether the status says that all is well.
+    /// Whether the status is in the range 200 to 299.
     pub(crate) fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
-/// Why nothing came back.
+/// Why there is no response to a request. The messages appear in findings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     #[error("the connection is refused")]
     ConnectionRefused,
-    #[error("the host's name cannot be looked up")]
+    #[error("the host name cannot be resolved")]
     NoSuchHost,
-    #[error("no TLS connection comes about: {0}")]
+    #[error("the TLS handshake failed: {0}")]
     Tls(String),
-    #[error("what comes back is not HTTP: {0}")]
+    #[error("the response is not HTTP: {0}")]
     NotHttp(String),
     #[error(
-        "the address was not called: a server may lead the check only to addresses as public as its own"
+        "the address was not called: it is less public than the server that names it (SSRF protection)"
     )]
     OutOfReach,
     #[error("the server did not answer in time{0}")]
@@ -91,23 +93,23 @@ pub(crate) enum ExchangeError {
     NotStarted {
         program: String,
         why: String,
-        /// Whether there is no such program at all.
+        /// Whether the program does not exist, rather than fails to start.
         is_missing: bool,
     },
     #[error("the program ended{0}")]
     Ended(ProgramOutput),
-    #[error("the check has asked all it may ask")]
+    #[error("the budget of the check is spent: requests, time or memory")]
     BudgetSpent,
 }
 
-/// What a program left behind that did not answer. Empty for servers with an address.
+/// The output of a program that did not answer, as evidence. Empty for HTTP servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProgramOutput {
-    /// How it ended, such as `exit status: 1`.
+    /// The exit status, such as `exit status: 1`.
     pub status: Option<String>,
-    /// The last lines that it wrote to stderr.
+    /// The last lines of stderr.
     pub stderr: Vec<String>,
-    /// The first line on stdout that is no JSON.
+    /// The first line of stdout that is not JSON.
     pub stray: Option<String>,
 }
 
@@ -127,7 +129,7 @@ impl std::fmt::Display for ProgramOutput {
 }
 
 impl ExchangeError {
-    /// A server with an address that did not answer in time.
+    /// A timeout of an HTTP server, which has no program output.
     pub(crate) fn timed_out() -> Self {
         Self::TimedOut(ProgramOutput::default())
     }
@@ -137,7 +139,7 @@ impl ExchangeError {
     }
 }
 
-/// A request with its answer, or with the reason why there is none.
+/// A request with its response or error, and how long it took.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordedExchange {
     pub sent: SentRequest,
@@ -154,7 +156,7 @@ impl RecordedExchange {
         self.received().map(|received| received.status)
     }
 
-    /// The message that answers the request, by its id.
+    /// The JSON-RPC response that has the id of the request.
     pub(crate) fn answer(&self) -> Option<&Value> {
         let id = self.sent.id.as_ref()?;
         let fits =
@@ -162,12 +164,13 @@ impl RecordedExchange {
         self.received()?.messages.iter().find(fits)
     }
 
-    /// The result in the answer.
+    /// The `result` of the JSON-RPC response.
     pub(crate) fn result(&self) -> Option<&Value> {
         self.answer()?.get("result")
     }
 
-    /// The error in the answer; one without an id counts, since a server may not have read it.
+    /// The `error` of the JSON-RPC response. An error without an id counts too, since a server that could not parse the
+    /// request does not know its id.
     pub(crate) fn error(&self) -> Option<&Value> {
         let with_error = |message: &&Value| message.get("error").is_some_and(Value::is_object);
         let messages = &self.received()?.messages;
@@ -177,12 +180,11 @@ impl RecordedExchange {
             .get("error")
     }
 
-    /// The code of that error.
     pub(crate) fn error_code(&self) -> Option<i64> {
         self.error()?.get("code")?.as_i64()
     }
 
-    /// Whether the server failed, rather than refused: it broke, hung up, or said nothing.
+    /// Whether the server failed rather than refused: status 500 and above, a closed connection, or a timeout.
     pub(crate) fn has_server_failed(&self) -> bool {
         match &self.outcome {
             Ok(received) => received.status >= 500,
@@ -190,7 +192,7 @@ impl RecordedExchange {
         }
     }
 
-    /// Whether the check itself had no more to spend, or would not call the address.
+    /// Whether the check itself did not send the request: its budget was spent, or the address was blocked.
     pub(crate) fn was_not_sent(&self) -> bool {
         let failure = self.outcome.as_ref().err();
         failure.is_some_and(|failure| {
@@ -201,7 +203,7 @@ impl RecordedExchange {
         })
     }
 
-    /// What was sent, on one line.
+    /// The request as one line of evidence.
     pub(crate) fn sent_line(&self) -> String {
         let SentRequest {
             verb,
@@ -217,7 +219,7 @@ impl RecordedExchange {
         evidence_line(&format!("{verb} {url}{headers} {body}"))
     }
 
-    /// What came back, on one line.
+    /// The response or the error as one line of evidence.
     pub(crate) fn received_line(&self) -> String {
         match &self.outcome {
             Ok(received) if received.status == 0 => evidence_line(&received.text),

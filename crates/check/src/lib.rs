@@ -1,8 +1,8 @@
-//! A server into findings: does this MCP server do what hosts ask of one?
+//! Conformance checker for MCP servers: does a server do what its hosts require?
 //!
-//! [`check`] talks to the server as ChatGPT and Claude would, keeps every exchange, and holds what it saw
-//! against one dated table of [`rules`]. This crate shares no code with the servers it looks at, so that
-//! a mistake made on both sides cannot hide.
+//! [`check`] talks to the server as ChatGPT and Claude would, records every request with its response, and evaluates
+//! one dated table of [`rules`] against the recording. This crate shares no code with the servers that it checks, so
+//! that a mistake made on both sides cannot hide.
 
 mod browser;
 mod connection;
@@ -38,44 +38,44 @@ use request_builder::ClientIdentity;
 pub use rule::{CheckRule, RuleSource, SourceBasis};
 use survey::ServerSurvey;
 
-/// What is checked.
+/// The server to check: an HTTP endpoint, or a program that is spawned and spoken to over stdio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckTarget {
-    /// The address of an MCP endpoint.
+    /// The URL of an MCP endpoint (streamable HTTP).
     Url(String),
-    /// A program with its arguments, which speaks MCP on its pipes.
+    /// A program and its arguments, which speaks MCP over stdin and stdout.
     Program(Vec<String>),
 }
 
-/// How it is checked.
+/// The options of one check. The default sends nothing that could change data on the server and opens no other host.
 #[derive(Debug, Clone)]
 pub struct CheckOptions {
-    /// For whom; empty for those that the server shows itself to be made for.
+    /// The profiles whose rules apply; empty to detect them from the tools and widgets of the server.
     pub profiles: Vec<CheckProfile>,
-    /// The longest one call may take. Hosts give up at about a minute; a server that needs half of that
-    /// has a problem.
+    /// The timeout of one call, 30 seconds by default. Hosts give up at about a minute; a server that needs half of
+    /// that has a problem.
     pub call_timeout: Duration,
-    /// Questions that the server's `search` should be able to answer; without them it is asked for words
-    /// that it uses of itself.
+    /// Queries that the server's `search` should be able to answer; without them the check takes words from the
+    /// server's own instructions and descriptions.
     pub queries: Vec<String>,
-    /// A token that is sent with every request.
+    /// A bearer token that is sent with every request to the server, and to no other host.
     pub token: Option<String>,
-    /// Whether to sign in where the server asks for it and there is no token: `progress` then hears
-    /// `sign in at` and the address of the login page, and the user has five minutes.
+    /// Whether to run the OAuth login where the server requires sign-in and there is no token. `progress` is then
+    /// called with `sign in at` and the address of the login page, and the user has five minutes.
     pub login: bool,
-    /// The client id to sign in with; without it one is registered.
+    /// The OAuth client id for the login; without it the check registers a client.
     pub client_id: Option<String>,
-    /// Whether tools may be called that do not say that they only read.
+    /// Whether tools without `readOnlyHint: true` may be called.
     pub allow_writes: bool,
-    /// Whether addresses that search returns are opened.
+    /// Whether to open the first few URLs that `search` returns.
     pub open_urls: bool,
-    /// Whether one request is left half sent, to see how long the server waits for it.
+    /// Whether to send one partial request, to see whether the server times out slow clients (slowloris).
     pub slow: bool,
-    /// How long that is waited for.
+    /// How long to wait for the server to close the partial request.
     pub slow_wait: Duration,
-    /// The Chromium in which widgets are mounted; without it they are only read.
+    /// The Chromium in which widgets are mounted; without it they are only analysed statically.
     pub browser: Option<PathBuf>,
-    /// The tools that a host saw at another time, to compare with.
+    /// The tools that a host saw earlier, to compare the current ones with.
     pub baseline: Option<Vec<Value>>,
 }
 
@@ -99,7 +99,7 @@ impl Default for CheckOptions {
 }
 
 impl CheckOptions {
-    /// As ChatGPT, unless only Claude is asked about.
+    /// The client identity of the requests: ChatGPT, unless Claude is the only profile.
     fn identity(&self) -> ClientIdentity {
         if self.profiles == [CheckProfile::Claude] {
             ClientIdentity::Claude
@@ -109,12 +109,12 @@ impl CheckOptions {
     }
 }
 
-/// Every rule, in the order of the report.
+/// All rules, in the order of the report.
 pub fn rules() -> impl Iterator<Item = &'static CheckRule> {
     rules::GROUPS.iter().flat_map(|group| group.iter())
 }
 
-/// Whether an address answers with 200 just now; for waiting until a server is ready.
+/// Readiness probe: whether a GET of the URL returns status 200 within two seconds.
 #[must_use]
 pub fn is_up(url: &str) -> bool {
     let brief = Duration::from_secs(2);
@@ -125,11 +125,11 @@ pub fn is_up(url: &str) -> bool {
     exchange.and_then(|exchange| exchange.status()) == Some(200)
 }
 
-/// Checks a server, waiting for its answers; `progress` hears what is done meanwhile. Trouble in talking
-/// to it is a finding too.
+/// Checks a server and blocks until the report is complete; `progress` is called with the name of each step. A server
+/// that cannot be reached is not an error of this function but a finding of the report.
 #[must_use]
 pub fn check(target: &CheckTarget, options: &CheckOptions, progress: &dyn Fn(&str)) -> CheckReport {
-    let (name, wire) = match target {
+    let (name, connection) = match target {
         CheckTarget::Url(url) => {
             let agent = options.identity().user_agent();
             let http = HttpTarget::new(url, options.call_timeout, agent, options.token.clone());
@@ -140,36 +140,36 @@ pub fn check(target: &CheckTarget, options: &CheckOptions, progress: &dyn Fn(&st
             (command.join(" "), Some(TargetConnection::program(program)))
         }
     };
-    let mut seen = match &wire {
-        Some(wire) => survey::survey(wire, options, progress),
+    let mut survey = match &connection {
+        Some(connection) => survey::survey(connection, options, progress),
         None => ServerSurvey {
             url: Some(name.clone()),
             ..ServerSurvey::default()
         },
     };
-    if let Some((url, redirect)) = same_host_redirect(&seen)
-        && let Some(http) = wire.as_ref().and_then(TargetConnection::as_http)
+    if let Some((url, redirect)) = same_host_redirect(&survey)
+        && let Some(http) = connection.as_ref().and_then(TargetConnection::as_http)
     {
-        // What its name leads to was settled before the first request.
-        seen = survey::survey(
+        // The host name was resolved before the first request and is not resolved again.
+        survey = survey::survey(
             &TargetConnection::http(http.with_url(&url)),
             options,
             progress,
         );
-        seen.redirect = Some(redirect);
+        survey.redirect = Some(redirect);
     }
-    build_report(&name, &seen, options)
+    build_report(&name, &survey, options)
 }
 
-/// Where the address leads that was typed, if to another place on the same host. It is followed once, so that
-/// the rest of the server is seen too; other hosts are left alone.
-fn same_host_redirect(seen: &ServerSurvey) -> Option<(String, Arc<RecordedExchange>)> {
-    let (_, greeted) = seen.greetings.first()?;
-    let received = greeted.received()?;
+/// The target of a redirect from the given URL to another path of the same origin. The check follows it once, so that
+/// one redirect does not hide the rest of the server; a redirect to another host is only reported.
+fn same_host_redirect(survey: &ServerSurvey) -> Option<(String, Arc<RecordedExchange>)> {
+    let (_, exchange) = survey.greetings.first()?;
+    let received = exchange.received()?;
     let location = received
         .header("location")
         .filter(|_| (300..400).contains(&received.status))?;
-    let url = seen.url.as_deref()?;
+    let url = survey.url.as_deref()?;
     let after_scheme = url.find("://")? + 3;
     let path_at = url
         .get(after_scheme..)?
@@ -183,40 +183,40 @@ fn same_host_redirect(seen: &ServerSurvey) -> Option<(String, Arc<RecordedExchan
         }
         _ => return None,
     };
-    Some((target, Arc::clone(greeted)))
+    Some((target, Arc::clone(exchange)))
 }
 
-fn build_report(name: &str, seen: &ServerSurvey, options: &CheckOptions) -> CheckReport {
+fn build_report(name: &str, survey: &ServerSurvey, options: &CheckOptions) -> CheckReport {
     let profiles = if options.profiles.is_empty() {
-        detect_profiles(seen)
+        detect_profiles(survey)
     } else {
         options.profiles.clone()
     };
     let mut report = CheckReport::new(name, &profiles);
     for rule in rules() {
-        if let Some(weight) = rule.severity_for(&profiles) {
-            let verdict = match rules::skip_reason(rule, seen) {
+        if let Some(severity) = rule.severity_for(&profiles) {
+            let verdict = match rules::skip_reason(rule, survey) {
                 Some(reason) => rule::RuleVerdict::Skipped(reason),
-                None => (rule.evaluate)(seen),
+                None => (rule.evaluate)(survey),
             };
-            report.add(rule, weight, verdict);
+            report.add(rule, severity, verdict);
         }
     }
-    report.facts = rules::measured_facts(seen);
-    report.tools = seen.tools.iter().cloned().collect();
-    if let Some(Err(trouble)) = &seen.mounts {
+    report.facts = rules::measured_facts(survey);
+    report.tools = survey.tools.iter().cloned().collect();
+    if let Some(Err(trouble)) = &survey.mounts {
         report.trouble = Some(trouble.to_string());
     }
     report.sort();
     report
 }
 
-/// The profiles that a server shows itself to be made for.
-fn detect_profiles(seen: &ServerSurvey) -> Vec<CheckProfile> {
-    let mut fitting = vec![CheckProfile::Protocol, CheckProfile::ChatGpt];
-    // Others have tools of these names too, for other things.
+/// Detects the profiles that fit a server from its tools and widgets.
+fn detect_profiles(survey: &ServerSurvey) -> Vec<CheckProfile> {
+    let mut profiles = vec![CheckProfile::Protocol, CheckProfile::ChatGpt];
+    // Unrelated tools have these names too, so the argument must match as well.
     let takes = |tool: &str, argument: &str| {
-        let schema = seen.tool(tool).and_then(|tool| tool.get("inputSchema"));
+        let schema = survey.tool(tool).and_then(|tool| tool.get("inputSchema"));
         schema.is_some_and(|schema| {
             schema
                 .get("properties")
@@ -224,11 +224,11 @@ fn detect_profiles(seen: &ServerSurvey) -> Vec<CheckProfile> {
         })
     };
     if takes("search", "query") && takes("fetch", "id") {
-        fitting.extend([CheckProfile::DeepResearch, CheckProfile::CompanyKnowledge]);
+        profiles.extend([CheckProfile::DeepResearch, CheckProfile::CompanyKnowledge]);
     }
-    fitting.push(CheckProfile::Claude);
-    if !seen.widgets.is_empty() {
-        fitting.push(CheckProfile::Apps);
+    profiles.push(CheckProfile::Claude);
+    if !survey.widgets.is_empty() {
+        profiles.push(CheckProfile::Apps);
     }
-    fitting
+    profiles
 }

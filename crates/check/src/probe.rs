@@ -1,5 +1,7 @@
-//! A server into one short meeting: greet it, list its tools, search once. What a client does when it is
-//! added, without the judgement of [`check`](crate::check).
+//! Smoke test of an MCP server: `initialize`, `tools/list`, one `search`, and single tool calls or GETs.
+//!
+//! This is what a client does when a server is added to it, without the rules of [`check`](crate::check). Texts of the
+//! server are cut to 200 characters on one line, because callers print them.
 
 use std::time::Duration;
 
@@ -12,81 +14,81 @@ use crate::connection::{OutgoingRequest, TargetConnection};
 use crate::exchange::{ExchangeError, RecordedExchange};
 use crate::request_builder::{ClientIdentity, LEGACY_REVISIONS, McpRequestBuilder};
 
-/// The most characters of anything that a server says of itself.
-const MAX_WORDS: usize = 200;
-/// The most tools that are named.
+/// The longest text of the server that is kept, in characters.
+const MAX_CHARS: usize = 200;
+/// The most tool names that a summary lists.
 const MAX_TOOLS: usize = 100;
 
-/// A server that answered.
+/// What a reachable server says about itself, and what one search returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeSummary {
-    /// Its title, or its name.
+    /// The title of the server, or else its name.
     pub server: String,
-    /// The name of the program behind it.
+    /// The `name` in the server's `serverInfo`.
     pub name: String,
-    /// Its version.
+    /// The `version` in the server's `serverInfo`.
     pub version: String,
-    /// The revision of the protocol that was agreed on.
+    /// The protocol revision that was negotiated.
     pub revision: String,
-    /// The names of its tools.
+    /// The names of the tools, at most 100.
     pub tools: Vec<String>,
-    /// What its `search` gave; nothing when it has none.
+    /// The outcome of calling its `search` tool; `None` when there is no such tool.
     pub search: Option<Result<ProbeSearch, String>>,
 }
 
-/// What a search gave.
+/// The outcome of the one search of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeSearch {
-    /// What was asked.
+    /// The query that was sent.
     pub query: String,
-    /// How many results came.
+    /// The number of results.
     pub results: usize,
-    /// The title of the first one.
+    /// The title of the first result.
     pub first: Option<String>,
 }
 
-/// Why a server was not met.
+/// Why a probe failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// Nobody answers at the address, or the program does not start.
+    /// The connection failed, or the program did not start.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// It took too long.
+    /// There was no answer within the timeout.
     #[error("the server did not answer in time")]
     TimedOut,
-    /// The program ended.
+    /// The program exited before it answered.
     #[error("the program ended before it answered")]
     Ended,
-    /// It wants to know who asks.
+    /// The server requires sign-in: status 401.
     #[error("the server asks for sign-in")]
     SignInRequired,
-    /// It refuses the name under which it was called, or the page that called.
+    /// Status 403, such as for a `Host` or an `Origin` that the server does not allow.
     #[error("the server refuses the request with status 403: {0}")]
     Refused(String),
-    /// It leads elsewhere.
-    #[error("the address leads to `{0}`")]
+    /// The server redirects, to this address.
+    #[error("the address redirects to `{0}`")]
     Redirected(String),
-    /// Something else answers there.
-    #[error("what answers there is no MCP server: {0}")]
+    /// Something other than an MCP server answers at the address.
+    #[error("not an MCP server: {0}")]
     NotMcp(String),
 }
 
-/// Meets a server.
+/// Connects to a server, initializes a session, lists the tools, and searches once where there is a `search` tool.
 ///
 /// # Errors
-/// Why it was not met.
+/// Why the connection, the initialization or the list of tools failed. A failed search is part of the summary.
 pub fn probe(
     target: &CheckTarget,
     token: Option<&str>,
     timeout: Duration,
 ) -> Result<ProbeSummary, ProbeError> {
-    let wire = connect(target, token, timeout)?;
-    let (voice, greeting) = initialize_session(&wire)?;
+    let connection = connect(target, token, timeout)?;
+    let (builder, greeting) = initialize_session(&connection)?;
     let text = |pointer: &str| {
         let found = greeting.pointer(pointer).and_then(Value::as_str);
         found.map(one_line).unwrap_or_default()
     };
-    let tools = tools(&wire, &voice)?;
+    let tools = tools(&connection, &builder)?;
     let name = text("/serverInfo/name");
     let server = [
         text("/serverInfo/title"),
@@ -98,34 +100,34 @@ pub fn probe(
         .find(|text| !text.is_empty())
         .unwrap_or_default();
     let has_search = tools.iter().any(|name| name == "search");
-    let search = has_search.then(|| search(&wire, &voice, &server));
+    let search = has_search.then(|| search(&connection, &builder, &server));
     Ok(ProbeSummary {
         server,
         name,
         version: text("/serverInfo/version"),
-        revision: voice.version.clone(),
+        revision: builder.version.clone(),
         tools,
         search,
     })
 }
 
-/// A tool's name with its arguments, and what it answered: the result, or why there is none.
+/// The result of one tool call, or the error message of the tool or of the transport.
 pub type ToolOutcome = Result<Value, String>;
 
-/// Meets a server and calls tools, one after the other.
+/// Initializes a session and calls the named tools with their arguments, one after the other.
 ///
 /// # Errors
-/// Why it was not met.
+/// Why the connection or the initialization failed. A failed call is an entry of the list.
 pub fn call(
     target: &CheckTarget,
     timeout: Duration,
     calls: &[(String, Value)],
 ) -> Result<Vec<ToolOutcome>, ProbeError> {
-    let wire = connect(target, None, timeout)?;
-    let (voice, _) = initialize_session(&wire)?;
+    let connection = connect(target, None, timeout)?;
+    let (builder, _) = initialize_session(&connection)?;
     let answers = calls.iter().map(|(tool, arguments)| {
         let params = json!({"name": tool, "arguments": arguments});
-        let called = wire.send(voice.request("tools/call", params));
+        let called = connection.send(builder.request("tools/call", params));
         tool_result(&called).cloned()
     });
     Ok(answers.collect())
@@ -150,49 +152,51 @@ fn connect(
     })
 }
 
-/// Says hello as most clients do, and gives the voice to go on with.
-fn initialize_session(wire: &TargetConnection) -> Result<(McpRequestBuilder, Value), ProbeError> {
-    let mut voice = McpRequestBuilder::new(ClientIdentity::ChatGpt, LEGACY_REVISIONS[0]);
-    let greeted = wire.send(voice.initialize(LEGACY_REVISIONS[0]));
-    let greeting = request_result(&greeted)?.clone();
+/// Runs the `initialize` handshake, and returns the request builder of the session with the server's result.
+fn initialize_session(
+    connection: &TargetConnection,
+) -> Result<(McpRequestBuilder, Value), ProbeError> {
+    let mut builder = McpRequestBuilder::new(ClientIdentity::ChatGpt, LEGACY_REVISIONS[0]);
+    let exchange = connection.send(builder.initialize(LEGACY_REVISIONS[0]));
+    let greeting = request_result(&exchange)?.clone();
     if let Some(agreed) = greeting.get("protocolVersion").and_then(Value::as_str) {
-        voice.version = one_line(agreed);
+        builder.version = one_line(agreed);
     }
-    let session = greeted
+    let session = exchange
         .received()
         .and_then(|got| got.header("mcp-session-id"));
-    voice.session = session.map(str::to_owned);
-    wire.send(voice.notification("notifications/initialized"));
-    Ok((voice, greeting))
+    builder.session = session.map(str::to_owned);
+    connection.send(builder.notification("notifications/initialized"));
+    Ok((builder, greeting))
 }
 
-/// The result of a tool that did what it was asked.
+/// The result of a successful tool call, or the text of its error.
 fn tool_result(called: &RecordedExchange) -> Result<&Value, String> {
-    let result = request_result(called).map_err(|unmet| unmet.to_string())?;
+    let result = request_result(called).map_err(|error| error.to_string())?;
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
-        let said = result.pointer("/content/0/text").and_then(Value::as_str);
-        return Err(one_line(said.unwrap_or("an error without words")));
+        let message = result.pointer("/content/0/text").and_then(Value::as_str);
+        return Err(one_line(message.unwrap_or("an error without a message")));
     }
     Ok(result)
 }
 
-/// What an address answers to a plain GET.
+/// The response to a plain GET, cut to what callers show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbedPage {
-    /// The status.
+    /// The HTTP status code.
     pub status: u16,
-    /// The beginning of the body.
+    /// The beginning of the body, on one line.
     pub text: String,
-    /// The clock of whoever answered, as the header `Date` has it.
+    /// The header `Date`: the clock of the server, which callers compare with their own.
     pub date: Option<String>,
-    /// Where it leads, when it leads elsewhere.
+    /// The header `Location`, the target of a redirect.
     pub location: Option<String>,
 }
 
-/// Gets a page.
+/// Sends one GET without following redirects.
 ///
 /// # Errors
-/// Why it did not come.
+/// Why there was no response; a response of any status is a page.
 pub fn get(url: &str, timeout: Duration) -> Result<ProbedPage, ProbeError> {
     let http = HttpTarget::new(url, timeout, ClientIdentity::ChatGpt.user_agent(), None);
     let http = http.map_err(|_| ProbeError::Unreachable("not a web address".to_owned()))?;
@@ -207,8 +211,11 @@ pub fn get(url: &str, timeout: Duration) -> Result<ProbedPage, ProbeError> {
     })
 }
 
-fn tools(wire: &TargetConnection, voice: &McpRequestBuilder) -> Result<Vec<String>, ProbeError> {
-    let listed = wire.send(voice.request("tools/list", json!({})));
+fn tools(
+    connection: &TargetConnection,
+    builder: &McpRequestBuilder,
+) -> Result<Vec<String>, ProbeError> {
+    let listed = connection.send(builder.request("tools/list", json!({})));
     request_result(&listed).map(names)
 }
 
@@ -219,15 +226,15 @@ fn names(listed: &Value) -> Vec<String> {
     names.collect()
 }
 
-/// Searches for what the server calls itself: every corpus should know its own name, and an answer without
-/// results is one too.
+/// Searches for the server's own title: a corpus is likely to contain its own name, and an empty result still proves
+/// that the tool works.
 fn search(
-    wire: &TargetConnection,
-    voice: &McpRequestBuilder,
+    connection: &TargetConnection,
+    builder: &McpRequestBuilder,
     query: &str,
 ) -> Result<ProbeSearch, String> {
     let params = json!({"name": "search", "arguments": {"query": query}});
-    let called = wire.send(voice.request("tools/call", params));
+    let called = connection.send(builder.request("tools/call", params));
     let result = tool_result(&called)?;
     let structured = result.pointer("/structuredContent/results");
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
@@ -243,24 +250,24 @@ fn search(
     })
 }
 
-/// The result of a request, or why there is none.
+/// The JSON-RPC result of an exchange, or the reason why there is none.
 fn request_result(exchange: &RecordedExchange) -> Result<&Value, ProbeError> {
     let received = exchange.outcome.as_ref().map_err(probe_error)?;
     if let Some(result) = exchange.result() {
         return Ok(result);
     }
-    let said = exchange
+    let message = exchange
         .error()
         .and_then(|error| error.get("message")?.as_str());
     Err(match received.status {
         401 => ProbeError::SignInRequired,
-        403 => ProbeError::Refused(one_line(said.unwrap_or(&received.text))),
+        403 => ProbeError::Refused(one_line(message.unwrap_or(&received.text))),
         300..=399 => {
             ProbeError::Redirected(one_line(received.header("location").unwrap_or("nowhere")))
         }
         status => {
-            let said = said.map_or_else(|| format!("status {status}"), one_line);
-            ProbeError::NotMcp(said)
+            let message = message.map_or_else(|| format!("status {status}"), one_line);
+            ProbeError::NotMcp(message)
         }
     })
 }
@@ -280,10 +287,10 @@ fn probe_error(failure: &ExchangeError) -> ProbeError {
     }
 }
 
-/// The beginning of a text, on one line and without anything hidden.
+/// The beginning of a text, on one line and without control characters.
 fn one_line(text: &str) -> String {
-    let seen = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(MAX_WORDS).map(seen).collect()
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(MAX_CHARS).map(visible).collect()
 }
 
 #[cfg(test)]
@@ -293,7 +300,7 @@ mod tests {
     #[test]
     fn what_a_server_says_is_bounded_and_on_one_line() {
         assert_eq!(one_line(" a\nb\u{1b}[1m "), "a b [1m");
-        assert_eq!(one_line(&"x".repeat(MAX_WORDS + 1)).len(), MAX_WORDS);
+        assert_eq!(one_line(&"x".repeat(MAX_CHARS + 1)).len(), MAX_CHARS);
         let listed = json!({"tools": vec![json!({"name": "a"}); MAX_TOOLS + 1]});
         assert_eq!(names(&listed).len(), MAX_TOOLS);
     }
@@ -301,15 +308,21 @@ mod tests {
     #[test]
     fn nobody_there_is_said_so() {
         let brief = Duration::from_secs(5);
-        let met = probe(
+        let result = probe(
             &CheckTarget::Url("http://127.0.0.1:1/mcp".to_owned()),
             None,
             brief,
         );
-        assert!(matches!(met, Err(ProbeError::Unreachable(_))), "{met:?}");
+        assert!(
+            matches!(result, Err(ProbeError::Unreachable(_))),
+            "{result:?}"
+        );
         let program = CheckTarget::Program(vec!["/nonexistent/docent".to_owned()]);
-        let met = probe(&program, None, brief);
-        assert!(matches!(met, Err(ProbeError::Unreachable(_))), "{met:?}");
+        let result = probe(&program, None, brief);
+        assert!(
+            matches!(result, Err(ProbeError::Unreachable(_))),
+            "{result:?}"
+        );
         let ends = CheckTarget::Program(vec!["true".to_owned()]);
         assert_eq!(probe(&ends, None, brief), Err(ProbeError::Ended));
         assert!(get("http://127.0.0.1:1/healthz", brief).is_err());

@@ -1,9 +1,9 @@
-//! For whom a server is checked: each host, or use of one, asks for other things.
+//! Profiles: the hosts, and the features of hosts, that have requirements of their own.
 
-/// A host, or one of its uses, that applies rules of its own.
+/// A host, or a feature of one, whose requirements a check evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CheckProfile {
-    /// The MCP specification itself, whoever calls.
+    /// The MCP specification itself, independent of any host.
     Protocol,
     /// ChatGPT in developer mode: any tool, any server.
     ChatGpt,
@@ -13,14 +13,14 @@ pub enum CheckProfile {
     CompanyKnowledge,
     /// Claude on the web, on desktops and phones, and Claude Code.
     Claude,
-    /// Widgets in either host.
+    /// Widgets (MCP Apps) in ChatGPT and in Claude.
     Apps,
     /// The review of OpenAI's plugin directory and of Claude's directory.
     Submission,
 }
 
 impl CheckProfile {
-    /// Every profile, in the order of the documentation.
+    /// All profiles, in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Protocol,
         Self::ChatGpt,
@@ -31,7 +31,7 @@ impl CheckProfile {
         Self::Submission,
     ];
 
-    /// The name by which it is chosen, such as `deep-research`.
+    /// The name on the command line, such as `deep-research`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl CheckProfile {
         }
     }
 
-    /// What it stands for, in a few words.
+    /// A short description, for the documentation.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl CheckProfile {
         }
     }
 
-    /// The profile of this name.
+    /// Looks a profile up by its command-line name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.name() == name)

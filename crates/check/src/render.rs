@@ -1,4 +1,4 @@
-//! A report into the forms that people and programs read, and the table of rules into its page.
+//! Output formats of a report (terminal, JSON, SARIF, JUnit, Markdown, HTML) and of the rule table.
 
 mod html;
 mod json;
@@ -16,13 +16,13 @@ pub use terminal::{TerminalStyle, rules_text, terminal};
 
 use crate::report::{CheckReport, RuleFinding, Severity};
 
-/// A number with its noun.
+/// A count with its noun, in the plural unless it is one.
 fn pluralize(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// The last line of every report.
+/// The summary line: the number of findings by severity, and of rules that passed and were skipped.
 #[must_use]
 pub fn summary(report: &CheckReport) -> String {
     let counts = report.counts();
@@ -36,7 +36,7 @@ pub fn summary(report: &CheckReport) -> String {
     .join(", ")
 }
 
-/// Findings of one severity, those of one rule together.
+/// Groups the findings of one severity by rule.
 fn group_by_rule(report: &CheckReport, severity: Severity) -> Vec<Vec<&RuleFinding>> {
     let mut groups: Vec<Vec<&RuleFinding>> = Vec::new();
     for finding in report
@@ -63,7 +63,7 @@ const WORST_FIRST: [(Severity, &str); 3] = [
     (Severity::Note, "notes"),
 ];
 
-/// For whom the rule of a finding is, in words.
+/// The names of the profiles to which a finding applies, joined with commas.
 fn profile_names(finding: &RuleFinding) -> String {
     let names: Vec<&str> = finding
         .profiles
@@ -73,7 +73,7 @@ fn profile_names(finding: &RuleFinding) -> String {
     names.join(", ")
 }
 
-/// Where the rule of a finding is written, and how sure that is.
+/// The source of a rule with its date, and its basis unless that is the owner's own text.
 fn source_line(source: crate::rule::RuleSource) -> String {
     let basis = match source.basis {
         crate::rule::SourceBasis::Owner => String::new(),
@@ -82,7 +82,7 @@ fn source_line(source: crate::rule::RuleSource) -> String {
     format!("{}, {}{basis}", source.name, source.date)
 }
 
-/// The least of what was seen that makes a finding believable.
+/// The request and response of the first finding of a group that has them; one example is enough evidence.
 fn evidence(group: &[&RuleFinding]) -> Option<(String, String)> {
     let with = group
         .iter()

@@ -1,4 +1,6 @@
-//! Findings into a report: what was found, how bad it is, what was in order, and what was not looked at.
+//! The report of a check: findings with their severity, the rules that passed, and the rules that were skipped.
+//!
+//! A hostile server could provoke any number of findings, so a report is bounded: 10 of one rule, 200 in all.
 
 use serde_json::Value;
 
@@ -6,19 +8,19 @@ use crate::profile::CheckProfile;
 use crate::rule::{CheckRule, RuleSource, RuleVerdict, RuleViolation, SourceBasis};
 use crate::text::printable;
 
-/// How much a finding matters.
+/// The severity of a finding; a greater value is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Worth knowing, but nothing breaks.
     Note,
-    /// The source says SHOULD, or some hosts, or some of their features, will not work.
+    /// The source says SHOULD, or some hosts or features will not work.
     Warning,
-    /// The source says MUST, or hosts refuse this.
+    /// The source says MUST, or hosts reject the server.
     Error,
 }
 
 impl Severity {
-    /// The word for it.
+    /// The lower-case name, as reports print it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -29,62 +31,62 @@ impl Severity {
     }
 }
 
-/// One thing that a server does not do as hosts ask.
+/// One violation as a report shows it: the rule, what is wrong, the evidence, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFinding {
-    /// The rule's name, such as `tools/hints-explicit`.
+    /// The id of the rule, such as `tools/hints-explicit`.
     pub rule: &'static str,
-    /// How much it matters to the worst of the chosen profiles.
+    /// The severity for the strictest of the chosen profiles.
     pub severity: Severity,
-    /// What is wrong.
+    /// What is wrong, in one sentence.
     pub message: String,
-    /// What was sent, cut and safe to print; empty where the message says it all.
+    /// The request, truncated and safe to print; empty where the message says it all.
     pub sent: String,
-    /// What came back, or the piece that is wrong.
+    /// The response, or the excerpt of it that is wrong.
     pub received: String,
-    /// What to do.
+    /// What a developer does about it.
     pub fix: &'static str,
-    /// The text that the rule is taken from.
+    /// The source that the rule is taken from.
     pub source: RuleSource,
-    /// The chosen profiles that ask for it.
+    /// The chosen profiles to which the rule applies.
     pub profiles: Vec<CheckProfile>,
 }
 
-/// How many findings there are of each severity.
+/// The number of findings of each severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SeverityCounts {
-    /// [`Severity::Error`].
+    /// Findings of [`Severity::Error`].
     pub errors: usize,
-    /// [`Severity::Warning`].
+    /// Findings of [`Severity::Warning`].
     pub warnings: usize,
-    /// [`Severity::Note`].
+    /// Findings of [`Severity::Note`].
     pub notes: usize,
 }
 
-/// What a check found.
+/// The result of a check, which [`render`](crate::render) turns into text, JSON, SARIF and other formats.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What was checked, safe to print.
+    /// The URL or command that was checked, safe to print.
     pub target: String,
-    /// For whom.
+    /// The profiles whose rules were evaluated.
     pub profiles: Vec<CheckProfile>,
-    /// What is wrong, worst first and then in the order of the rules.
+    /// The findings, worst first and then in the order of the rules.
     pub findings: Vec<RuleFinding>,
-    /// The rules that found nothing.
+    /// The ids of the rules that passed.
     pub passed: Vec<&'static str>,
-    /// The rules that had nothing to look at, and why.
+    /// The ids of the rules that did not apply, each with the reason.
     pub skipped: Vec<(&'static str, &'static str)>,
-    /// What was measured on the way: revisions, sizes, times.
+    /// Measurements, such as revisions, sizes and latencies, in the order in which they are shown.
     pub facts: Vec<(&'static str, String)>,
-    /// The tools as the server lists them, for comparing later.
+    /// The tools as the server lists them, which can serve as the baseline of a later check.
     pub tools: Vec<Value>,
-    /// Why a part that was asked for could not be done, on this side.
+    /// Why a requested part of the check failed on this side, such as a browser that did not start.
     pub trouble: Option<String>,
 }
 
-/// The most findings a report holds. Nobody reads more, and a hostile server could provoke any number.
+/// The most findings of a report. Nobody reads more, and a hostile server could provoke any number.
 pub(crate) const MAX_FINDINGS: usize = 200;
-/// The most findings of one rule; the rest is counted in the last of them.
+/// The most findings of one rule; the last of them says how many more there are.
 pub(crate) const MAX_FINDINGS_PER_RULE: usize = 10;
 
 impl CheckReport {
@@ -96,8 +98,8 @@ impl CheckReport {
         }
     }
 
-    /// Takes what one rule says.
-    pub(crate) fn add(&mut self, rule: &CheckRule, weight: Severity, verdict: RuleVerdict) {
+    /// Records the verdict of one rule as findings, as passed or as skipped.
+    pub(crate) fn add(&mut self, rule: &CheckRule, severity: Severity, verdict: RuleVerdict) {
         let mut faults = match verdict {
             RuleVerdict::Skipped(reason) => return self.skipped.push((rule.id, reason)),
             RuleVerdict::Evaluated(faults) => faults,
@@ -116,18 +118,18 @@ impl CheckReport {
         let profiles = &self.profiles;
         let found = faults.into_iter().take(room);
         let found: Vec<_> = found
-            .map(|fault| finding(rule, weight, profiles, fault))
+            .map(|fault| finding(rule, severity, profiles, fault))
             .collect();
         self.findings.extend(found);
     }
 
-    /// Puts the worst first; rules keep their order within a severity.
+    /// Sorts the findings, worst first. The sort is stable, so rules keep their order within a severity.
     pub(crate) fn sort(&mut self) {
         self.findings
             .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
 
-    /// How many findings there are of each severity.
+    /// Counts the findings of each severity.
     #[must_use]
     pub fn counts(&self) -> SeverityCounts {
         let mut counts = SeverityCounts::default();
@@ -141,7 +143,7 @@ impl CheckReport {
         counts
     }
 
-    /// The worst severity found; `None` when there is nothing to complain of.
+    /// The worst severity of all findings; `None` when there are none.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
@@ -150,26 +152,30 @@ impl CheckReport {
 
 fn finding(
     rule: &CheckRule,
-    weight: Severity,
+    severity: Severity,
     chosen: &[CheckProfile],
     fault: RuleViolation,
 ) -> RuleFinding {
-    let asks = |profile: &CheckProfile| rule.severities.iter().any(|(asked, _)| asked == profile);
-    // What rests on one report, or on our own measure, is never called an error.
-    let bound = match rule.source.basis {
+    let applies = |profile: &CheckProfile| {
+        rule.severities
+            .iter()
+            .any(|(required_by, _)| required_by == profile)
+    };
+    // A rule that rests on one report, or on our own measure, is never an error.
+    let cap = match rule.source.basis {
         SourceBasis::Report | SourceBasis::Ours => Severity::Warning,
         SourceBasis::Owner | SourceBasis::Several => Severity::Error,
     };
-    let bound = bound.min(fault.at_most.unwrap_or(Severity::Error));
+    let cap = cap.min(fault.at_most.unwrap_or(Severity::Error));
     RuleFinding {
         rule: rule.id,
-        severity: weight.min(bound),
+        severity: severity.min(cap),
         message: printable(&fault.message, 400),
         sent: fault.sent,
         received: fault.received,
         fix: fault.fix.unwrap_or(rule.fix),
         source: rule.source,
-        profiles: chosen.iter().copied().filter(asks).collect(),
+        profiles: chosen.iter().copied().filter(applies).collect(),
     }
 }
 

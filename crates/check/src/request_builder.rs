@@ -1,5 +1,5 @@
-//! How a host talks: a method and its parameters into the request that ChatGPT or Claude would send, in
-//! either era of the protocol.
+//! Builds JSON-RPC requests as ChatGPT or Claude would send them, in either era of the protocol: the revisions that
+//! begin with `initialize`, and 2026-07-28, where every request carries its metadata.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::connection::OutgoingRequest;
 
-/// The revision without a handshake.
+/// The stateless revision, which has no `initialize` handshake.
 pub(crate) const MODERN_REVISION: &str = "2026-07-28";
-/// The revisions that begin with `initialize`, newest first.
+/// The revisions with an `initialize` handshake, newest first.
 pub(crate) const LEGACY_REVISIONS: [&str; 4] =
     ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Whom a server is told that it talks to.
+/// The client that the check impersonates, because servers behave differently for different hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientIdentity {
     ChatGpt,
@@ -51,11 +51,11 @@ impl ClientIdentity {
     }
 }
 
-/// One side of a conversation.
+/// Builds the requests of one session: its identity, revision, session id and request ids.
 #[derive(Debug)]
 pub(crate) struct McpRequestBuilder {
     pub identity: ClientIdentity,
-    /// The revision it speaks.
+    /// The negotiated protocol revision.
     pub version: String,
     pub session: Option<String>,
     last_id: AtomicU64,
@@ -75,13 +75,11 @@ impl McpRequestBuilder {
         self.version == MODERN_REVISION
     }
 
-    /// A request with the next id.
     pub(crate) fn request(&self, method: &str, params: Value) -> OutgoingRequest {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         self.request_as(json!(id), method, params)
     }
 
-    /// A request with this id.
     pub(crate) fn request_as(&self, id: Value, method: &str, mut params: Value) -> OutgoingRequest {
         if self.is_modern()
             && let Some(params) = params.as_object_mut()
@@ -90,20 +88,19 @@ impl McpRequestBuilder {
         }
         let name = mcp_name_header(method, &params);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let ask = OutgoingRequest {
+        let request = OutgoingRequest {
             id: Some(id),
             ..OutgoingRequest::post(message.to_string())
         };
-        self.with_protocol_headers(ask, method, name.as_deref())
+        self.with_protocol_headers(request, method, name.as_deref())
     }
 
-    /// A notification.
     pub(crate) fn notification(&self, method: &str) -> OutgoingRequest {
         let message = json!({"jsonrpc": "2.0", "method": method});
         self.with_protocol_headers(OutgoingRequest::post(message.to_string()), method, None)
     }
 
-    /// The greeting of the older revisions.
+    /// The `initialize` request of the legacy revisions, always with id 0.
     pub(crate) fn initialize(&self, version: &str) -> OutgoingRequest {
         let params = json!({
             "protocolVersion": version,
@@ -117,7 +114,7 @@ impl McpRequestBuilder {
         }
     }
 
-    /// What every request of the newer revision says of its sender.
+    /// The `_meta` that every request of 2026-07-28 carries: revision, client and capabilities.
     pub(crate) fn meta(&self) -> Value {
         json!({
             META_VERSION: self.version,
@@ -126,28 +123,28 @@ impl McpRequestBuilder {
         })
     }
 
-    /// The headers of the revision and of the session.
+    /// Adds the protocol headers: the revision, the session id and, in 2026-07-28, the method and the name.
     pub(crate) fn with_protocol_headers(
         &self,
-        ask: OutgoingRequest,
+        request: OutgoingRequest,
         method: &str,
         name: Option<&str>,
     ) -> OutgoingRequest {
-        let mut ask = ask.with_header("MCP-Protocol-Version", &self.version);
+        let mut request = request.with_header("MCP-Protocol-Version", &self.version);
         if self.is_modern() {
-            ask = ask.with_header("Mcp-Method", method);
+            request = request.with_header("Mcp-Method", method);
         }
         if let Some(name) = name.filter(|_| self.is_modern()) {
-            ask = ask.with_header("Mcp-Name", name);
+            request = request.with_header("Mcp-Name", name);
         }
         match &self.session {
-            Some(session) => ask.with_header("Mcp-Session-Id", session),
-            None => ask,
+            Some(session) => request.with_header("Mcp-Session-Id", session),
+            None => request,
         }
     }
 }
 
-/// What the header `Mcp-Name` repeats of the body.
+/// The value of the header `Mcp-Name`, which repeats the tool, prompt or URI of the body.
 fn mcp_name_header(method: &str, params: &Value) -> Option<String> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -156,7 +153,7 @@ fn mcp_name_header(method: &str, params: &Value) -> Option<String> {
     };
     let name = params.get(key)?.as_str()?;
     let plain = name.bytes().all(|byte| (0x21..0x7f).contains(&byte));
-    // What a header cannot carry travels in the protocol's own wrapping.
+    // Names that a header cannot carry are encoded as the protocol prescribes.
     Some(if plain {
         name.to_owned()
     } else {

@@ -1,4 +1,5 @@
-//! One demand of hosts: what it asks, of whom, where that is written, and how to meet it.
+//! The shape of a rule and of its result: what it requires and of which profiles, the source that it is taken from,
+//! and the violations that it reports.
 
 use crate::exchange::RecordedExchange;
 use crate::profile::CheckProfile;
@@ -6,66 +7,66 @@ use crate::report::Severity;
 use crate::survey::ServerSurvey;
 use crate::text::printable;
 
-/// The most characters of a piece of a descriptor that are shown.
-const MAX_PIECE: usize = 300;
+/// The longest excerpt of a descriptor that a finding shows, in characters.
+const MAX_EXCERPT: usize = 300;
 
-/// A rule of the table.
+/// One entry of the rule table: a requirement of hosts, with its source, its severity for each profile, and its fix.
 #[derive(Debug)]
 pub struct CheckRule {
-    /// Its name, `group/demand`; it stays the same from release to release.
+    /// The stable identifier, `group/name`; it does not change from release to release.
     pub id: &'static str,
-    /// What it asks for, as a sentence without a full stop.
+    /// The requirement, as a sentence without a full stop.
     pub requirement: &'static str,
-    /// Who asks, and how much a fault matters to them.
+    /// The profiles that require it, each with the severity of a violation.
     pub severities: &'static [(CheckProfile, Severity)],
-    /// Where that is written.
+    /// The document or report that the rule is taken from.
     pub source: RuleSource,
-    /// What a developer does about a fault.
+    /// What a developer does about a violation.
     pub fix: &'static str,
     pub(crate) evaluate: fn(&ServerSurvey) -> RuleVerdict,
 }
 
 impl CheckRule {
-    /// How much a fault matters under the chosen profiles; `None` where none of them asks.
+    /// The highest severity among the chosen profiles; `None` where the rule applies to none of them.
     pub(crate) fn severity_for(&self, chosen: &[CheckProfile]) -> Option<Severity> {
-        let asked = |(profile, _): &&(CheckProfile, Severity)| chosen.contains(profile);
-        let weights = self.severities.iter().filter(asked);
-        weights.map(|(_, severity)| *severity).max()
+        let is_chosen = |(profile, _): &&(CheckProfile, Severity)| chosen.contains(profile);
+        let severities = self.severities.iter().filter(is_chosen);
+        severities.map(|(_, severity)| *severity).max()
     }
 
-    /// The group in its name.
+    /// The group, which is the first half of the id.
     #[must_use]
     pub fn group(&self) -> &'static str {
         self.id.split('/').next().unwrap_or_default()
     }
 }
 
-/// The text a rule is taken from.
+/// The source that a rule is taken from, as it was on a certain day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleSource {
-    /// Its owner and place.
+    /// The owner and the place, such as a specification and its section.
     pub name: &'static str,
-    /// The day whose state of it the rule follows, as `YYYY-MM-DD`.
+    /// The date of the version that the rule follows, as `YYYY-MM-DD`.
     pub date: &'static str,
-    /// How sure it is.
+    /// How reliable the source is.
     pub basis: SourceBasis,
 }
 
-/// How sure a source is.
+/// How reliable a source is. Rules that rest on one report or on our own measure are never errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceBasis {
-    /// The owner's own document.
+    /// The owner's document: a specification, an RFC, the documentation of a host.
     Owner,
-    /// Third parties who quote the owner, or several who saw the same.
+    /// Third parties who quote the owner, or several independent reports of the same behaviour.
     Several,
-    /// One report of what was seen.
+    /// One report of observed behaviour.
     Report,
-    /// Nobody wrote it down: a measure of our own.
+    /// A threshold of our own, which no source states.
     Ours,
 }
 
 impl SourceBasis {
-    /// The words for it.
+    /// The wording that reports print for this basis.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -101,11 +102,11 @@ pub(crate) const fn single_report(name: &'static str, date: &'static str) -> Rul
     }
 }
 
-/// What a rule says of a server.
+/// The outcome of evaluating one rule against one server.
 pub(crate) enum RuleVerdict {
-    /// It was held against the server; no fault means that all is well.
+    /// The rule was evaluated; an empty list means that it passed.
     Evaluated(Vec<RuleViolation>),
-    /// There was nothing to hold it against, for this reason.
+    /// The rule does not apply to this server, for this reason.
     Skipped(&'static str),
 }
 
@@ -115,15 +116,15 @@ impl RuleVerdict {
     }
 }
 
-/// One departure from a rule.
+/// One violation of a rule, with its evidence: the request and the response, or the excerpt that is wrong.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleViolation {
     pub message: String,
     pub sent: String,
     pub received: String,
-    /// Set where this departure matters less than the rule's worst.
+    /// An upper bound of the severity, where this violation matters less than the rule's worst case.
     pub at_most: Option<Severity>,
-    /// Set where this departure has a cure of its own.
+    /// A fix for exactly this violation, in place of the rule's general one.
     pub fix: Option<&'static str>,
 }
 
@@ -135,26 +136,22 @@ impl RuleViolation {
         }
     }
 
-    /// Adds what was sent and what came back.
     pub(crate) fn with_exchange(mut self, exchange: &RecordedExchange) -> Self {
         self.sent = exchange.sent_line();
         self.received = exchange.received_line();
         self
     }
 
-    /// Adds the piece of an answer that is wrong.
-    pub(crate) fn with_excerpt(mut self, piece: &impl ToString) -> Self {
-        self.received = printable(&piece.to_string(), MAX_PIECE);
+    pub(crate) fn with_excerpt(mut self, excerpt: &impl ToString) -> Self {
+        self.received = printable(&excerpt.to_string(), MAX_EXCERPT);
         self
     }
 
-    /// Names the cure of exactly this departure.
     pub(crate) fn fix(mut self, fix: &'static str) -> Self {
         self.fix = Some(fix);
         self
     }
 
-    /// Says that it matters no more than this.
     pub(crate) fn at_most(mut self, severity: Severity) -> Self {
         self.at_most = Some(severity);
         self

@@ -1,7 +1,7 @@
-//! A JSON Schema and a value into where the value does not fit, and a schema into where it is none.
+//! JSON Schema validator: of values against a schema, and of schemas themselves.
 //!
-//! Made for judging others, so it never guesses: a keyword that it does not know, a `format` or a
-//! `pattern` finds no fault, and neither does a schema deeper than its bounds.
+//! It judges the servers of others, so it avoids false positives: unknown keywords, `format` and `pattern` never fail,
+//! and neither does a schema that exceeds the limits on depth and steps.
 
 mod keywords;
 #[cfg(test)]
@@ -9,17 +9,17 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-/// How deep schemas and values are followed, and how many steps are taken.
+/// The deepest nesting and the most steps of one validation, since `$ref` can form cycles.
 const MAX_DEPTH: usize = 48;
 const MAX_STEPS: usize = 50_000;
-/// The most faults of one schema.
+/// The most errors that one validation reports.
 const MAX_FAULTS: usize = 5;
 
 const KINDS: [&str; 7] = [
     "string", "number", "integer", "boolean", "object", "array", "null",
 ];
 
-/// Where a value does not fit a schema: a path and what is wrong there.
+/// Validates a value against a schema. Each error names a path and what is wrong there.
 pub(crate) fn validate_value(value: &Value, schema: &Value) -> Vec<String> {
     let mut walk = SchemaWalker {
         root: schema,
@@ -30,7 +30,7 @@ pub(crate) fn validate_value(value: &Value, schema: &Value) -> Vec<String> {
     walk.faults
 }
 
-/// Where a schema is not one: a path and what is wrong there.
+/// Validates a schema itself. Each error names a path and what is wrong there.
 pub(crate) fn validate_schema(schema: &Value) -> Vec<String> {
     let mut walk = SchemaWalker {
         root: schema,
@@ -41,7 +41,7 @@ pub(crate) fn validate_schema(schema: &Value) -> Vec<String> {
     walk.faults
 }
 
-/// Every `$ref` that leads out of the schema.
+/// The `$ref` values that point to the network, outside of the schema.
 pub(crate) fn remote_refs(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut waiting = vec![schema];
@@ -71,7 +71,7 @@ struct SchemaWalker<'a> {
     faults: Vec<String>,
 }
 
-/// Where in a value or schema the walk is.
+/// The position of the walk in the value or schema, as a JSON pointer, with its depth.
 struct SchemaPath {
     text: String,
     depth: usize,
@@ -181,8 +181,8 @@ impl<'a> SchemaWalker<'a> {
         }
     }
 
-    /// `allOf` must fit in all, `anyOf` and `oneOf` in one; a value that fits two of `oneOf` is let be,
-    /// because formats and patterns that would tell them apart are not looked at.
+    /// Validates `allOf`, `anyOf` and `oneOf`. A value that matches several branches of `oneOf` passes, because the
+    /// formats and patterns that may distinguish them are not evaluated.
     fn choices(&mut self, value: &Value, schema: &'a Map<String, Value>, path: &SchemaPath) {
         for part in schema
             .get("allOf")
@@ -250,7 +250,7 @@ impl<'a> SchemaWalker<'a> {
         let rest = schema.get("items");
         for (at, item) in items.iter().enumerate() {
             let own = prefix.and_then(|prefix| prefix.get(at));
-            // A list under `items` is how older drafts wrote `prefixItems`.
+            // In drafts before 2020-12, a list under `items` means `prefixItems`.
             let own = own.or_else(|| match rest {
                 Some(Value::Array(listed)) => listed.get(at),
                 rest => rest,

@@ -1,11 +1,11 @@
-//! An event stream into the messages it carries, one at a time, so that the answer can be taken from a
-//! stream that the server keeps open.
+//! Parser for server-sent events. It reads one event at a time, so that the response can be taken from a stream that
+//! the server keeps open.
 
 use std::io::{self, BufRead};
 
-/// Reads the `data` of the next event that has any; `None` at the end of the stream.
+/// Reads the `data` of the next event that has any, and skips the others; `None` at the end of the stream.
 ///
-/// The reader must be bounded: a line may be as long as the reader allows.
+/// The caller must limit the reader, since a line may be as long as the reader allows.
 pub(crate) fn next_data(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut data: Option<String> = None;
     loop {

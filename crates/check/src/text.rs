@@ -1,7 +1,7 @@
-//! Text of a server into what may be shown of it, what hides in it, and how much of a model's room it
-//! takes.
+//! Text helpers for untrusted text: escaping and truncation for display, detection of hidden characters, and an
+//! estimate of tokens.
 
-/// Text as it may be printed: one line, cut, and nothing that hides or moves the cursor.
+/// Makes a text safe to print: truncated, on one line, with control and hidden characters replaced by U+FFFD.
 pub(crate) fn printable(text: &str, most: usize) -> String {
     let mut chars = text.chars().map(|c| {
         if c.is_control() || is_hidden(c) {
@@ -17,15 +17,15 @@ pub(crate) fn printable(text: &str, most: usize) -> String {
     out
 }
 
-/// Characters that a person does not see and a model reads, or that turn what a person sees. The joiners
-/// between letters are not among them: Persian and Indic words need them, and so do emoji.
+/// Whether a character is invisible to a person but read by a model, or reverses the direction of the text around it.
+/// The zero-width joiners are not among them: Persian and Indic words need them, and so do emoji.
 pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
-/// About how many tokens a text takes: four letters of English to one, and one for each character of
-/// scripts that are not Latin. Tokenizers differ by a tenth or two; the limits are no more exact.
+/// Estimates the tokens of a text: four Latin characters to one token, and one token for each character of other
+/// scripts. Tokenizers differ by 10 to 20 %, and the limits of hosts are no more exact.
 pub(crate) fn estimate_tokens(text: &str) -> usize {
     let (mut plain, mut wide) = (0usize, 0usize);
     for c in text.chars() {

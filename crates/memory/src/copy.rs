@@ -1,8 +1,9 @@
-//! `memcpy` and `memmove` with the instructions every x86-64 processor has.
+//! `memcpy` and `memmove` in SSE2, which every x86-64 processor has.
 //!
-//! Up to 64 bytes are all read before any is written, from both ends, and what is read twice does no harm. The last
-//! 64 of a longer copy are read first and written last. So all of it is right as well where the target overlaps the
-//! source and begins before it; where it begins in the source, more than 64 bytes are copied the other way round.
+//! Copies of up to 64 bytes read everything before they write anything, from both ends; bytes in the middle may be
+//! read twice. The last 64 bytes of a longer copy are read first and written last. So the forward copy is also correct
+//! where the target overlaps the source and begins before it. Where the target begins inside the source, `memmove`
+//! copies more than 64 bytes backwards.
 
 use core::arch::global_asm;
 
@@ -24,7 +25,7 @@ global_asm!(
     "    movups [rdi], xmm0",
     "    movups [rdi + rdx - 16], xmm1",
     "    ret",
-    // Fewer than 16.
+    // Fewer than 16 bytes.
     "20: cmp edx, 8",
     "    jb 30f",
     "    mov rcx, [rsi]",
@@ -39,7 +40,7 @@ global_asm!(
     "    mov [rdi], ecx",
     "    mov [rdi + rdx - 4], r8d",
     "    ret",
-    // Up to three: the first, the middle one and the last, of which some are the same.
+    // Up to 3 bytes: the first, the middle and the last one, some of which may coincide.
     "40: test edx, edx",
     "    jz 41f",
     "    mov r9d, edx",
@@ -51,7 +52,7 @@ global_asm!(
     "    mov [rdi + r9], r8b",
     "    mov [rdi + rdx - 1], r10b",
     "41: ret",
-    // 33 and more.
+    // 33 bytes and more.
     "50: cmp rdx, 64",
     "    ja 60f",
     "    movups xmm0, [rsi]",
@@ -63,7 +64,7 @@ global_asm!(
     "    movups [rdi + rdx - 32], xmm2",
     "    movups [rdi + rdx - 16], xmm3",
     "    ret",
-    // 65 and more: the last 64 wait in registers.
+    // 65 bytes and more: the last 64 are kept in registers.
     "60: movups xmm4, [rsi + rdx - 64]",
     "    movups xmm5, [rsi + rdx - 48]",
     "    movups xmm6, [rsi + rdx - 32]",
@@ -100,7 +101,7 @@ global_asm!(
     "    jae docent_copy",
     "    cmp rdx, 64",
     "    jbe docent_copy",
-    // The target begins in the source: the first 64 wait in registers.
+    // The target begins inside the source: the first 64 bytes are kept in registers.
     "    movups xmm4, [rsi]",
     "    movups xmm5, [rsi + 16]",
     "    movups xmm6, [rsi + 32]",
@@ -131,7 +132,7 @@ global_asm!(
     ".popsection",
 );
 
-// Both, because one of musl's own needs the other.
+// Both are replaced, because musl's `memmove` calls its `memcpy`.
 #[cfg(all(target_env = "musl", not(test)))]
 global_asm!(
     ".globl memcpy",
@@ -151,7 +152,7 @@ mod tests {
         fn docent_move(to: *mut u8, from: *const u8, count: usize) -> *mut u8;
     }
 
-    /// All lengths around a change of ways, and some long ones.
+    /// Every length around a change of the code path, and some long ones.
     fn lengths() -> impl Iterator<Item = usize> {
         (0..=600).chain(4_000..=4_200)
     }
@@ -166,11 +167,11 @@ mod tests {
             for (ahead, behind) in [(0, 0), (1, 0), (0, 3), (7, 15), (16, 9), (63, 33)] {
                 let from = bytes(ahead + count);
                 let mut to = std::vec![0xEE; behind + count + 64];
-                // SAFETY: both have room for as many bytes at these places, and they are two.
-                let told = unsafe {
+                // SAFETY: both buffers have `count` bytes at these offsets, and they do not overlap.
+                let returned = unsafe {
                     docent_copy(to.as_mut_ptr().add(behind), from.as_ptr().add(ahead), count)
                 };
-                assert_eq!(told, to[behind..].as_mut_ptr());
+                assert_eq!(returned, to[behind..].as_mut_ptr());
                 assert_eq!(to[behind..behind + count], from[ahead..], "{count} bytes");
                 assert!(to[..behind].iter().all(|byte| *byte == 0xEE));
                 assert!(to[behind + count..].iter().all(|byte| *byte == 0xEE));
@@ -187,9 +188,9 @@ mod tests {
                     let mut expected = both.clone();
                     expected.copy_within(from..from + count, to);
                     let start = both.as_mut_ptr();
-                    // SAFETY: the one that begins later ends where the bytes do.
-                    let told = unsafe { docent_move(start.add(to), start.add(from), count) };
-                    assert_eq!(told, both[to..].as_mut_ptr());
+                    // SAFETY: the range that begins later ends at the end of the buffer.
+                    let returned = unsafe { docent_move(start.add(to), start.add(from), count) };
+                    assert_eq!(returned, both[to..].as_mut_ptr());
                     assert_eq!(both, expected, "{count} bytes from {from} to {to}");
                 }
             }

@@ -1,14 +1,14 @@
-//! What a widget declares into the content security policy that a host puts on it, after the MCP Apps
-//! specification of 2026-01-26 ("Host Behavior" and "CSP Construction from Metadata").
+//! The Content Security Policy (CSP) that a host derives from what a widget declares, after the MCP Apps specification
+//! of 2026-01-26 ("Host Behavior" and "CSP Construction from Metadata").
 
 use serde_json::Value;
 
 use crate::survey::SurveyedWidget;
 
-/// The most origins of one list that count.
+/// The most origins of one list that enter the policy.
 const MAX_ORIGINS: usize = 50;
 
-/// Whose frame a widget is mounted in.
+/// The host that a mount imitates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WidgetHost {
     ChatGpt,
@@ -26,7 +26,7 @@ impl WidgetHost {
     }
 }
 
-/// The policy for a widget: the standard key counts, and ChatGPT also reads its own.
+/// Builds the policy of a widget from the standard key; ChatGPT falls back to its own key.
 pub(super) fn content_security_policy(widget: &SurveyedWidget, host: WidgetHost) -> String {
     let standard = widget.meta(&["ui", "csp"]);
     let openai = widget.meta(&["openai/widgetCSP"]);
@@ -41,7 +41,7 @@ pub(super) fn content_security_policy(widget: &SurveyedWidget, host: WidgetHost)
     };
     let resource = origins(csp, "resourceDomains", "resource_domains");
     let connect = origins(csp, "connectDomains", "connect_domains");
-    // Claude restricts frames, whatever a widget declares.
+    // Claude blocks frames, whatever a widget declares.
     let frame = match host {
         WidgetHost::ChatGpt => origins(csp, "frameDomains", "frame_domains"),
         WidgetHost::Claude => String::new(),
@@ -64,7 +64,7 @@ pub(super) fn content_security_policy(widget: &SurveyedWidget, host: WidgetHost)
     )
 }
 
-/// The origins under either name, each with a space before it. What could end a directive is left out.
+/// The origins under either name, each after a space. Values that could inject a directive are dropped.
 fn origins(csp: &Value, standard: &str, openai: &str) -> String {
     let list = csp.get(standard).or_else(|| csp.get(openai));
     let all = list.and_then(Value::as_array).into_iter().flatten();

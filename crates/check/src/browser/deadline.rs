@@ -1,17 +1,17 @@
-//! How long a mounted widget is watched.
+//! The deadline of a mounted widget.
 //!
-//! A widget can send any message again and again. So each stage is entered once, and no message can move its deadline
-//! twice: a mount takes at most `LOAD + GREET + SHOW`, and never longer than the time that is left to all mounts.
+//! A widget can send any message repeatedly. So each stage is entered once, and no message extends a deadline twice: a
+//! mount takes at most `LOAD + GREET + SHOW` (24.8 seconds), and never longer than the time left for all mounts.
 
 use std::time::{Duration, Instant};
 
-/// How long a widget may take to be loaded, then to greet its host, and then to show what it got. The first two
-/// end early when it does; hosts publish no times.
+/// The time limits for loading, for the `ui/initialize` handshake, and for rendering the result. The first two stages
+/// end early when the widget is done. The values are ours, since hosts publish none.
 const LOAD: Duration = Duration::from_secs(20);
 const GREET: Duration = Duration::from_secs(4);
 const SHOW: Duration = Duration::from_millis(800);
 
-/// What a widget has done so far.
+/// The stage that a widget has reached; stages only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stage {
     Loading,
@@ -19,12 +19,11 @@ enum Stage {
     Showing,
 }
 
-/// The deadline of one mount.
+/// The deadline of one mount: `end` is that of the stage, `latest` that of all mounts together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MountDeadline {
     stage: Stage,
     end: Instant,
-    /// When the time for all mounts is over.
     latest: Instant,
 }
 
@@ -37,18 +36,17 @@ impl MountDeadline {
         }
     }
 
-    /// When to stop watching.
     pub(super) fn end(&self) -> Instant {
         self.end.min(self.latest)
     }
 
-    /// Whether the time for all mounts ends before the widget had its own.
+    /// Whether the time for all mounts cuts the current stage short.
     pub(super) fn is_cut(&self) -> bool {
         self.latest < self.end
     }
 
-    /// A message of the widget may begin the next stage; none begins an earlier one, or the same one again.
-    pub(super) fn heard(&mut self, message: &str, now: Instant) {
+    /// Advances to the stage that a message begins. No message returns to an earlier stage or restarts the same one.
+    pub(super) fn advance(&mut self, message: &str, now: Instant) {
         let (stage, time) = match message {
             "loaded" => (Stage::Greeting, GREET),
             "ui/notifications/initialized" => (Stage::Showing, SHOW),
@@ -69,7 +67,7 @@ mod tests {
     const READY: &str = "ui/notifications/initialized";
     const TICK: Duration = Duration::from_millis(100);
 
-    /// How long a widget is watched that sends these messages in turn, one each tick, for as long as it is watched.
+    /// Simulates a widget that repeats these messages, one each tick, and returns how long it is observed.
     fn watched(messages: &[&str], all: Duration) -> Duration {
         let begin = Instant::now();
         let mut deadline = MountDeadline::new(begin, begin + all);
@@ -78,7 +76,7 @@ mod tests {
             if now >= deadline.end() {
                 break;
             }
-            deadline.heard(message, now);
+            deadline.advance(message, now);
             now += TICK;
         }
         now - begin

@@ -1,6 +1,7 @@
-//! A Chromium of our own, started and spoken to over its pipes: JSON messages with a zero byte between them.
+//! Client of the Chrome DevTools Protocol over `--remote-debugging-pipe`: starts a headless Chromium and exchanges JSON
+//! messages that end with a zero byte.
 //!
-//! Pipes rather than a port, so that nobody else on this machine can talk to the browser.
+//! A pipe is used and no debugging port, so that no other process on this machine can control the browser.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,22 +16,22 @@ use serde_json::{Value, json};
 use super::BrowserError;
 use crate::text::printable;
 
-/// Messages that wait to be read; a browser that says more waits.
+/// The capacity of the queue of messages, for backpressure on the browser.
 const MAX_WAITING: usize = 16;
-/// Events that are kept while the answer to a command is waited for.
+/// The most events that are buffered while a command waits for its response.
 const MAX_KEPT: usize = 2_000;
-/// The longest message in bytes.
+/// The size limit of one message, in bytes.
 const MAX_MESSAGE: u64 = 16 * 1024 * 1024;
-/// How long a command may take to be answered; the first one has to wait until the browser is up.
+/// The timeout of a command; the first one includes the start of the browser.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the browser may take to end when it is asked to.
+/// How long the browser may take to exit after `Browser.close`, before it is killed.
 const EXIT_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// What keeps the browser to itself: no network, no services of its own, a profile that is thrown away.
+/// The flags that isolate the browser: no network, no background services, a temporary profile.
 const FLAGS: [&str; 17] = [
     "--headless=new",
     "--remote-debugging-pipe",
-    // Every name and every number leads nowhere, whatever a widget finds to connect to.
+    // No name resolves and the proxy does not exist, so nothing leaves the machine.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=http://127.0.0.1:9",
     "--proxy-bypass-list=<-loopback>",
@@ -48,7 +49,7 @@ const FLAGS: [&str; 17] = [
     "--no-default-browser-check",
 ];
 
-/// A running browser. It ends with this value, and so does its profile.
+/// A running browser. Dropping it kills the browser with its process group and deletes the profile.
 pub(super) struct DevtoolsPipe {
     child: Child,
     input: Option<ChildStdin>,
@@ -61,8 +62,8 @@ pub(super) struct DevtoolsPipe {
 impl DevtoolsPipe {
     pub(super) fn start(program: &Path) -> Result<Self, BrowserError> {
         let folder = create_profile()?;
-        let said = File::create(folder.join("said.txt")).map_err(BrowserError::Folder);
-        let started = said.and_then(|said| spawn(program, &folder, said));
+        let stderr_log = File::create(folder.join("said.txt")).map_err(BrowserError::Folder);
+        let started = stderr_log.and_then(|stderr_log| spawn(program, &folder, stderr_log));
         let mut child = match started {
             Ok(child) => child,
             Err(trouble) => {
@@ -84,7 +85,7 @@ impl DevtoolsPipe {
         })
     }
 
-    /// Sends a command and waits for its answer; events meanwhile are kept.
+    /// Sends a command and waits for its response; events that arrive meanwhile are buffered.
     pub(super) fn call(
         &mut self,
         session: Option<&str>,
@@ -92,9 +93,9 @@ impl DevtoolsPipe {
         params: Value,
     ) -> Result<Value, BrowserError> {
         let id = self.send(session, method, params)?;
-        let end = Instant::now() + COMMAND_TIMEOUT;
+        let deadline = Instant::now() + COMMAND_TIMEOUT;
         loop {
-            let message = self.read(end)?.ok_or(BrowserError::Silent)?;
+            let message = self.read(deadline)?.ok_or(BrowserError::Silent)?;
             if message.get("id").and_then(Value::as_u64) != Some(id) {
                 if self.kept.len() < MAX_KEPT && message.get("method").is_some() {
                     self.kept.push_back(message);
@@ -111,7 +112,7 @@ impl DevtoolsPipe {
         }
     }
 
-    /// Sends a command whose answer nobody waits for.
+    /// Sends a command without waiting for its response, and returns its id.
     pub(super) fn send(
         &mut self,
         session: Option<&str>,
@@ -130,30 +131,30 @@ impl DevtoolsPipe {
         Ok(self.last)
     }
 
-    /// The next event; `None` when there is none until then. A browser that never stops talking has none after the
-    /// end either.
-    pub(super) fn event(&mut self, end: Instant) -> Result<Option<Value>, BrowserError> {
-        if Instant::now() >= end {
+    /// The next event; `None` when none arrives before the deadline. The deadline also ends a stream of events that
+    /// never pauses.
+    pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Value>, BrowserError> {
+        if Instant::now() >= deadline {
             return Ok(None);
         }
         if let Some(kept) = self.kept.pop_front() {
             return Ok(Some(kept));
         }
         loop {
-            match self.read(end)? {
+            match self.read(deadline)? {
                 Some(message) if message.get("method").is_none() => {}
                 other => return Ok(other),
             }
         }
     }
 
-    /// Forgets events that nobody asked for, so that what one widget did is not taken for the doing of the next.
+    /// Discards buffered events, so that those of one widget are not attributed to the next.
     pub(super) fn forget_events(&mut self) {
         self.kept.clear();
     }
 
-    fn read(&self, end: Instant) -> Result<Option<Value>, BrowserError> {
-        let left = end.saturating_duration_since(Instant::now());
+    fn read(&self, deadline: Instant) -> Result<Option<Value>, BrowserError> {
+        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(None);
         }
@@ -164,11 +165,11 @@ impl DevtoolsPipe {
         }
     }
 
-    /// The browser ended: with what it last said.
+    /// The error for a browser that exited, with the last three lines of its stderr.
     fn exit_error(&self) -> BrowserError {
-        let said = std::fs::read(self.folder.join("said.txt")).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
+        let stderr_log = std::fs::read(self.folder.join("said.txt")).unwrap_or_default();
+        let stderr_log = String::from_utf8_lossy(&stderr_log);
+        let lines: Vec<&str> = stderr_log.lines().filter(|line| !line.is_empty()).collect();
         let tail = lines.iter().rev().take(3).rev().copied();
         BrowserError::Ended(printable(&tail.collect::<Vec<_>>().join(" / "), 400))
     }
@@ -178,11 +179,11 @@ impl Drop for DevtoolsPipe {
     fn drop(&mut self) {
         let _ = self.send(None, "Browser.close", json!({}));
         drop(self.input.take());
-        let end = Instant::now() + EXIT_GRACE_PERIOD;
-        while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
+        let deadline = Instant::now() + EXIT_GRACE_PERIOD;
+        while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Whatever is left of it and of its own children goes with its group.
+        // The process group takes the remaining child processes along.
         end_group(&self.child);
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -190,7 +191,7 @@ impl Drop for DevtoolsPipe {
     }
 }
 
-/// A folder for the profile that only this user can read.
+/// Creates a temporary profile directory that only this user can read.
 fn create_profile() -> Result<PathBuf, BrowserError> {
     let name = format!("docent-check-{}", uuid::Uuid::new_v4());
     let folder = std::env::temp_dir().join(name);
@@ -202,20 +203,20 @@ fn create_profile() -> Result<PathBuf, BrowserError> {
 }
 
 #[cfg(unix)]
-fn spawn(program: &Path, folder: &Path, said: File) -> Result<Child, BrowserError> {
+fn spawn(program: &Path, folder: &Path, stderr_log: File) -> Result<Child, BrowserError> {
     use std::os::unix::process::CommandExt as _;
-    // The browser reads commands from its file 3 and answers on its file 4, which only a shell can arrange.
-    const ARRANGED: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
+    // The browser reads commands from descriptor 3 and responds on descriptor 4; a shell redirects them.
+    const REDIRECTION: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", ARRANGED]).arg(program).args(FLAGS);
-    // Chromium refuses to run with its own sandbox as the superuser, as in most containers.
+    command.args(["-c", REDIRECTION]).arg(program).args(FLAGS);
+    // Chromium does not run with its sandbox as root, which is the user in most containers.
     if rustix::process::geteuid().is_root() {
         command.arg("--no-sandbox");
     }
     let profile = format!("--user-data-dir={}", folder.display());
     command.args([profile.as_str(), "about:blank"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.stderr(said).process_group(0);
+    command.stderr(stderr_log).process_group(0);
     command
         .spawn()
         .map_err(|error| BrowserError::Start(program.to_owned(), error))
@@ -239,7 +240,7 @@ fn end_group(child: &Child) {
 #[cfg(not(unix))]
 fn end_group(_: &Child) {}
 
-/// Reads messages until the pipe ends; `None` says that one was too long or no JSON.
+/// Reads messages until the pipe closes; `None` means that one was too long or not JSON.
 fn read(output: impl Read, sender: &SyncSender<Option<Value>>) {
     let mut reader = BufReader::new(output);
     loop {
@@ -268,7 +269,7 @@ fn read(output: impl Read, sender: &SyncSender<Option<Value>>) {
 mod tests {
     use super::*;
 
-    fn heard(bytes: &[u8]) -> Vec<Option<Value>> {
+    fn messages_in(bytes: &[u8]) -> Vec<Option<Value>> {
         let (sender, messages) = sync_channel(8);
         read(bytes, &sender);
         drop(sender);
@@ -277,17 +278,17 @@ mod tests {
 
     #[test]
     fn messages_end_at_a_zero_byte() {
-        let told = heard(b"{\"a\":1}\0{\"b\":2}\0");
-        assert_eq!(told, [Some(json!({"a": 1})), Some(json!({"b": 2}))]);
-        assert_eq!(heard(b""), []);
-        assert_eq!(heard(b"nonsense\0{}\0"), [None]);
+        let received = messages_in(b"{\"a\":1}\0{\"b\":2}\0");
+        assert_eq!(received, [Some(json!({"a": 1})), Some(json!({"b": 2}))]);
+        assert_eq!(messages_in(b""), []);
+        assert_eq!(messages_in(b"nonsense\0{}\0"), [None]);
     }
 
     #[test]
     fn a_message_has_a_bound() {
         let longest = |more: usize| {
             let fill = " ".repeat(MAX_MESSAGE as usize - 2 + more);
-            heard(format!("{{}}{fill}\0").as_bytes())
+            messages_in(format!("{{}}{fill}\0").as_bytes())
         };
         assert_eq!(longest(0), [Some(json!({}))]);
         assert_eq!(longest(1), [None]);

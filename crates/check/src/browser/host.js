@@ -1,5 +1,5 @@
-// Runs in the page around a widget and plays the host: mounts it in a sandboxed frame of another origin, answers
-// what it asks, and hands on what it heard through `docentHeard`. SETTING is put in by the program.
+// Mock host page: mounts the widget in a sandboxed frame of another origin, answers its requests, and reports its
+// messages through the binding `docentHeard`. The program substitutes SETTING.
 (() => {
   const setting = SETTING;
   const heard = (what) => docentHeard(String(what).slice(0, 100));

@@ -1,8 +1,8 @@
-//! Widgets into what happens when a browser really shows them: each is mounted as ChatGPT and as Claude do it,
-//! under the policy that the host derives from what the widget declares.
+//! Mounts widgets in a headless browser, as ChatGPT and as Claude do it, each under the CSP that the host derives from
+//! what the widget declares.
 //!
-//! The browser has no network. It gets the host's page and the widget from here, and every other address that
-//! anything in it asks for is noted and refused.
+//! The browser has no network. The check serves the host's page and the widget; every other request is recorded and
+//! blocked.
 
 mod csp;
 mod deadline;
@@ -19,9 +19,9 @@ pub(crate) use mount::WidgetMount;
 
 use crate::survey::ServerSurvey;
 
-/// The longest that all mounts together may take.
+/// The time limit of all mounts together; widgets that are left then are not mounted.
 const MOUNT_BUDGET: Duration = Duration::from_secs(120);
-/// The names under which the programs are installed.
+/// The program names of Chromium and Chrome, which are looked up in `PATH`.
 const NAMES: [&str; 5] = [
     "chromium",
     "chromium-browser",
@@ -29,32 +29,38 @@ const NAMES: [&str; 5] = [
     "google-chrome-stable",
     "chrome",
 ];
-/// Where macOS keeps them.
+/// The paths of the macOS application bundles.
 const PLACES: [&str; 2] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 ];
 
-/// Why no browser could be used.
+/// Why the browser could not be started or controlled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BrowserError {
-    #[error("a folder for the browser's profile cannot be made: {0}")]
+    #[error("the browser profile directory cannot be created: {0}")]
     Folder(std::io::Error),
-    #[cfg_attr(not(unix), expect(dead_code, reason = "no browser is started there"))]
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "the browser is started on Unix only")
+    )]
     #[error("`{0}` cannot be started: {1}")]
     Start(PathBuf, std::io::Error),
-    #[cfg_attr(unix, expect(dead_code, reason = "it is for other systems"))]
+    #[cfg_attr(
+        unix,
+        expect(dead_code, reason = "returned on systems other than Unix")
+    )]
     #[error("widgets are mounted on Unix systems only")]
     System,
-    #[error("the browser ended: {0}")]
+    #[error("the browser exited: {0}")]
     Ended(String),
-    #[error("the browser does not answer")]
+    #[error("the browser does not respond")]
     Silent,
-    #[error("the browser refuses `{0}`: {1}")]
+    #[error("the browser rejected `{0}`: {1}")]
     Refused(String, String),
 }
 
-/// A Chromium or Chrome of this machine, by the names and places of its packages.
+/// Finds Chromium or Chrome on this machine, in `PATH` or among the macOS applications.
 #[must_use]
 pub fn find() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -65,34 +71,34 @@ pub fn find() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Mounts every widget that could be read, in both hosts.
+/// Mounts every widget that could be read, once for each host, until the time limit.
 pub(crate) fn mount_widgets(
     program: &Path,
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
 ) -> Result<Vec<WidgetMount>, BrowserError> {
     let mut mounts = Vec::new();
-    let read = seen.widgets.iter().filter_map(|widget| {
+    let read = survey.widgets.iter().filter_map(|widget| {
         let html = widget.html()?;
         Some((widget, html))
     });
-    let end = Instant::now() + MOUNT_BUDGET;
+    let deadline = Instant::now() + MOUNT_BUDGET;
     let mut browser: Option<devtools_pipe::DevtoolsPipe> = None;
     for (widget, html) in read {
         for host in WidgetHost::BOTH {
-            if Instant::now() >= end {
+            if Instant::now() >= deadline {
                 return Ok(mounts);
             }
             let pipe = match browser.take() {
                 Some(pipe) => browser.insert(pipe),
                 None => browser.insert(devtools_pipe::DevtoolsPipe::start(program)?),
             };
-            let play = mount::MountSession {
+            let session = mount::MountSession {
                 widget,
                 html: &html,
                 host,
-                results: tool_results(seen),
+                results: tool_results(survey),
             };
-            match play.run(pipe, end)? {
+            match session.run(pipe, deadline)? {
                 Some(mount) => mounts.push(mount),
                 None => return Ok(mounts),
             }
@@ -101,9 +107,9 @@ pub(crate) fn mount_widgets(
     Ok(mounts)
 }
 
-/// What tools answered during the check, by their names: what a widget would be shown.
-fn tool_results(seen: &ServerSurvey) -> serde_json::Map<String, Value> {
-    let good = seen.calls.iter().filter_map(|call| {
+/// The last successful result of each tool, by name, which a mounted widget receives.
+fn tool_results(survey: &ServerSurvey) -> serde_json::Map<String, Value> {
+    let good = survey.calls.iter().filter_map(|call| {
         let result = call.success()?;
         Some((call.tool.clone(), result.clone()))
     });

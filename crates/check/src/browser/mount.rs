@@ -1,4 +1,5 @@
-//! One widget in one host: mounted, greeted, given its result, and everything noted that goes wrong.
+//! Mounts one widget as one host does: serves it under its CSP, completes the handshake, sends a tool result, and
+//! records violations, errors and requests.
 
 use std::time::Instant;
 
@@ -13,39 +14,40 @@ use super::devtools_pipe::DevtoolsPipe;
 use crate::survey::SurveyedWidget;
 use crate::text::printable;
 
-/// Addresses of two sites, so that the browser keeps them apart; neither exists.
+/// The URLs of host page and widget. They are of different sites, so that the browser isolates them; neither exists.
 const PAGE: &str = "https://host.test/";
 const FRAME: &str = "https://widget.test/";
-/// The most notes of one kind.
+/// The most entries of each list of a mount.
 const MAX_NOTES: usize = 20;
-/// The most events of one mount that are looked at.
+/// The most browser events that are handled for one mount.
 const MAX_EVENTS: usize = 20_000;
 
-/// What happened when a widget was mounted.
+/// The record of one mounted widget.
 #[derive(Debug, Default)]
 pub(crate) struct WidgetMount {
     pub uri: String,
     pub host: &'static str,
     pub policy: String,
-    /// Whether it was shown what a tool really returned.
+    /// Whether the widget received a real tool result.
     pub has_result: bool,
-    /// What the policy blocked. Text that was not run as a script is among it only when nobody caught the error:
-    /// libraries such as zod ask in a `try` whether they may.
+    /// The CSP violations. A blocked `eval` counts only when the error was not caught, since libraries such as zod test
+    /// in a `try` whether it is allowed.
     pub violations: Vec<String>,
-    /// Errors in the console, and those that nobody caught.
+    /// Console errors and uncaught exceptions.
     pub errors: Vec<String>,
-    /// Other addresses that were asked for.
+    /// The other URLs that were requested.
     pub requests: Vec<String>,
-    /// What the host heard: methods, `window.openai` and `loaded`.
+    /// The messages that the host page received: method names, `window.openai` and `loaded`.
     pub host_messages: Vec<String>,
 }
 
 impl WidgetMount {
     pub(crate) fn has_received(&self, what: &str) -> bool {
-        self.host_messages.iter().any(|heard| heard == what)
+        self.host_messages.iter().any(|message| message == what)
     }
 
-    /// Whether it asked for anything of this origin, allowed or not. Lists that are full may have left it out.
+    /// Whether the widget requested anything from this origin, blocked or not. A full list counts as yes, since it may
+    /// have dropped the request.
     pub(crate) fn has_requested(&self, origin: &str) -> bool {
         let is_of = |address: &str| {
             let rest = address
@@ -58,8 +60,8 @@ impl WidgetMount {
             .any(|list| list.len() >= MAX_NOTES || list.iter().any(|address| is_of(address)))
     }
 
-    /// Whether what it complains of may be the doing of the check, which calls few tools: it got no result, or
-    /// asked for a call that was not made.
+    /// Whether its errors may be caused by the check, which calls few tools: the widget got no result, or requested a
+    /// tool call for which there is none.
     pub(crate) fn lacks_data(&self) -> bool {
         !self.has_result || self.has_received("tool not called")
     }
@@ -72,18 +74,17 @@ fn push_note(list: &mut Vec<String>, text: &str) {
     }
 }
 
-/// What is mounted where.
+/// The inputs of one mount: the widget, its HTML, the host, and the tool results.
 pub(super) struct MountSession<'a> {
     pub widget: &'a SurveyedWidget,
     pub html: &'a str,
     pub host: WidgetHost,
-    /// Answers of tools, by their names.
     pub results: Map<String, Value>,
 }
 
 impl MountSession<'_> {
-    /// Mounts the widget and watches it. `None` where the time for all mounts, which ends at `latest`, was over before
-    /// the widget had its own: nobody knows what it would have done.
+    /// Mounts the widget and observes it. `None` where the deadline of all mounts, `latest`, cut the observation short:
+    /// an incomplete record would accuse the widget of what it had no time to do.
     pub(super) fn run(
         &self,
         pipe: &mut DevtoolsPipe,
@@ -91,11 +92,11 @@ impl MountSession<'_> {
     ) -> Result<Option<WidgetMount>, BrowserError> {
         let context = pipe.call(None, "Target.createBrowserContext", json!({}))?;
         let context = context.get("browserContextId").cloned().unwrap_or_default();
-        let asked = json!({"url": "about:blank", "browserContextId": context});
-        let target = pipe.call(None, "Target.createTarget", asked)?;
+        let request = json!({"url": "about:blank", "browserContextId": context});
+        let target = pipe.call(None, "Target.createTarget", request)?;
         let target = target.get("targetId").cloned().unwrap_or_default();
-        let asked = json!({"targetId": target, "flatten": true});
-        let session = pipe.call(None, "Target.attachToTarget", asked)?;
+        let request = json!({"targetId": target, "flatten": true});
+        let session = pipe.call(None, "Target.attachToTarget", request)?;
         let session = session.get("sessionId").and_then(Value::as_str);
         let session = session.unwrap_or_default().to_owned();
         let mut mount = WidgetMount {
@@ -113,13 +114,13 @@ impl MountSession<'_> {
         )?;
         pipe.send(Some(&session), "Page.navigate", json!({"url": PAGE}))?;
         let is_cut = self.observe(pipe, &mut mount, latest)?;
-        let gone = json!({"browserContextId": context});
-        pipe.call(None, "Target.disposeBrowserContext", gone)?;
+        let disposed = json!({"browserContextId": context});
+        pipe.call(None, "Target.disposeBrowserContext", disposed)?;
         pipe.forget_events();
         Ok((!is_cut).then_some(mount))
     }
 
-    /// Listens to a page, frame or worker, and lets it go on.
+    /// Enables interception and events on a page, frame or worker, and then lets it run.
     fn attach(&self, pipe: &mut DevtoolsPipe, session: &str) -> Result<(), BrowserError> {
         let session = Some(session);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
@@ -141,8 +142,8 @@ impl MountSession<'_> {
         Ok(())
     }
 
-    /// Looks on until the widget greeted its host and showed something, or until that takes too long. Says whether the
-    /// time for all mounts cut that short.
+    /// Handles events until the widget has completed the handshake and rendered, or until its deadline. Returns whether
+    /// the deadline of all mounts cut that short.
     fn observe(
         &self,
         pipe: &mut DevtoolsPipe,
@@ -158,9 +159,9 @@ impl MountSession<'_> {
             let params = event.get("params").unwrap_or(&Value::Null);
             match method.unwrap_or_default() {
                 "Runtime.bindingCalled" => {
-                    let heard = text(params, "/payload");
-                    deadline.heard(heard, Instant::now());
-                    push_note(&mut mount.host_messages, heard);
+                    let message = text(params, "/payload");
+                    deadline.advance(message, Instant::now());
+                    push_note(&mut mount.host_messages, message);
                 }
                 "Target.attachedToTarget" => self.attach(pipe, text(params, "/sessionId"))?,
                 "Fetch.requestPaused" => {
@@ -174,7 +175,7 @@ impl MountSession<'_> {
         Ok(false)
     }
 
-    /// Serves the two documents there are; everything else is noted and refused.
+    /// Serves the host page and the widget; every other request is recorded and blocked.
     fn serve_request(
         &self,
         pipe: &mut DevtoolsPipe,
@@ -195,31 +196,32 @@ impl MountSession<'_> {
                 if !url.starts_with(PAGE) {
                     push_note(&mut mount.requests, url);
                 }
-                let asked = json!({"requestId": id, "errorReason": "BlockedByClient"});
-                return pipe.send(session, "Fetch.failRequest", asked).map(drop);
+                let request = json!({"requestId": id, "errorReason": "BlockedByClient"});
+                return pipe.send(session, "Fetch.failRequest", request).map(drop);
             }
         };
         let mut headers = headers;
         if let Some(all) = headers.as_array_mut() {
             all.push(json!({"name": "Content-Type", "value": "text/html; charset=utf-8"}));
         }
-        let asked = json!({"requestId": id, "responseCode": 200, "responseHeaders": headers, "body": BASE64.encode(body)});
-        pipe.send(session, "Fetch.fulfillRequest", asked).map(drop)
+        let request = json!({"requestId": id, "responseCode": 200, "responseHeaders": headers, "body": BASE64.encode(body)});
+        pipe.send(session, "Fetch.fulfillRequest", request)
+            .map(drop)
     }
 
-    /// The page around the widget.
+    /// The HTML of the host page that embeds the widget.
     fn page(&self) -> String {
         let script = include_str!("host.js").replace("SETTING", &self.script_settings());
         format!("<!doctype html><title>host</title><body><script>{script}</script>")
     }
 
-    /// What one of its tools returned.
+    /// The result of the first of its tools that was called.
     fn result(&self) -> Option<&Value> {
         let mut tools = self.widget.tools.iter();
         tools.find_map(|tool| self.results.get(tool))
     }
 
-    /// What the scripts are told, as JSON that can stand in a script.
+    /// The settings of the injected scripts, as JSON that is safe inside a `script` element.
     fn script_settings(&self) -> String {
         let setting = json!({
             "host": self.host.name(), "address": FRAME, "results": self.results, "result": self.result(), "input": {},
@@ -239,7 +241,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Notes what the browser complains of.
+/// Records a CSP violation, exception or console error that the browser reports.
 fn record_issue(mount: &mut WidgetMount, method: &str, params: &Value) {
     match method {
         "Audits.issueAdded" => {
@@ -258,28 +260,28 @@ fn record_issue(mount: &mut WidgetMount, method: &str, params: &Value) {
         }
         "Runtime.exceptionThrown" => {
             let details = params.get("exceptionDetails").unwrap_or(&Value::Null);
-            let said = match text(details, "/exception/description") {
+            let description = match text(details, "/exception/description") {
                 "" => text(details, "/text"),
-                said => said,
+                description => description,
             };
-            let is_forbidden = said.contains("Content Security Policy");
+            let is_forbidden = description.contains("Content Security Policy");
             let list = if is_forbidden {
                 &mut mount.violations
             } else {
                 &mut mount.errors
             };
-            push_note(list, said);
+            push_note(list, description);
         }
         "Runtime.consoleAPICalled" if matches!(text(params, "/type"), "error" | "assert") => {
             let one = |arg: &Value| match text(arg, "/description") {
                 "" => arg.get("value").map(Value::to_string).unwrap_or_default(),
-                said => said.to_owned(),
+                description => description.to_owned(),
             };
             let args = params.get("args").and_then(Value::as_array);
-            let said: Vec<String> = args.into_iter().flatten().take(10).map(one).collect();
-            push_note(&mut mount.errors, &said.join(" "));
+            let description: Vec<String> = args.into_iter().flatten().take(10).map(one).collect();
+            push_note(&mut mount.errors, &description.join(" "));
         }
-        // What the policy forbade and what could not be loaded is noted elsewhere.
+        // CSP violations and failed loads are recorded through other events.
         "Log.entryAdded"
             if text(params, "/entry/level") == "error"
                 && !matches!(text(params, "/entry/source"), "security" | "network") =>
@@ -314,7 +316,7 @@ mod tests {
         let eval = json!({"violatedDirective": "script-src", "contentSecurityPolicyViolationType": "kEvalViolation"});
         let audit = json!({"issue": {"details": {"contentSecurityPolicyIssueDetails": eval}}});
         record_issue(&mut mount, "Audits.issueAdded", &audit);
-        let thrown = |said: &str| json!({"exceptionDetails": {"exception": {"description": said}}});
+        let thrown = |description: &str| json!({"exceptionDetails": {"exception": {"description": description}}});
         let forbidden =
             "EvalError: Evaluating a string violates the Content Security Policy directive";
         record_issue(&mut mount, "Runtime.exceptionThrown", &thrown(forbidden));
@@ -357,6 +359,9 @@ mod tests {
         assert!(!mount.has_requested("https://a.exam"));
         assert!(!mount.has_requested("https://c.example"));
         mount.requests = vec![String::new(); MAX_NOTES];
-        assert!(mount.has_requested("https://c.example"), "nobody knows");
+        assert!(
+            mount.has_requested("https://c.example"),
+            "a full list may have dropped it"
+        );
     }
 }

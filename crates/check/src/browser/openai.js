@@ -1,4 +1,4 @@
-// Runs first in every frame where the host is ChatGPT: `window.openai`, which says when it is looked at.
+// Mock of `window.openai`, injected into every frame where the host is ChatGPT. It reports the first access.
 (() => {
   if (window === window.top) return;
   const setting = SETTING;
@@ -13,9 +13,9 @@
       return Promise.resolve(setting.results[name] ?? { content: [], isError: true });
     },
   };
-  let told = false;
+  let reported = false;
   Object.defineProperty(window, 'openai', { configurable: true, get() {
-    if (!told) { told = true; window.parent.postMessage({ docentOpenai: true }, '*'); }
+    if (!reported) { reported = true; window.parent.postMessage({ docentOpenai: true }, '*'); }
     return openai;
   } });
 })();

@@ -1,34 +1,33 @@
-//! How much memory a JSON text takes once it is parsed, told from the text alone.
+//! Upper bound for the memory that a JSON text takes once it is parsed, estimated from the text alone.
 //!
-//! A parsed value takes up to sixty times the room of its text: the seven bytes of `{"a":0}` become a table with room
-//! for three members, about 450 bytes. So the room is reckoned first, and a text that has none is never parsed.
+//! A parsed value takes up to sixty times the size of its text: the seven bytes of `{"a":0}` become a hash table with a
+//! capacity of three, about 450 bytes. So the memory is estimated first, and a text over the limit is never parsed.
 
 use std::mem::size_of;
 
 use serde_json::Value;
 
-/// The most memory that the JSON of one answer may take. A list of a thousand tools with their schemas takes about 20 MiB.
+/// The most memory that the JSON of one response may take. A list of a thousand tools with schemas takes about 20 MiB.
 pub(crate) const MAX_PARSED: usize = 32 * 1024 * 1024;
 
-/// The depth at which the parser gives up.
+/// The nesting depth at which `serde_json` gives up.
 const MAX_DEPTH: usize = 128;
-/// What an allocation takes beside its content, and what the smallest one takes.
+/// The overhead of an allocation, and the size of the smallest one.
 const ALLOCATION: usize = 16;
 /// A member of an object as `serde_json` keeps it in order: its hash, its name and its value.
 const MEMBER: usize = size_of::<u64>() + size_of::<String>() + size_of::<Value>();
-/// A slot of the table that finds members by their names: an index and a control byte.
+/// A slot of the hash table over the member names: an index and a control byte.
 const SLOT: usize = size_of::<usize>() + 1;
 
-/// An open array or object.
+/// An array or object that is not closed yet, with its allocated capacity and its number of items.
 struct OpenContainer {
     is_object: bool,
-    /// How many items it has room for, and how many it has.
     room: usize,
     items: usize,
 }
 
 impl OpenContainer {
-    /// What one more item adds: nothing, or what the container grows by.
+    /// Adds an item and returns the bytes by which the container grows: zero while there is capacity left.
     fn push(&mut self) -> usize {
         self.items += 1;
         if self.items <= self.room {
@@ -38,7 +37,7 @@ impl OpenContainer {
         self.room = match (self.is_object, self.room) {
             (false, 0) => 4,
             (true, 0) => 3,
-            // Tables have 4, 8, 16 … slots and are full at seven eighths of them.
+            // Hash tables have 4, 8, 16 … slots and a load factor of seven eighths.
             (true, 3) => 7,
             (_, room) => room * 2,
         };
@@ -57,12 +56,12 @@ impl OpenContainer {
     }
 }
 
-/// The memory that a text takes at most once it is parsed, in bytes. Of broken JSON, what a parser builds before it
-/// stops is among it.
+/// The most memory that a text takes once it is parsed, in bytes. For malformed JSON, this includes what the parser
+/// builds before it stops.
 pub(super) fn memory(text: &[u8]) -> usize {
     let mut total = size_of::<Value>();
     let mut open: Vec<OpenContainer> = Vec::new();
-    // Whether a value or a member begins at the next byte that is no blank.
+    // Whether a value or a member begins at the next byte that is not white space.
     let mut begins = true;
     let mut at = 0;
     while let Some(byte) = text.get(at) {
@@ -102,7 +101,7 @@ pub(super) fn memory(text: &[u8]) -> usize {
     total
 }
 
-/// How many bytes there are up to the quote that ends a string.
+/// The number of bytes up to the quote that ends a string, or to the end of the text.
 fn string_length(text: &[u8]) -> usize {
     let mut is_escaped = false;
     let ends = |byte: &u8| {

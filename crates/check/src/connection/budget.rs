@@ -1,17 +1,19 @@
-//! What one check may read and keep, all answers together: a server is looked at, not loaded, and one that sends
-//! little text with much JSON in it takes no more memory than any other.
+//! The data budget of one check: at most 64 MiB read and 64 MiB kept in memory, over all responses together.
+//!
+//! A check is no load test, so it reads little. Memory is counted apart from what is read, because a small JSON text
+//! can take sixty times its size once it is parsed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::exchange::ExchangeError;
 
-/// The most bytes that are read, of answers that were finished and of those that were not.
+/// The most bytes that are read, including responses that were abandoned.
 const MAX_READ: usize = 64 * 1024 * 1024;
-/// The most bytes of memory that kept answers take.
+/// The most bytes of memory that recorded responses take.
 pub(crate) const MAX_KEPT: usize = 64 * 1024 * 1024;
 
-/// What was spent so far. Every answer is kept until the end, so nothing is ever given back but the room for a text
-/// that turns out to be no JSON.
+/// The counters of what was spent so far. Every response is kept until the end of the check, so memory is released in
+/// one case only: a reservation for a text that turns out not to be JSON.
 #[derive(Debug, Default)]
 pub(crate) struct CheckBudget {
     read: AtomicUsize,
@@ -27,12 +29,12 @@ impl CheckBudget {
         self.read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts what is in memory already.
+    /// Counts memory that is already allocated, which may exceed the limit once.
     pub(super) fn count_kept(&self, bytes: usize) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes room before something is built. What has no room is a matter of the check, not of the server.
+    /// Reserves memory before something is parsed. Where none is left, the error concerns the check, not the server.
     pub(super) fn reserve(&self, bytes: usize) -> Result<(), ExchangeError> {
         let add = |kept: usize| kept.checked_add(bytes).filter(|sum| *sum <= MAX_KEPT);
         let taken = self

@@ -1,5 +1,7 @@
-//! Requests over HTTP into exchanges: JSON or an event stream comes back, every wait and every answer
-//! bounded, no redirect followed.
+//! HTTP transport of the check: sends a request and reads JSON or an event stream (SSE).
+//!
+//! The server is untrusted: every wait has a timeout, every response a size limit, redirects are not followed, and the
+//! access token goes to the server's own origin only.
 
 use std::io::{self, BufReader, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +19,33 @@ use super::network::{GuardedResolver, OutOfReach, TargetHost, TargetResolver};
 use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
 use crate::sse::next_data;
 
-/// The most bytes of one answer; the most that a host is known to take.
+/// The size limit of one response, 8 MiB: the most that a host (Codex) is known to accept.
 pub(crate) const MAX_ANSWER: u64 = 8 * 1024 * 1024;
-/// The most bytes that are read of what is neither JSON nor events, and that are kept for showing.
+/// The most bytes that are read of a body that is neither JSON nor events, and that are kept as evidence of any body.
 const MAX_OTHER: u64 = 64 * 1024;
-/// The most messages of one stream.
+/// The most messages that are read from one response.
 const MAX_MESSAGES: usize = 1_000;
-/// The most bytes of all headers of an answer, and the most headers that are kept.
+/// The size limit of all response headers together, and the most headers that are kept.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
-/// A pause before each request to somebody else's machine.
+/// The pause before each request to a remote server, which keeps the rate at fifty a second at most.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A client of one address.
+/// The HTTP client for one endpoint. `agent` calls the URL that the user named; `guarded` calls URLs that the server
+/// names, with the SSRF guard of [`GuardedResolver`].
 #[derive(Clone)]
 pub(crate) struct HttpTarget {
     pub url: String,
     pub is_local: bool,
     host: Arc<TargetHost>,
-    /// For the address that the user named.
     agent: Agent,
-    /// For addresses that the server names.
     guarded: Agent,
     user_agent: &'static str,
     token: Arc<Mutex<Option<String>>>,
     budget: Arc<CheckBudget>,
 }
 
-/// Why an address is none.
+/// The text is not an http or https URL with a host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadUrl;
 
@@ -71,7 +72,7 @@ impl HttpTarget {
                 .max_response_header_size(MAX_HEADER_BYTES)
                 .user_agent(user_agent)
         };
-        // A proxy cannot reach this machine, and a check of it must not leave it.
+        // A proxy cannot reach loopback addresses, and a check of them must not leave this machine.
         let own = if is_local {
             config().proxy(None).build()
         } else {
@@ -79,7 +80,7 @@ impl HttpTarget {
         };
         let resolver = TargetResolver(Arc::clone(&host));
         let agent = Agent::with_parts(own, DefaultConnector::new(), resolver);
-        // A proxy would look names up for itself, and nobody would know where they lead.
+        // A proxy would resolve names itself, which would bypass the SSRF guard.
         let resolver = GuardedResolver(Arc::clone(&host));
         let guarded = config().proxy(None).build();
         let guarded = Agent::with_parts(guarded, DefaultConnector::new(), resolver);
@@ -95,7 +96,7 @@ impl HttpTarget {
         })
     }
 
-    /// The same server at another of its addresses: what is known of its name and its token stays.
+    /// The same client with another URL of the server; the resolved addresses and the token are shared.
     pub(crate) fn with_url(&self, url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -103,12 +104,12 @@ impl HttpTarget {
         }
     }
 
-    /// The network addresses of the server, as they were when its name was first looked up.
+    /// The network addresses of the server, as its name was first resolved.
     pub(crate) fn addresses(&self) -> Vec<std::net::SocketAddr> {
         self.host.addresses()
     }
 
-    /// Whether an address belongs to the server that the user named: scheme, host and port.
+    /// Whether a URL has the origin of the server that the user named: scheme, host and port.
     pub(crate) fn is_own(&self, url: &str) -> bool {
         let authority = |text: &str| {
             let uri: Uri = text.parse().ok()?;
@@ -120,10 +121,10 @@ impl HttpTarget {
         authority(url).is_some_and(|found| Some(found) == authority(&self.url))
     }
 
-    /// Whether an address that the server names is asked at all: only under encryption, except on the server itself
-    /// and, for a server of this machine, on this machine.
+    /// Whether the check may request a URL that the server names: https only, except on the server's own origin and,
+    /// for a server on this machine, on loopback addresses.
     pub(crate) fn may_request(&self, url: &str) -> bool {
-        // It is shown to the user as well, so nothing in it may move a cursor.
+        // The URL is printed as well, so control characters are rejected.
         let is_plain = url.bytes().all(|byte| (0x21..0x7f).contains(&byte));
         let Ok(uri) = url.parse::<Uri>() else {
             return false;
@@ -143,81 +144,80 @@ impl HttpTarget {
         &self.budget
     }
 
-    /// The address without its path.
+    /// The origin of the endpoint: the URL without its path.
     pub(crate) fn origin(&self) -> String {
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         format!("{scheme}://{authority}")
     }
 
-    /// The path alone, without query.
+    /// The path of the endpoint, without query and fragment.
     pub(crate) fn path(&self) -> String {
         let rest = self.url.get(self.origin().len()..).unwrap_or_default();
         rest.split(['?', '#']).next().unwrap_or_default().to_owned()
     }
 
-    /// Sends this token with every request from now on.
+    /// Sets the access token that every later request to the server carries.
     pub(crate) fn sign_in(&self, token: &str) {
         let mut known = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(token.to_owned());
     }
 
-    /// Whether it is spoken to under encryption.
     pub(crate) fn is_https(&self) -> bool {
         self.url.starts_with("https://")
     }
 
-    pub(super) fn send(&self, ask: OutgoingRequest) -> RecordedExchange {
+    pub(super) fn send(&self, request: OutgoingRequest) -> RecordedExchange {
         if !self.is_local {
             std::thread::sleep(PAUSE);
         }
-        let verb = ask.verb.unwrap_or("POST");
-        let url = ask.url.clone().unwrap_or_else(|| self.url.clone());
-        let headers = self.headers(&ask, self.is_own(&url));
+        let verb = request.verb.unwrap_or("POST");
+        let url = request.url.clone().unwrap_or_else(|| self.url.clone());
+        let headers = self.headers(&request, self.is_own(&url));
         let began = Instant::now();
         let outcome = self.outcome(
             (verb, &url),
             &headers,
-            ask.body.as_deref(),
-            (ask.timeout, ask.id.as_ref()),
+            request.body.as_deref(),
+            (request.timeout, request.id.as_ref()),
         );
-        let quiet = ["authorization", "user-agent", "x-docent-check"];
+        let hidden = ["authorization", "user-agent", "x-docent-check"];
         let shown =
-            |(name, _): &(String, String)| !quiet.contains(&name.to_ascii_lowercase().as_str());
+            |(name, _): &(String, String)| !hidden.contains(&name.to_ascii_lowercase().as_str());
         RecordedExchange {
             took: began.elapsed(),
             sent: SentRequest {
                 verb: verb.to_owned(),
                 url,
                 headers: headers.into_iter().filter(shown).collect(),
-                body: truncate_text(&ask.body.unwrap_or_default()),
-                id: ask.id,
+                body: truncate_text(&request.body.unwrap_or_default()),
+                id: request.id,
             },
             outcome,
         }
     }
 
-    /// The usual headers, with those of the request in their place.
-    fn headers(&self, ask: &OutgoingRequest, is_own: bool) -> Vec<(String, String)> {
+    /// The default headers, overridden by those of the request.
+    fn headers(&self, request: &OutgoingRequest, is_own: bool) -> Vec<(String, String)> {
         let mut headers = vec![
             ("User-Agent".to_owned(), self.user_agent.to_owned()),
-            // The identity is that of a host, so who really asks is said here.
+            // The user agent is that of a host, so this header lets operators recognize a check in their logs.
             (
                 "X-Docent-Check".to_owned(),
                 env!("CARGO_PKG_VERSION").to_owned(),
             ),
         ];
-        if ask.body.is_some() {
+        if request.body.is_some() {
             headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             let both = "application/json, text/event-stream";
             headers.push(("Accept".to_owned(), both.to_owned()));
         }
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever else is asked has no business with the token.
-        if let Some(token) = token.as_ref().filter(|_| is_own && !ask.anonymous) {
+        // The token never goes to another origin.
+        if let Some(token) = token.as_ref().filter(|_| is_own && !request.anonymous) {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
-        for (name, value) in &ask.headers {
+        for (name, value) in &request.headers {
             headers.retain(|(key, _)| !key.eq_ignore_ascii_case(name));
             if !value.is_empty() {
                 headers.push((name.clone(), value.clone()));
@@ -242,15 +242,16 @@ impl HttpTarget {
         } else {
             &self.guarded
         };
-        let unbuilt = |error: ureq::http::Error| ExchangeError::Unreachable(error.to_string());
+        let invalid_request =
+            |error: ureq::http::Error| ExchangeError::Unreachable(error.to_string());
         let response = match body {
             Some(body) => {
-                let request = request.body(body.to_owned()).map_err(unbuilt)?;
+                let request = request.body(body.to_owned()).map_err(invalid_request)?;
                 let request = agent.configure_request(request);
                 agent.run(timed(request, timeout))
             }
             None => {
-                let request = request.body(()).map_err(unbuilt)?;
+                let request = request.body(()).map_err(invalid_request)?;
                 let request = agent.configure_request(request);
                 agent.run(timed(request, timeout))
             }
@@ -270,7 +271,7 @@ fn timed<S: ureq::AsSendBody>(
     }
 }
 
-/// A body that is counted as it is read, so that answers that were never finished count too.
+/// A reader that counts bytes against the budget as they are read, so that abandoned responses count too.
 struct CountedBody<'a, R> {
     body: R,
     budget: &'a CheckBudget,
@@ -284,8 +285,8 @@ impl<R: Read> Read for CountedBody<'_, R> {
     }
 }
 
-/// A response into what was received. A stream is read until the answer is there, since the server may
-/// keep it open.
+/// Reads a response within the size limits. An event stream is read only up to the JSON-RPC response, since the server
+/// may keep the stream open.
 fn read(
     response: Response<Body>,
     id: Option<&Value>,
@@ -315,7 +316,7 @@ fn read(
     let mut body = BufReader::new(counted.take(MAX_ANSWER + 1));
     match received.kind.as_str() {
         "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, (id, budget))?,
-        // Nobody waits for the end of a stream that answers nothing.
+        // A stream opened without a request has no response to wait for.
         "text/event-stream" => {}
         kind if kind == "application/json" || kind.ends_with("+json") => {
             let mut bytes = Vec::new();
@@ -327,7 +328,7 @@ fn read(
         }
         _ => {
             let mut bytes = Vec::new();
-            // What is not understood need not arrive in full.
+            // An error is ignored: a body of another type need not arrive in full.
             let _ = body.take(MAX_OTHER).read_to_end(&mut bytes);
             received.bytes = bytes.len();
             received.text = String::from_utf8_lossy(&bytes).into_owned();
@@ -349,7 +350,7 @@ fn read_events<R: Read>(
         if received.text.len() < data.len().max(MAX_OTHER as usize) {
             received.text = truncate_text(&data);
         }
-        // A first event without data is how newer SDKs prime a stream.
+        // Newer SDKs prime a stream with an event that has empty data.
         if data.trim().is_empty() {
             continue;
         }
@@ -369,7 +370,8 @@ fn within_limit<R: Read>(body: &BufReader<io::Take<R>>) -> Result<(), ExchangeEr
 }
 
 impl ReceivedResponse {
-    /// Takes the messages of a text; false where it is no JSON. What would take too much memory is never parsed.
+    /// Parses a text and appends its messages; false where it is not JSON. A text that would exceed the memory limits
+    /// is never parsed.
     pub(super) fn take(
         &mut self,
         text: &[u8],
@@ -396,7 +398,7 @@ impl ReceivedResponse {
         Ok(true)
     }
 
-    /// Whether the last message answers the request, or refuses it without an id.
+    /// Whether the last message is the response to the request, or an error without an id.
     pub(super) fn ends_with_answer(&self, id: Option<&Value>) -> bool {
         let answers = |message: &Value| message.get("id") == id && message.get("method").is_none();
         let refuses = |message: &Value| message.get("error").is_some();
@@ -422,7 +424,7 @@ fn exchange_error(error: &ureq::Error) -> ExchangeError {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             ExchangeError::ConnectionRefused
         }
-        // TLS says of everything that it cannot use, certificates included, that the data is invalid.
+        // rustls reports every handshake failure, untrusted certificates included, as invalid data.
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             ExchangeError::Tls(error.to_string())
         }

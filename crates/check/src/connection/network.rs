@@ -1,8 +1,9 @@
-//! Which network addresses a check calls: those of the server that the user named, as they were when its name was
-//! first looked up, and of the addresses that a server names only those at least as public as its own.
+//! SSRF guard: which network addresses a check may connect to.
 //!
-//! A server's metadata, challenges and documents hold addresses that its author chose. Without this, a server on the
-//! internet could have the check call the machine that it runs on, its network, or a cloud's metadata service.
+//! The metadata, challenges and documents of a server contain URLs that its author chose. Without this guard, a server
+//! on the internet could make the check call the machine that it runs on, its private network, or a cloud's metadata
+//! service. So URLs that the server names must be at least as public as the server itself. The server's own name is
+//! resolved once, which defeats DNS rebinding.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// How far an address is from this machine; what is farther is greater.
+/// The scope of an address, ordered from this machine outwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NetworkScope {
     Loopback,
@@ -22,8 +23,8 @@ pub(crate) enum NetworkScope {
 }
 
 impl NetworkScope {
-    /// The scope of an address; `None` for those to which no server may lead: link-local, where clouds keep their
-    /// metadata, and what is no address of a single machine.
+    /// The scope of an address. `None` for addresses that are never called: link-local ones, where clouds keep their
+    /// metadata services, multicast, and reserved ranges.
     fn of(ip: IpAddr) -> Option<Self> {
         match ip {
             IpAddr::V4(ip) => Self::of_v4(ip),
@@ -57,20 +58,20 @@ impl NetworkScope {
         };
         match (a, b, c, d, e, f) {
             _ if ip.is_loopback() => Some(Self::Loopback),
-            // An IPv4 address inside an IPv6 one counts as what it is.
+            // An IPv4 address embedded in an IPv6 address (mapped, NAT64, 6to4) has the scope of the IPv4 address.
             (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => inner(g, h),
             (0x2002, high, low, ..) => inner(high, low),
             (0xfc00..=0xfdff, ..) => Some(Self::Private),
             (0x2001, 0 | 0xdb8, ..) => None,
-            // Only this eighth of all addresses has been given out.
+            // 2000::/3 is the only range of global unicast addresses that is allocated.
             _ if a & 0xe000 == 0x2000 => Some(Self::Public),
             _ => None,
         }
     }
 }
 
-/// The server that the user named. Its name is looked up once: a name that leads elsewhere later (DNS rebinding)
-/// changes nothing.
+/// The host that the user named, with its resolved addresses. The name is resolved once and pinned, so that DNS
+/// rebinding changes nothing.
 #[derive(Debug)]
 pub(crate) struct TargetHost {
     host: String,
@@ -85,14 +86,14 @@ impl TargetHost {
         })
     }
 
-    /// Whether the address is this machine's own, as it was typed.
+    /// Whether the host, as it was typed, is `localhost` or a loopback address.
     pub(super) fn is_loopback(&self) -> bool {
         let literal = self.host.trim_start_matches('[').trim_end_matches(']');
         let ip = literal.parse::<IpAddr>();
         self.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
     }
 
-    /// The addresses that the first look-up gave; none before it, and none behind a proxy.
+    /// The pinned addresses; empty before the first request, and behind a proxy, which resolves the name itself.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found
@@ -100,8 +101,8 @@ impl TargetHost {
             .map_or_else(Vec::new, |found| found.iter().copied().collect())
     }
 
-    /// The scope that addresses named by the server must have at least. Where the name was never looked up here, a
-    /// proxy did it, and the server counts as public.
+    /// The least scope that addresses named by the server must have. Where the name was not resolved here, a proxy did
+    /// it, and the server counts as public: the guard fails closed.
     fn scope(&self) -> NetworkScope {
         if self.is_loopback() {
             return NetworkScope::Loopback;
@@ -112,21 +113,21 @@ impl TargetHost {
     }
 }
 
-/// The addresses of a host, as the system knows them.
+/// Resolves a host name with the resolver of the system.
 fn resolve_host(
     uri: &Uri,
     config: &Config,
     timeout: NextTimeout,
 ) -> Result<ResolvedSocketAddrs, Error> {
     let found = DefaultResolver::default().resolve(uri, config, timeout);
-    // The system has many words for one thing.
+    // Operating systems report an unknown host in many different ways.
     found.map_err(|error| match error {
         Error::Io(_) => Error::HostNotFound,
         other => other,
     })
 }
 
-/// Looks up the target's name once, and everything else, such as a proxy, as usual.
+/// Resolves the name of the target once and pins the result; other names, such as that of a proxy, as usual.
 #[derive(Debug)]
 pub(super) struct TargetResolver(pub Arc<TargetHost>);
 
@@ -153,12 +154,13 @@ impl Resolver for TargetResolver {
     }
 }
 
-/// An address that the server has no business to name.
+/// A URL named by the server resolves to an address that the SSRF guard blocks.
 #[derive(Debug, thiserror::Error)]
-#[error("not an address that this server may lead to")]
+#[error("address blocked by the SSRF guard")]
 pub(super) struct OutOfReach;
 
-/// Looks up hosts that a server names. The connection goes to the very addresses that were looked at.
+/// Resolves hosts that a server names, and blocks those below its own scope. The connection goes to exactly the
+/// addresses that were examined, so there is no second lookup that could return others.
 #[derive(Debug)]
 pub(super) struct GuardedResolver(pub Arc<TargetHost>);
 
@@ -240,13 +242,13 @@ mod tests {
         assert_eq!(host("0.0.0.0", &["0.0.0.0"]).scope(), Loopback);
         assert_eq!(host("intra.example", &["10.0.0.5"]).scope(), Private);
         assert_eq!(host("a.example", &["1.1.1.1"]).scope(), Public);
-        // A name that has both kinds of addresses gets the stricter rule.
+        // A name with addresses of several scopes gets the strictest limit.
         assert_eq!(host("b.example", &["127.0.0.1", "1.1.1.1"]).scope(), Public);
         assert_eq!(TargetHost::new("c.example").scope(), Public);
         assert!(!TargetHost::new("127.evil.example").is_loopback());
     }
 
-    /// A server that counts who comes, and its port.
+    /// A server that counts its connections, and its port.
     fn counting() -> (Arc<std::sync::atomic::AtomicUsize>, u16) {
         use std::io::{Read as _, Write as _};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -295,14 +297,18 @@ mod tests {
         assert_eq!(
             count.load(std::sync::atomic::Ordering::SeqCst),
             0,
-            "nobody came"
+            "no connection was made"
         );
         let near = agent(GuardedResolver(self::host("localhost", &["127.0.0.1"])));
         let got = near.get(format!("http://127.0.0.1:{port}/")).call();
-        assert_eq!(got.unwrap().status(), 204, "a server of this machine may");
+        assert_eq!(
+            got.unwrap().status(),
+            204,
+            "a server on this machine may name loopback addresses"
+        );
     }
 
-    /// The name of this target leads nowhere by now; the check still goes where it led at first.
+    /// The name of this target no longer resolves; requests still go to the address that was pinned first.
     #[test]
     fn a_name_is_looked_up_once() {
         let (count, port) = counting();

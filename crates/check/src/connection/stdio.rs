@@ -1,8 +1,7 @@
-//! Messages over the pipes of a program that the check starts and ends: one line each way.
+//! Stdio transport of the check: newline-delimited JSON over the pipes of a child process.
 //!
-//! Nothing here waits for the program without a limit: its output is read and its input written by threads of their
-//! own, so that a program that reads nothing, says nothing, floods either pipe or never ends costs a bounded time and
-//! a bounded memory.
+//! Every wait has a deadline. Separate threads read the output and write the input, so that a program that reads
+//! nothing, writes nothing, floods a pipe or never exits costs bounded time and bounded memory.
 
 mod child;
 
@@ -21,15 +20,15 @@ use crate::exchange::{
 };
 use crate::text::printable;
 
-/// The most lines before an answer, messages or not.
+/// The most lines of output before the response, whether they are messages or not.
 const MAX_LINES: usize = 1_000;
-/// How long a notification is given to be answered, which it must not be.
+/// How long to watch for output after a notification, to which a server must not respond.
 const NOTIFICATION_WAIT: Duration = Duration::from_millis(300);
-/// The most characters of an answer and of a stray line that are kept for showing.
+/// The most characters of a response, and of a line that is not JSON, that are kept as evidence.
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_STRAY: usize = 200;
 
-/// A program that speaks MCP on its pipes.
+/// A program that speaks MCP over stdio. It is started on the first request, and again after it has exited.
 pub(crate) struct ProgramTarget {
     command: Vec<String>,
     timeout: Duration,
@@ -56,17 +55,17 @@ impl ProgramTarget {
         &self.budget
     }
 
-    pub(super) fn send(&self, ask: OutgoingRequest) -> RecordedExchange {
-        let body = ask.body.unwrap_or_default();
+    pub(super) fn send(&self, request: OutgoingRequest) -> RecordedExchange {
+        let body = request.body.unwrap_or_default();
         let began = Instant::now();
-        let timeout = ask.timeout.unwrap_or(self.timeout);
-        let outcome = self.outcome(&body, ask.id.as_ref(), timeout);
+        let timeout = request.timeout.unwrap_or(self.timeout);
+        let outcome = self.outcome(&body, request.id.as_ref(), timeout);
         RecordedExchange {
             sent: SentRequest {
                 verb: "stdin".to_owned(),
                 url: "←".to_owned(),
                 body: body.chars().take(2_000).collect(),
-                id: ask.id,
+                id: request.id,
                 ..SentRequest::default()
             },
             outcome,
@@ -85,52 +84,52 @@ impl ProgramTarget {
             *running = Some(RunningChild::start(&self.command)?);
         }
         let program = running.as_mut().ok_or(ExchangeError::BudgetSpent)?;
-        let end = Instant::now() + timeout;
+        let deadline = Instant::now() + timeout;
         let mut output = ProgramOutput::default();
-        let outcome = match program.write(body, end) {
+        let outcome = match program.write(body, deadline) {
             Ok(()) => {
-                let end = if id.is_some() {
-                    end
+                let deadline = if id.is_some() {
+                    deadline
                 } else {
                     Instant::now() + NOTIFICATION_WAIT
                 };
-                self.read(program, (id, end), &mut output)
+                self.read(program, (id, deadline), &mut output)
             }
-            // What it said before it went says why.
-            Err(ProgramFailure::Ended) => match self.read(program, (id, end), &mut output) {
+            // The output before the exit may say why the program exited.
+            Err(ProgramFailure::Ended) => match self.read(program, (id, deadline), &mut output) {
                 Err(ProgramFailure::Late) => Err(ProgramFailure::Ended),
                 other => other,
             },
-            Err(gone) => Err(gone),
+            Err(failure) => Err(failure),
         };
-        let gone = match outcome {
+        let failure = match outcome {
             Ok(received) => {
                 program.is_late &= id.is_none();
                 return Ok(received);
             }
-            Err(gone) => gone,
+            Err(failure) => failure,
         };
-        if matches!(gone, ProgramFailure::Ended) {
+        if matches!(failure, ProgramFailure::Ended) {
             output.status = program.exit_status();
         }
         output.stderr = program.stderr();
-        program.is_late = matches!(gone, ProgramFailure::Late | ProgramFailure::Stuck);
-        if !matches!(gone, ProgramFailure::Late) {
-            // The next message gets a new program, as a host would start one.
+        program.is_late = matches!(failure, ProgramFailure::Late | ProgramFailure::Stuck);
+        if !matches!(failure, ProgramFailure::Late) {
+            // The next message starts a new process, as a host would.
             *running = None;
         }
-        Err(match gone {
+        Err(match failure {
             ProgramFailure::Failed(failure) => failure,
             ProgramFailure::Ended => ExchangeError::Ended(output),
             ProgramFailure::Late | ProgramFailure::Stuck => ExchangeError::TimedOut(output),
         })
     }
 
-    /// Reads until the answer to the request is there.
+    /// Reads lines until the response to the request arrives; for a notification, until the deadline.
     fn read(
         &self,
         program: &mut RunningChild,
-        (id, end): (Option<&Value>, Instant),
+        (id, deadline): (Option<&Value>, Instant),
         output: &mut ProgramOutput,
     ) -> Result<ReceivedResponse, ProgramFailure> {
         let mut received = ReceivedResponse {
@@ -145,7 +144,7 @@ impl ProgramTarget {
                 )));
             }
             lines += 1;
-            let line = match program.line(end) {
+            let line = match program.line(deadline) {
                 Ok(OutputLine::Text(line)) => line,
                 Ok(OutputLine::TooLong) => {
                     return Err(ProgramFailure::Failed(ExchangeError::TooLarge(MAX_ANSWER)));
@@ -177,13 +176,12 @@ impl ProgramTarget {
     }
 }
 
-/// Why the conversation with a program stopped.
+/// Why a program gave no response. `Ended` means that it closed its output, and `Failed` carries any other error.
 enum ProgramFailure {
-    /// It closed its output.
     Ended,
-    /// It has not answered in time.
+    /// There was no response before the deadline; the process may still recover.
     Late,
-    /// It has not even read what was sent.
+    /// The process did not read its stdin before the deadline; a retry would block as well.
     Stuck,
     Failed(ExchangeError),
 }

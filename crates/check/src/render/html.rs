@@ -1,4 +1,4 @@
-//! A report as one HTML page that needs nothing else.
+//! HTML output: one self-contained page without scripts.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::report::{CheckReport, RuleFinding};
@@ -7,7 +7,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
 code{font-size:.85em;overflow-wrap:anywhere}article{border-left:4px solid;padding:.2rem 1rem;margin:1rem 0}\
 .error{border-color:#c62828}.warning{border-color:#f9a825}.note{border-color:#0277bd}dt{font-weight:600}dd{margin:0 0 .3rem 1rem}";
 
-/// The report as a page.
+/// Renders the report as one HTML page. All texts of the server are escaped.
 #[must_use]
 pub fn html(report: &CheckReport) -> String {
     let names: Vec<&str> = report
@@ -79,7 +79,7 @@ fn article(group: &[&RuleFinding]) -> String {
     out
 }
 
-/// Text inside a document or an attribute of HTML or XML.
+/// Escapes text for content and attributes of HTML and XML; control characters become U+FFFD.
 pub(super) fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A report as JSON, for programs of the reader's own.
+//! JSON output, for scripts and other programs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::profile::CheckProfile;
 use crate::report::{CheckReport, RuleFinding};
 use crate::rule::{RuleSource, SourceBasis};
 
-/// The report as one object.
+/// Renders the report as one JSON object.
 #[must_use]
 pub fn json(report: &CheckReport) -> Value {
     let counts = report.counts();
@@ -55,10 +55,10 @@ fn source(source: RuleSource) -> Value {
     json!({"name": source.name, "date": source.date, "basis": basis})
 }
 
-/// The rules of these profiles as a list.
+/// Renders the rules that apply to these profiles as a JSON array.
 #[must_use]
 pub fn rules_json(profiles: &[CheckProfile]) -> Value {
-    let asked = crate::rules().filter(|rule| rule.severity_for(profiles).is_some());
+    let applicable = crate::rules().filter(|rule| rule.severity_for(profiles).is_some());
     let of_rule = |rule: &crate::rule::CheckRule| {
         let weights = rule
             .severities
@@ -72,5 +72,5 @@ pub fn rules_json(profiles: &[CheckProfile]) -> Value {
             "fix": rule.fix,
         })
     };
-    Value::Array(asked.map(of_rule).collect())
+    Value::Array(applicable.map(of_rule).collect())
 }

@@ -1,9 +1,9 @@
-//! A report as JUnit XML, which build servers show as tests: a suite for each group, a test for each rule.
+//! JUnit XML output, which CI servers show as tests: a suite for each group, a test case for each rule.
 
 use super::html::escape_markup;
 use crate::report::{CheckReport, RuleFinding, Severity};
 
-/// The report as a document of test suites. Errors fail a test; warnings and notes stand in its output.
+/// Renders the report as JUnit test suites. Errors fail a test; warnings and notes are written to its output.
 #[must_use]
 pub fn junit(report: &CheckReport) -> String {
     let mut groups: Vec<&str> = Vec::new();
@@ -25,7 +25,7 @@ pub fn junit(report: &CheckReport) -> String {
     )
 }
 
-/// The rules of a group that found anything, once each.
+/// The rules of a group that have findings, each once.
 fn failed<'a>(report: &'a CheckReport, group: &str) -> Vec<&'a str> {
     let mut rules: Vec<&str> = Vec::new();
     for finding in &report.findings {
@@ -36,7 +36,7 @@ fn failed<'a>(report: &'a CheckReport, group: &str) -> Vec<&'a str> {
     rules
 }
 
-/// Those of them with an error.
+/// The rules of a group that have a finding of severity error.
 fn failing<'a>(report: &'a CheckReport, group: &str) -> Vec<&'a str> {
     let is_error = |rule: &&str| {
         report

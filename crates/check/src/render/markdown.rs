@@ -1,11 +1,11 @@
-//! A report as Markdown, for issues and pull requests; and the page of all rules.
+//! Markdown output, for issues and pull requests, and the page of all rules.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::profile::CheckProfile;
 use crate::report::{CheckReport, RuleFinding};
 use crate::rule::CheckRule;
 
-/// The report as Markdown.
+/// Renders the report as Markdown. Texts of the server cannot break out of their line or code span.
 #[must_use]
 pub fn markdown(report: &CheckReport) -> String {
     let names: Vec<&str> = report
@@ -64,18 +64,18 @@ fn section(group: &[&RuleFinding]) -> String {
     out
 }
 
-/// Text in a code span, whatever it holds.
+/// Wraps text in a code span; backticks inside it become apostrophes.
 fn code(text: &str) -> String {
     let plain = text.replace('`', "'");
     format!("`{plain}`")
 }
 
-/// Text in a cell or line, without what would end it.
+/// Escapes text for a table cell or line: `|` and `<`.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// The page of all rules, which `docs/rules.md` is.
+/// Renders the page of all rules. `docs/rules.md` is this text, and a test compares them.
 #[must_use]
 pub fn rules_markdown() -> String {
     let mut out = String::from(
@@ -108,14 +108,14 @@ fn entry(rule: &CheckRule) -> String {
         .iter()
         .map(|(profile, severity)| format!("{} {}", profile.name(), severity.word()))
         .collect();
-    let mut demand = rule.requirement.to_owned();
-    if let Some(first) = demand.get(..1).map(str::to_uppercase) {
-        demand.replace_range(..1, &first);
+    let mut requirement = rule.requirement.to_owned();
+    if let Some(first) = requirement.get(..1).map(str::to_uppercase) {
+        requirement.replace_range(..1, &first);
     }
     format!(
         "\n### {}\n\n{}.\n\n- Asked by: {}\n- Source: {}\n- Fix: {}\n",
         rule.id,
-        cell(&demand),
+        cell(&requirement),
         weights.join(", "),
         cell(&source_line(rule.source)),
         cell(rule.fix)

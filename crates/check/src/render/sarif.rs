@@ -1,4 +1,4 @@
-//! A report as SARIF 2.1.0, which code hosts show beside the code.
+//! SARIF 2.1.0 output, which code hosting services show as code scanning results.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::source_line;
 use crate::report::{CheckReport, RuleFinding, Severity};
 use crate::rule::CheckRule;
 
-/// The report as a SARIF log with one run.
+/// Renders the report as a SARIF log with one run.
 #[must_use]
 pub fn sarif(report: &CheckReport) -> Value {
     let used = |rule: &&CheckRule| rule.severity_for(&report.profiles).is_some();
@@ -64,7 +64,7 @@ fn text(finding: &RuleFinding) -> String {
     text
 }
 
-/// An address as it is; a command line as something that is an address.
+/// The target as a URI: a URL as it is, a command line under the scheme `stdio:`.
 fn location(target: &str) -> String {
     if target.contains("://") {
         return target.to_owned();

@@ -1,15 +1,15 @@
-//! A report for the terminal: what was measured, then what is wrong, worst first, each with its fix.
+//! Terminal output: the measurements, then the findings, worst first, each with its fix.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::profile::CheckProfile;
 use crate::report::{CheckReport, RuleFinding, Severity};
 
-/// How words are made to stand out; nothing is done to them elsewhere than on a terminal.
+/// Whether the output has colours, which callers choose by whether stdout is a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalStyle {
-    /// As they are.
+    /// Plain text without escape sequences.
     Plain,
-    /// In colour.
+    /// Colours by ANSI escape sequences.
     Colour,
 }
 
@@ -31,9 +31,9 @@ impl TerminalStyle {
     }
 }
 
-/// The report as text.
+/// Renders the report as text for people.
 #[must_use]
-pub fn terminal(report: &CheckReport, ink: TerminalStyle) -> String {
+pub fn terminal(report: &CheckReport, style: TerminalStyle) -> String {
     let names: Vec<&str> = report
         .profiles
         .iter()
@@ -41,7 +41,7 @@ pub fn terminal(report: &CheckReport, ink: TerminalStyle) -> String {
         .collect();
     let mut lines = vec![format!(
         "{} as {}",
-        ink.paint("1", &report.target),
+        style.paint("1", &report.target),
         names.join(", ")
     )];
     let width = report
@@ -56,21 +56,21 @@ pub fn terminal(report: &CheckReport, ink: TerminalStyle) -> String {
     for (severity, heading) in WORST_FIRST {
         let groups = group_by_rule(report, severity);
         if !groups.is_empty() {
-            lines.push(format!("\n{}", ink.severity(severity, heading)));
+            lines.push(format!("\n{}", style.severity(severity, heading)));
         }
         for group in groups {
-            lines.extend(lines_of(&group, severity, ink));
+            lines.extend(lines_of(&group, severity, style));
         }
     }
     lines.push(format!("\n{}", summary(report)));
     lines.join("\n")
 }
 
-fn lines_of(group: &[&RuleFinding], severity: Severity, ink: TerminalStyle) -> Vec<String> {
+fn lines_of(group: &[&RuleFinding], severity: Severity, style: TerminalStyle) -> Vec<String> {
     let Some(first) = group.first() else {
         return Vec::new();
     };
-    let mut lines = vec![format!("  {}", ink.severity(severity, first.rule))];
+    let mut lines = vec![format!("  {}", style.severity(severity, first.rule))];
     lines.extend(
         group
             .iter()
@@ -78,32 +78,34 @@ fn lines_of(group: &[&RuleFinding], severity: Severity, ink: TerminalStyle) -> V
     );
     if let Some((sent, received)) = evidence(group) {
         if !sent.is_empty() {
-            lines.push(format!("    {} {sent}", ink.paint("2", "sent:    ")));
+            lines.push(format!("    {} {sent}", style.paint("2", "sent:    ")));
         }
         if !received.is_empty() {
-            lines.push(format!("    {} {received}", ink.paint("2", "received:")));
+            lines.push(format!("    {} {received}", style.paint("2", "received:")));
         }
     }
     lines.push(format!(
         "    {} {}",
-        ink.paint("32", "fix:     "),
+        style.paint("32", "fix:     "),
         first.fix
     ));
     lines.push(format!(
         "    {} {} ({})",
-        ink.paint("2", "source:  "),
+        style.paint("2", "source:  "),
         source_line(first.source),
         profile_names(first)
     ));
     lines
 }
 
-/// Every rule of these profiles, a line each.
+/// Lists the rules that apply to these profiles, one line each.
 #[must_use]
 pub fn rules_text(profiles: &[CheckProfile]) -> String {
-    let asked = crate::rules().filter_map(|rule| Some((rule, rule.severity_for(profiles)?)));
-    let lines: Vec<String> = asked
-        .map(|(rule, weight)| format!("{:34} {:8} {}", rule.id, weight.word(), rule.requirement))
+    let applicable = crate::rules().filter_map(|rule| Some((rule, rule.severity_for(profiles)?)));
+    let lines: Vec<String> = applicable
+        .map(|(rule, severity)| {
+            format!("{:34} {:8} {}", rule.id, severity.word(), rule.requirement)
+        })
         .collect();
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! Each form of one small report.
+//! Each output format of one small report.
 
 use super::*;
 use crate::profile::CheckProfile;

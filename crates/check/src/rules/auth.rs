@@ -1,5 +1,5 @@
-//! Sign-in, step by step: the challenge, the metadata of the resource, the metadata of the
-//! authorization server, and tokens that must be refused.
+//! Rules about OAuth: the 401 challenge, the protected resource metadata, the authorization server metadata, the login,
+//! and forged tokens.
 
 mod login;
 mod server;
@@ -26,7 +26,7 @@ const HOSTS: &[(CheckProfile, Severity)] = &[
 pub(super) const RULES: &[CheckRule] = &[
     CheckRule {
         id: "auth/absent-404",
-        requirement: "a server without sign-in answers 404 where metadata of sign-in would be",
+        requirement: "a server without sign-in answers 404 at the well-known addresses of OAuth metadata",
         severities: &[(ChatGpt, Warning), (Claude, Warning)],
         source: single_report(
             "a ChatGPT connector that took a 400 there for a broken sign-in",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/resource-metadata",
-        requirement: "the metadata of the resource is found, as a JSON object",
+        requirement: "the protected resource metadata is found, as a JSON object",
         severities: HOSTS,
         source: official("RFC 9728", "2025-04-01"),
         fix: "serve it at `/.well-known/oauth-protected-resource` followed by the path of the endpoint, without asking for a token",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/resource-metadata-both",
-        requirement: "the metadata of the resource is found with the path of the endpoint and at the root",
+        requirement: "the protected resource metadata is found both with the path of the endpoint and at the root",
         severities: &[(ChatGpt, Warning), (Claude, Warning)],
         source: corroborated("clients differ in which they ask for first", "2026-11-15"),
         fix: "serve it at both; each names the resource at its own address",
@@ -61,7 +61,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/resource-equal",
-        requirement: "`resource` is the address that people type, to the letter",
+        requirement: "`resource` equals the address of the endpoint exactly",
         severities: HOSTS,
         source: official("RFC 9728, section 3.3", "2025-04-01"),
         fix: "set `resource` to the address of the endpoint, path and slash included",
@@ -77,7 +77,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/no-offline-access",
-        requirement: "the metadata of the resource does not ask for `offline_access`",
+        requirement: "the protected resource metadata does not list `offline_access`",
         severities: &[(Protocol, Warning), (ChatGpt, Warning)],
         source: official(
             "MCP specification 2026-07-28, basic/authorization",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/server-metadata",
-        requirement: "the metadata of the authorization server is found, as a JSON object",
+        requirement: "the authorization server metadata is found, as a JSON object",
         severities: HOSTS,
         source: official("RFC 8414; OpenID Connect Discovery 1.0", "2018-06-01"),
         fix: "serve `/.well-known/oauth-authorization-server` or `/.well-known/openid-configuration` at the issuer",
@@ -96,7 +96,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/server-alias",
-        requirement: "each place that answers for the authorization server answers with its metadata",
+        requirement: "each well-known address of the authorization server returns its complete metadata, or 404",
         severities: &[(ChatGpt, Warning), (Claude, Warning)],
         source: single_report(
             "mgaitan/quilombo#140: half an OpenID document that broke sign-in",
@@ -110,7 +110,7 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "`issuer` is the address under which the metadata was found",
         severities: HOSTS,
         source: official("RFC 8414, section 3.3", "2018-06-01"),
-        fix: "write the issuer alike in both documents, slash included",
+        fix: "write the same issuer in both documents, trailing slash included",
         evaluate: server::issuer_equal,
     },
     CheckRule {
@@ -131,7 +131,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/registration",
-        requirement: "a client that nobody knows can register: by a metadata document, or dynamically",
+        requirement: "an unknown client can register: by a client ID metadata document, or dynamically",
         severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Warning)],
         source: official(OPENAI_AUTH, "2026-11-15"),
         fix: "set `client_id_metadata_document_supported`, or offer a `registration_endpoint`; else register each host by hand",
@@ -139,7 +139,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/metadata-clients",
-        requirement: "where clients are known by a metadata document, `none` is among the token endpoint's methods",
+        requirement: "where client ID metadata documents are supported, the token endpoint supports the method `none`",
         severities: &[(Claude, Warning)],
         source: corroborated(CLAUDE_AUTH, "2026-11-15"),
         fix: "add `none` to `token_endpoint_auth_methods_supported`; Claude registers anew each time otherwise",
@@ -147,7 +147,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/iss",
-        requirement: "authorization responses say who they are from",
+        requirement: "authorization responses name their issuer in `iss`",
         severities: &[(Protocol, Warning), (ChatGpt, Warning)],
         source: official(
             "MCP specification 2026-07-28, basic/authorization; RFC 9207",
@@ -164,7 +164,7 @@ pub(super) const RULES: &[CheckRule] = &[
             "claude-code#65036, claude-code#36933, liftosaur#560: a new login every hour",
             "2026-11-15",
         ),
-        fix: "add `refresh_token` to `grant_types_supported`, and hand such tokens out",
+        fix: "add `refresh_token` to `grant_types_supported`, and issue refresh tokens",
         evaluate: server::refresh,
     },
     CheckRule {
@@ -209,7 +209,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/login-iss",
-        requirement: "what comes back names the issuer, where that was promised",
+        requirement: "the authorization response names the issuer in `iss`, where the metadata promises it",
         severities: HOSTS,
         source: official("RFC 9207, section 2.4", "2022-03-01"),
         fix: "send `iss`, equal to `issuer` to the letter, with every authorization response",
@@ -217,10 +217,10 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "auth/login-token",
-        requirement: "a code is traded for a bearer token",
+        requirement: "the token endpoint exchanges a code for a bearer token",
         severities: HOSTS,
         source: official("RFC 6749, section 5.1", "2012-10-01"),
-        fix: "take the code with its verifier as a form, and return `access_token` and `token_type`",
+        fix: "accept the code and its PKCE verifier as form fields, and return `access_token` and `token_type`",
         evaluate: login::token,
     },
     CheckRule {
@@ -231,7 +231,7 @@ pub(super) const RULES: &[CheckRule] = &[
             "claude-code#65036, claude-code#36933, liftosaur#560: a new login every hour",
             "2026-11-15",
         ),
-        fix: "hand out a `refresh_token`, and take it at the token endpoint",
+        fix: "issue a `refresh_token`, and accept it at the token endpoint",
         evaluate: login::refresh,
     },
     CheckRule {
@@ -239,7 +239,7 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "the server accepts the token of a fresh login",
         severities: HOSTS,
         source: official(SPEC_AUTH, "2025-11-25"),
-        fix: "issue tokens for the address that was asked for in `resource`, and compare with the same",
+        fix: "issue tokens with the requested `resource` as their audience, and check for the same value",
         evaluate: login::accepted,
     },
     CheckRule {
@@ -252,68 +252,71 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-const NO_SIGN_IN: RuleVerdict = RuleVerdict::Skipped("the server asks for no sign-in");
+const NO_SIGN_IN: RuleVerdict = RuleVerdict::Skipped("the server does not require sign-in");
 
-/// Judges a server that asks for sign-in at the door.
-fn if_challenged(seen: &ServerSurvey, judge: impl Fn(&SignInSurvey) -> RuleVerdict) -> RuleVerdict {
-    match &seen.sign_in {
+/// Evaluates a rule if the server requires a token for every request.
+fn if_challenged(
+    survey: &ServerSurvey,
+    judge: impl Fn(&SignInSurvey) -> RuleVerdict,
+) -> RuleVerdict {
+    match &survey.sign_in {
         Some(sign_in) if sign_in.is_asked() => judge(sign_in),
         Some(_) => NO_SIGN_IN,
-        None => RuleVerdict::Skipped("sign-in belongs to servers with an address"),
+        None => RuleVerdict::Skipped("sign-in applies to HTTP servers only"),
     }
 }
 
-/// Judges a server that asks for sign-in at the door or for one of its tools.
+/// Evaluates a rule if the server requires a token, for every request or for one of its tools.
 fn if_sign_in_offered(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&SignInSurvey) -> RuleVerdict,
 ) -> RuleVerdict {
     let is_oauth = |scheme: &Value| text(scheme, "type") == "oauth2";
-    let by_tool = seen.tools.iter().any(|tool| {
+    let by_tool = survey.tools.iter().any(|tool| {
         let schemes = tool.get("securitySchemes").and_then(Value::as_array);
         schemes.is_some_and(|schemes| schemes.iter().any(is_oauth))
     });
-    match &seen.sign_in {
+    match &survey.sign_in {
         Some(sign_in) if by_tool => judge(sign_in),
-        _ => if_challenged(seen, judge),
+        _ => if_challenged(survey, judge),
     }
 }
 
-/// Judges the metadata of the resource, where there is such.
+/// Evaluates a rule on the protected resource metadata, if it was found.
 fn check_resource_metadata(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| match sign_in.resource_json() {
+    if_sign_in_offered(survey, |sign_in| match sign_in.resource_json() {
         Some(found) => {
             RuleVerdict::from_option(judge(found).map(|fault| fault.with_excerpt(found)))
         }
-        None => RuleVerdict::Skipped("the metadata of the resource was not found"),
+        None => RuleVerdict::Skipped("no protected resource metadata was found"),
     })
 }
 
-/// Judges the metadata of the authorization server, where there is such.
+/// Evaluates a rule on the authorization server metadata, if it was found.
 fn check_server_metadata(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| match sign_in.server_json() {
+    if_sign_in_offered(survey, |sign_in| match sign_in.server_json() {
         Some(found) => {
             RuleVerdict::from_option(judge(found).map(|fault| fault.with_excerpt(found)))
         }
-        None => RuleVerdict::Skipped("the metadata of the authorization server was not found"),
+        None => RuleVerdict::Skipped("no authorization server metadata was found"),
     })
 }
 
-fn absent_404(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(sign_in) = &seen.sign_in else {
-        return RuleVerdict::Skipped("sign-in belongs to servers with an address");
+fn absent_404(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(sign_in) = &survey.sign_in else {
+        return RuleVerdict::Skipped("sign-in applies to HTTP servers only");
     };
     let any = sign_in.resource_json().is_some() || sign_in.server_json().is_some();
     if sign_in.is_asked() || any {
         return RuleVerdict::Skipped("the server offers sign-in");
     }
-    if !seen.is_connected {
+    if !survey.is_connected {
         return RuleVerdict::Skipped("the server did not answer");
     }
     let odd = |document: &&MetadataDocument| {
@@ -332,8 +335,8 @@ fn absent_404(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-fn challenge(seen: &ServerSurvey) -> RuleVerdict {
-    if_challenged(seen, |sign_in| {
+fn challenge(survey: &ServerSurvey) -> RuleVerdict {
+    if_challenged(survey, |sign_in| {
         let header = sign_in.header().unwrap_or_default();
         let bearer = header
             .get(..6)
@@ -348,14 +351,14 @@ fn challenge(seen: &ServerSurvey) -> RuleVerdict {
             return RuleVerdict::Evaluated(Vec::new());
         };
         let fault = RuleViolation::new(what).with_excerpt(&header);
-        // Clients that ask at the well-known places find it all the same.
+        // Clients that try the well-known addresses find the metadata nevertheless.
         let found = bearer && sign_in.resource_json().is_some();
         RuleVerdict::from_option(Some(if found { fault.at_most(Warning) } else { fault }))
     })
 }
 
-fn resource_metadata(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
+fn resource_metadata(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
         if sign_in.resource_json().is_some() {
             return RuleVerdict::Evaluated(Vec::new());
         }
@@ -365,16 +368,16 @@ fn resource_metadata(seen: &ServerSurvey) -> RuleVerdict {
             .map(|document| format!("{}: {}", document.url, document.exchange.received_line()))
             .collect();
         RuleVerdict::from_option(Some(
-            RuleViolation::new("the metadata of the resource is nowhere")
+            RuleViolation::new("no protected resource metadata was found")
                 .with_excerpt(&tried.join(" | ")),
         ))
     })
 }
 
-fn resource_both(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
+fn resource_both(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
         if sign_in.resource_json().is_none() {
-            return RuleVerdict::Skipped("the metadata of the resource was not found");
+            return RuleVerdict::Skipped("no protected resource metadata was found");
         }
         let named = |document: &&MetadataDocument| document.place == "named by the challenge";
         let missing = sign_in
@@ -383,7 +386,7 @@ fn resource_both(seen: &ServerSurvey) -> RuleVerdict {
             .find(|document| !named(document) && document.json().is_none());
         RuleVerdict::from_option(missing.map(|document| {
             RuleViolation::new(format!(
-                "the metadata of the resource is not found {}",
+                "the protected resource metadata is not found {}",
                 document.place
             ))
             .with_exchange(&document.exchange)
@@ -391,9 +394,9 @@ fn resource_both(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn resource_equal(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
-        // The document that a client of this address uses: the root's may name the root.
+fn resource_equal(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
+        // Clients of this endpoint use the document with its path; the one at the root may name the root.
         let at_root = |document: &&MetadataDocument| document.place == "at the root";
         let own = sign_in
             .resource
@@ -401,16 +404,16 @@ fn resource_equal(seen: &ServerSurvey) -> RuleVerdict {
             .filter(|document| !at_root(document))
             .find_map(MetadataDocument::json);
         let Some(found) = own.or_else(|| sign_in.resource_json()) else {
-            return RuleVerdict::Skipped("the metadata of the resource was not found");
+            return RuleVerdict::Skipped("no protected resource metadata was found");
         };
-        let url = seen.url.as_deref().unwrap_or_default();
+        let url = survey.url.as_deref().unwrap_or_default();
         let named = text(found, "resource");
         RuleVerdict::from_option((named != url).then(|| {
             let fault =
                 RuleViolation::new(format!("`resource` is `{named}`, the address is `{url}`"))
                     .with_excerpt(found);
-            // On this machine the server may rightly name its public address.
-            if seen.is_local {
+            // A server on this machine may legitimately name its public URL.
+            if survey.is_local {
                 fault.at_most(Warning)
             } else {
                 fault
@@ -419,25 +422,26 @@ fn resource_equal(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn is_address(seen: &ServerSurvey, value: &Value) -> bool {
+fn is_address(survey: &ServerSurvey, value: &Value) -> bool {
     let url = value.as_str().unwrap_or_default();
-    url.starts_with("https://") || (seen.is_local && url.starts_with("http://"))
+    url.starts_with("https://") || (survey.is_local && url.starts_with("http://"))
 }
 
-fn servers_named(seen: &ServerSurvey) -> RuleVerdict {
-    check_resource_metadata(seen, |found| {
+fn servers_named(survey: &ServerSurvey) -> RuleVerdict {
+    check_resource_metadata(survey, |found| {
         let servers = found.get("authorization_servers").and_then(Value::as_array);
         let good = servers
-            .is_some_and(|all| !all.is_empty() && all.iter().all(|one| is_address(seen, one)));
+            .is_some_and(|all| !all.is_empty() && all.iter().all(|one| is_address(survey, one)));
         (!good).then(|| RuleViolation::new("`authorization_servers` names no https address"))
     })
 }
 
-fn no_offline_access(seen: &ServerSurvey) -> RuleVerdict {
-    check_resource_metadata(seen, |found| {
+fn no_offline_access(survey: &ServerSurvey) -> RuleVerdict {
+    check_resource_metadata(survey, |found| {
         let scopes = found.get("scopes_supported").and_then(Value::as_array);
-        let asked =
+        let is_listed =
             scopes.is_some_and(|scopes| scopes.iter().any(|scope| scope == "offline_access"));
-        asked.then(|| RuleViolation::new("`scopes_supported` of the resource has `offline_access`"))
+        is_listed
+            .then(|| RuleViolation::new("`scopes_supported` of the resource has `offline_access`"))
     })
 }

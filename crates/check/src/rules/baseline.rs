@@ -1,5 +1,5 @@
-//! What has changed since a host looked: ChatGPT keeps the tools that it saw until somebody presses
-//! Refresh, and a reviewed plugin keeps them until the next review.
+//! Rules about changes since a baseline: ChatGPT caches the tools until the user presses Refresh, and a reviewed plugin
+//! keeps them until the next review.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "baseline/inputs-kept",
-        requirement: "arguments that a host knows are still taken, and no new one is required",
+        requirement: "arguments that a host knows are still accepted, and no new one is required",
         severities: BREAKS,
         source: FROZEN,
         fix: "make new parameters optional, and keep old ones and their types",
@@ -73,35 +73,35 @@ pub(super) const RULES: &[CheckRule] = &[
 const NO_BASELINE: RuleVerdict =
     RuleVerdict::Skipped("there is nothing to compare with; see `--baseline`");
 
-/// Judges each tool of the baseline with the one that bears its name now.
+/// Evaluates a rule for each tool of the baseline and the current tool of the same name.
 fn for_each_pair(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&Value, &Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    let Some(baseline) = &seen.baseline else {
+    let Some(baseline) = &survey.baseline else {
         return NO_BASELINE;
     };
     let pairs = baseline
         .iter()
-        .filter_map(|old| Some((old, seen.tool(text(old, "name"))?)));
+        .filter_map(|old| Some((old, survey.tool(text(old, "name"))?)));
     RuleVerdict::Evaluated(pairs.filter_map(|(old, new)| judge(old, new)).collect())
 }
 
-fn tools_kept(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(baseline) = &seen.baseline else {
+fn tools_kept(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(baseline) = &survey.baseline else {
         return NO_BASELINE;
     };
     let gone = baseline
         .iter()
-        .filter(|old| seen.tool(text(old, "name")).is_none());
+        .filter(|old| survey.tool(text(old, "name")).is_none());
     RuleVerdict::Evaluated(
         gone.map(|old| RuleViolation::new(format!("the tool `{}` is gone", name(old))))
             .collect(),
     )
 }
 
-fn tools_new(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(baseline) = &seen.baseline else {
+fn tools_new(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(baseline) = &survey.baseline else {
         return NO_BASELINE;
     };
     let known = |tool: &&Value| {
@@ -109,14 +109,14 @@ fn tools_new(seen: &ServerSurvey) -> RuleVerdict {
             .iter()
             .any(|old| text(old, "name") == text(tool, "name"))
     };
-    let new = seen.tools.iter().filter(|tool| !known(tool));
+    let new = survey.tools.iter().filter(|tool| !known(tool));
     RuleVerdict::Evaluated(
         new.map(|tool| RuleViolation::new(format!("the tool `{}` is new", name(tool))))
             .collect(),
     )
 }
 
-/// Names under `properties`.
+/// The properties of one schema of a tool, by name.
 fn properties<'a>(tool: &'a Value, schema: &str) -> Vec<(&'a String, &'a Value)> {
     let found = tool
         .get(schema)
@@ -137,8 +137,8 @@ fn required<'a>(tool: &'a Value, schema: &str) -> Vec<&'a str> {
         .collect()
 }
 
-fn inputs_kept(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_pair(seen, |old, new| {
+fn inputs_kept(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(survey, |old, new| {
         let (before, now) = (
             properties(old, "inputSchema"),
             properties(new, "inputSchema"),
@@ -174,7 +174,7 @@ fn inputs_kept(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-/// Whether a list of values has lost one.
+/// Whether an `enum` lost a value or was added.
 fn narrowed(old: &Value, new: &Value) -> bool {
     let listed = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
     match (listed(old), listed(new)) {
@@ -189,8 +189,8 @@ fn changed(tool: &Value, what: &str) -> RuleViolation {
         .with_excerpt(tool.get("inputSchema").unwrap_or(&Value::Null))
 }
 
-fn outputs_kept(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_pair(seen, |old, new| {
+fn outputs_kept(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(survey, |old, new| {
         let now = properties(new, "outputSchema");
         let before = properties(old, "outputSchema");
         let lost = before
@@ -207,8 +207,8 @@ fn outputs_kept(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn words_kept(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_pair(seen, |old, new| {
+fn words_kept(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(survey, |old, new| {
         let keys = [
             "title",
             "description",
@@ -223,7 +223,7 @@ fn words_kept(seen: &ServerSurvey) -> RuleVerdict {
             .collect();
         (!changed.is_empty()).then(|| {
             RuleViolation::new(format!(
-                "the tool `{}` has another {}",
+                "the tool `{}` has changed its {}",
                 name(new),
                 changed.join(", ")
             ))

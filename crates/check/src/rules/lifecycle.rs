@@ -1,4 +1,5 @@
-//! The first words: discovery, greeting, versions, capabilities, and answers that have the right form.
+//! Rules about the lifecycle: discovery, `initialize`, version negotiation, capabilities, lists, and the form of
+//! responses.
 
 mod answers;
 mod lists;
@@ -23,7 +24,7 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "the server answers `server/discover` or `initialize`",
         severities: EVERYWHERE,
         source: official(SPEC_LIFECYCLE, "2025-11-25"),
-        fix: "look at what came back: each way to fail has a hint of its own in the report",
+        fix: "read the response in the report, which has a hint for each kind of failure",
         evaluate: answers::answers,
     },
     CheckRule {
@@ -158,7 +159,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "lifecycle/cache-hints",
-        requirement: "lists of revision 2026-07-28 say how long they hold and for whom",
+        requirement: "lists of revision 2026-07-28 say how long and for whom they may be cached",
         severities: MUST,
         source: official(
             "MCP specification 2026-07-28, server/utilities/caching",
@@ -180,7 +181,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "lifecycle/both-eras",
-        requirement: "the tools are the same in both eras of the protocol",
+        requirement: "clients of both protocol eras, `initialize` and 2026-07-28, see the same tools",
         severities: SHOULD,
         source: official(
             "MCP specification 2026-07-28, basic/versioning",
@@ -199,9 +200,9 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-fn discover_probe(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(discover) = &seen.discover else {
-        return RuleVerdict::Skipped("it was not asked");
+fn discover_probe(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(discover) = &survey.discover else {
+        return RuleVerdict::Skipped("the request was not sent");
     };
     let fault = match &discover.outcome {
         Err(failure) => Some(format!("`server/discover`: {failure}")),
@@ -226,11 +227,11 @@ fn discover_probe(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::from_option(fault.map(|what| RuleViolation::new(what).with_exchange(discover)))
 }
 
-/// Whether a member has the form it should have.
+/// Whether a member of a result has the right type.
 type MemberCheck = fn(&Value) -> bool;
 
-fn discover_result(seen: &ServerSurvey) -> RuleVerdict {
-    let Some((discover, result)) = seen
+fn discover_result(survey: &ServerSurvey) -> RuleVerdict {
+    let Some((discover, result)) = survey
         .discover
         .as_ref()
         .and_then(|found| Some((found, found.result()?)))
@@ -263,11 +264,11 @@ fn is_scope(value: &Value) -> bool {
     value == "public" || value == "private"
 }
 
-fn discover_kept(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.modern {
+fn discover_kept(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.modern {
         return RuleVerdict::Skipped("the server does not speak 2026-07-28");
     }
-    let list = seen.tool_pages.iter().find(|(modern, _)| *modern);
+    let list = survey.tool_pages.iter().find(|(modern, _)| *modern);
     let fault = list.filter(|(_, page)| page.result().is_none() && !page.was_not_sent());
     RuleVerdict::from_option(fault.map(|(_, page)| {
         RuleViolation::new(
@@ -277,8 +278,8 @@ fn discover_kept(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-fn initialize_result(seen: &ServerSurvey) -> RuleVerdict {
-    let Some((greeted, result)) = seen
+fn initialize_result(survey: &ServerSurvey) -> RuleVerdict {
+    let Some((exchange, result)) = survey
         .greetings
         .first()
         .and_then(|(_, found)| Some((found, found.result()?)))
@@ -295,90 +296,91 @@ fn initialize_result(seen: &ServerSurvey) -> RuleVerdict {
         let good = at_path(result, path).is_some_and(is_good);
         (!good).then(|| {
             RuleViolation::new(format!("`initialize` has no proper `{}`", path.join(".")))
-                .with_exchange(greeted)
+                .with_exchange(exchange)
         })
     });
     RuleVerdict::Evaluated(faults.collect())
 }
 
-fn version_negotiation(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.legacy {
+fn version_negotiation(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.legacy {
         return RuleVerdict::Skipped("the server does not know `initialize`");
     }
-    let supported: Vec<&str> = seen
+    let supported: Vec<&str> = survey
         .greetings
         .iter()
-        .filter_map(|(_, greeted)| version(greeted))
+        .filter_map(|(_, exchange)| version(exchange))
         .collect();
-    let fault = |(asked, greeted): &(String, std::sync::Arc<RecordedExchange>)| {
-        let what = match version(greeted) {
-            Some(answered) if answered == asked && LEGACY_REVISIONS.contains(&answered) => {
+    let fault = |(requested, exchange): &(String, std::sync::Arc<RecordedExchange>)| {
+        let what = match version(exchange) {
+            Some(answered) if answered == requested && LEGACY_REVISIONS.contains(&answered) => {
                 return None;
             }
-            // Asking for what it never knew may be refused; asking for what it speaks may not be.
-            None if greeted.has_server_failed() => {
-                format!("`initialize` with version `{asked}` breaks the server")
+            // A server may refuse a version that it never supported, but not one that it supports.
+            None if exchange.has_server_failed() => {
+                format!("`initialize` with version `{requested}` breaks the server")
             }
-            None if LEGACY_REVISIONS.contains(&asked.as_str())
-                && supported.contains(&asked.as_str()) =>
+            None if LEGACY_REVISIONS.contains(&requested.as_str())
+                && supported.contains(&requested.as_str()) =>
             {
                 format!(
-                    "`initialize` with version `{asked}` is refused, though another answer names it"
+                    "`initialize` with version `{requested}` is refused, though another answer names it"
                 )
             }
             None => return None,
-            // The newest is judged by a rule of its own.
+            // 2026-07-28 has a rule of its own, `lifecycle/no-modern-initialize`.
             Some(MODERN_REVISION) => return None,
             Some(answered) if LEGACY_REVISIONS.contains(&answered) => {
-                if !supported.contains(&asked.as_str())
-                    || !LEGACY_REVISIONS.contains(&asked.as_str())
+                if !supported.contains(&requested.as_str())
+                    || !LEGACY_REVISIONS.contains(&requested.as_str())
                 {
                     return None;
                 }
                 format!(
-                    "`initialize` with version `{asked}` is answered with `{answered}`, though the server speaks it"
+                    "`initialize` with version `{requested}` is answered with `{answered}`, though the server speaks it"
                 )
             }
             Some(answered) => format!(
-                "`initialize` with version `{asked}` is answered with `{answered}`, which does not exist"
+                "`initialize` with version `{requested}` is answered with `{answered}`, which does not exist"
             ),
         };
-        Some(RuleViolation::new(what).with_exchange(greeted))
+        Some(RuleViolation::new(what).with_exchange(exchange))
     };
     RuleVerdict::Evaluated(
-        seen.greetings
+        survey
+            .greetings
             .iter()
-            .filter(|(_, greeted)| !greeted.was_not_sent())
+            .filter(|(_, exchange)| !exchange.was_not_sent())
             .filter_map(fault)
             .collect(),
     )
 }
 
-fn version(greeted: &RecordedExchange) -> Option<&str> {
-    greeted.result()?.get("protocolVersion")?.as_str()
+fn version(exchange: &RecordedExchange) -> Option<&str> {
+    exchange.result()?.get("protocolVersion")?.as_str()
 }
 
-fn no_modern_initialize(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.legacy {
+fn no_modern_initialize(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.legacy {
         return RuleVerdict::Skipped("the server does not know `initialize`");
     }
-    let wrong = seen
+    let wrong = survey
         .greetings
         .iter()
-        .find(|(_, greeted)| version(greeted) == Some(MODERN_REVISION));
-    RuleVerdict::from_option(wrong.map(|(asked, greeted)| {
+        .find(|(_, exchange)| version(exchange) == Some(MODERN_REVISION));
+    RuleVerdict::from_option(wrong.map(|(requested, exchange)| {
         RuleViolation::new(format!(
-            "`initialize` with version `{asked}` is answered with `{MODERN_REVISION}`"
+            "`initialize` with version `{requested}` is answered with `{MODERN_REVISION}`"
         ))
-        .with_exchange(greeted)
+        .with_exchange(exchange)
     }))
 }
 
-fn tools_declared(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.tools.is_empty() {
+fn tools_declared(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.tools.is_empty() {
         return super::NO_TOOLS;
     }
-    let capabilities = seen
+    let capabilities = survey
         .initialize_result
         .get("capabilities")
         .unwrap_or(&Value::Null);
@@ -389,8 +391,8 @@ fn tools_declared(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-fn both_eras(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(other) = &seen.tools_other_era else {
+fn both_eras(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(other) = &survey.tools_other_era else {
         return RuleVerdict::Skipped("the server speaks one era only");
     };
     let names = |tools: &crate::survey::ToolList| {
@@ -398,21 +400,21 @@ fn both_eras(seen: &ServerSurvey) -> RuleVerdict {
         names.sort();
         names
     };
-    let (ours, theirs) = (names(&seen.tools), names(other));
+    let (ours, theirs) = (names(&survey.tools), names(other));
     RuleVerdict::from_option((ours != theirs).then(|| {
-        RuleViolation::new("clients of 2026-07-28 and clients of `initialize` see other tools")
+        RuleViolation::new("clients of 2026-07-28 and clients of `initialize` see different tools")
             .with_excerpt(&format!("{ours:?} and {theirs:?}"))
     }))
 }
 
-fn server_name(seen: &ServerSurvey) -> RuleVerdict {
+fn server_name(survey: &ServerSurvey) -> RuleVerdict {
     let places: [&[&str]; 2] = [
         &["serverInfo"],
         &["_meta", "io.modelcontextprotocol/serverInfo"],
     ];
     let info = places
         .into_iter()
-        .find_map(|path| at_path(&seen.initialize_result, path));
+        .find_map(|path| at_path(&survey.initialize_result, path));
     let named = |key: &str| {
         info.and_then(|info| info.get(key))
             .and_then(Value::as_str)

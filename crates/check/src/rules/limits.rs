@@ -1,4 +1,4 @@
-//! How large and how slow: lists, texts and answers against the limits of hosts.
+//! Rules about size and latency: lists, descriptions and results against the limits of hosts.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::{
 use crate::exchange::ExchangeError;
 use crate::text::estimate_tokens;
 
-/// What Claude Code keeps of a description or of instructions.
+/// The bytes of a description or of instructions that Claude Code keeps.
 const MAX_WORDS: usize = 2_048;
-/// What Claude takes of a result, and Claude Code by default.
+/// The size limits of a result: characters in Claude, tokens by default in Claude Code.
 const MAX_RESULT_CHARS: usize = 150_000;
 const MAX_RESULT_TOKENS: usize = 25_000;
-/// What one user saw ChatGPT take of all tools together.
+/// The tokens of a tool list that ChatGPT refused, by one report.
 const MAX_LIST_TOKENS: usize = 16_000;
-/// Hosts give up at a minute or later; people do so sooner.
+/// The latency that counts as slow. Hosts time out after a minute or more; people give up sooner.
 const SLOW: Duration = Duration::from_secs(10);
 
 pub(super) const RULES: &[CheckRule] = &[
@@ -74,7 +74,7 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "an answer has at most 8 MiB",
         severities: EVERYWHERE,
         source: corroborated("Codex takes no more", "2026-11-15"),
-        fix: "page lists, cut results",
+        fix: "paginate lists, truncate results",
         evaluate: answer_bytes,
     },
     CheckRule {
@@ -91,16 +91,16 @@ pub(super) const RULES: &[CheckRule] = &[
             "ten seconds; ChatGPT is reported to repeat a call after about a minute",
             "2026-11-15",
         ),
-        fix: "answer from what is ready; do slow work before it is asked for",
+        fix: "answer from an index or a cache; do slow work ahead of time",
         evaluate: latency,
     },
 ];
 
-fn tool_list(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.tools.is_empty() {
+fn tool_list(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.tools.is_empty() {
         return super::NO_TOOLS;
     }
-    let total: usize = seen
+    let total: usize = survey
         .tools
         .iter()
         .map(|tool| estimate_tokens(&tool.to_string()))
@@ -108,15 +108,15 @@ fn tool_list(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::from_option((total >= MAX_LIST_TOKENS).then(|| {
         RuleViolation::new(format!(
             "the {} tools take about {total} tokens",
-            seen.tools.len()
+            survey.tools.len()
         ))
-        .with_excerpt(&largest(seen))
+        .with_excerpt(&largest(survey))
     }))
 }
 
-/// The three largest tools, by name.
-fn largest(seen: &ServerSurvey) -> String {
-    let mut sizes: Vec<_> = seen
+/// The three largest tools with their estimated tokens.
+fn largest(survey: &ServerSurvey) -> String {
+    let mut sizes: Vec<_> = survey
         .tools
         .iter()
         .map(|tool| (estimate_tokens(&tool.to_string()), name(tool)))
@@ -129,8 +129,8 @@ fn largest(seen: &ServerSurvey) -> String {
     sizes.collect::<Vec<_>>().join(", ")
 }
 
-fn description(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+fn description(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let length = text(tool, "description").len();
         (length > MAX_WORDS).then(|| {
             let start: String = text(tool, "description").chars().take(80).collect();
@@ -143,8 +143,8 @@ fn description(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn instructions(seen: &ServerSurvey) -> RuleVerdict {
-    let found = text(&seen.initialize_result, "instructions");
+fn instructions(survey: &ServerSurvey) -> RuleVerdict {
+    let found = text(&survey.initialize_result, "instructions");
     if found.is_empty() {
         return RuleVerdict::Skipped("there are no instructions");
     }
@@ -154,8 +154,8 @@ fn instructions(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-/// How many characters the model gets of a result: text and structure together are counted by one of
-/// them, since hosts show either.
+/// The size of a result in characters, with its text. Only the text items count, since hosts give the model either the
+/// text or the structured content, and both hold the same.
 fn size(call: &SurveyedCall) -> Option<(usize, String)> {
     let content = call.result()?.get("content")?.as_array()?;
     let texts: String = content
@@ -165,15 +165,15 @@ fn size(call: &SurveyedCall) -> Option<(usize, String)> {
     Some((texts.chars().count(), texts))
 }
 
-/// What is wrong with the largest result of each tool.
+/// Evaluates a rule for the largest result of each tool.
 fn largest_results(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&SurveyedCall) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if !seen.calls.iter().any(|call| call.success().is_some()) {
+    if !survey.calls.iter().any(|call| call.success().is_some()) {
         return RuleVerdict::Skipped("no tool was called");
     }
-    let mut by_size: Vec<&SurveyedCall> = seen.calls.iter().collect();
+    let mut by_size: Vec<&SurveyedCall> = survey.calls.iter().collect();
     by_size.sort_by_key(|call| std::cmp::Reverse(size(call).map_or(0, |(size, _)| size)));
     let mut judged: Vec<&str> = Vec::new();
     let mut faults = Vec::new();
@@ -186,8 +186,8 @@ fn largest_results(
     RuleVerdict::Evaluated(faults)
 }
 
-fn result_chars(seen: &ServerSurvey) -> RuleVerdict {
-    largest_results(seen, |call| {
+fn result_chars(survey: &ServerSurvey) -> RuleVerdict {
+    largest_results(survey, |call| {
         let (size, _) = size(call)?;
         (size > MAX_RESULT_CHARS).then(|| {
             RuleViolation::new(format!("a result of `{}` has {size} characters", call.tool))
@@ -196,10 +196,10 @@ fn result_chars(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn result_tokens(seen: &ServerSurvey) -> RuleVerdict {
-    largest_results(seen, |call| {
+fn result_tokens(survey: &ServerSurvey) -> RuleVerdict {
+    largest_results(survey, |call| {
         let (size, texts) = size(call)?;
-        let tool = seen.tool(&call.tool)?;
+        let tool = survey.tool(&call.tool)?;
         let allowed =
             at_path(tool, &["_meta", "anthropic/maxResultSizeChars"]).and_then(Value::as_u64);
         let raised = allowed.is_some_and(|most| size as u64 <= most);
@@ -214,8 +214,8 @@ fn result_tokens(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn answer_bytes(seen: &ServerSurvey) -> RuleVerdict {
-    let large = seen.log.iter().find(|exchange| {
+fn answer_bytes(survey: &ServerSurvey) -> RuleVerdict {
+    let large = survey.log.iter().find(|exchange| {
         matches!(
             exchange.outcome,
             Err(ExchangeError::TooLarge(_) | ExchangeError::TooMuchJson(_))
@@ -232,11 +232,11 @@ fn answer_bytes(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-fn latency(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.calls.is_empty() {
+fn latency(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.calls.is_empty() {
         return RuleVerdict::Skipped("no tool was called");
     }
-    let slow = seen.calls.iter().filter(|call| {
+    let slow = survey.calls.iter().filter(|call| {
         call.exchange.took > SLOW
             || call
                 .exchange

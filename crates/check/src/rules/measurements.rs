@@ -1,4 +1,4 @@
-//! What was measured on the way, for the head of the report: revisions, sizes, times. No judgement.
+//! Measurements for the head of the report: revisions, sizes and latencies. They are facts without a verdict.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{ServerSurvey, at_path, text};
 use crate::request_builder::LEGACY_REVISIONS;
 use crate::text::{estimate_tokens, printable};
 
-/// The facts, in the order in which they are shown.
-pub(crate) fn measured_facts(seen: &ServerSurvey) -> Vec<(&'static str, String)> {
+/// The measurements by name, in the order in which reports show them.
+pub(crate) fn measured_facts(survey: &ServerSurvey) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    if !seen.is_connected {
+    if !survey.is_connected {
         return facts;
     }
     let places: [&[&str]; 2] = [
@@ -20,7 +20,7 @@ pub(crate) fn measured_facts(seen: &ServerSurvey) -> Vec<(&'static str, String)>
     ];
     if let Some(info) = places
         .into_iter()
-        .find_map(|path| at_path(&seen.initialize_result, path))
+        .find_map(|path| at_path(&survey.initialize_result, path))
     {
         let name = printable(
             &format!("{} {}", text(info, "name"), text(info, "version")),
@@ -28,19 +28,19 @@ pub(crate) fn measured_facts(seen: &ServerSurvey) -> Vec<(&'static str, String)>
         );
         facts.push(("server", name));
     }
-    facts.push(("revisions", revisions(seen).join(", ")));
-    if !seen.tools.is_empty() {
-        let total: usize = seen
+    facts.push(("revisions", revisions(survey).join(", ")));
+    if !survey.tools.is_empty() {
+        let total: usize = survey
             .tools
             .iter()
             .map(|tool| estimate_tokens(&tool.to_string()))
             .sum();
         facts.push((
             "tools",
-            format!("{}, about {total} tokens", seen.tools.len()),
+            format!("{}, about {total} tokens", survey.tools.len()),
         ));
     }
-    let calls: Vec<_> = seen
+    let calls: Vec<_> = survey
         .calls
         .iter()
         .filter(|call| call.success().is_some())
@@ -72,38 +72,40 @@ pub(crate) fn measured_facts(seen: &ServerSurvey) -> Vec<(&'static str, String)>
             ));
         }
     }
-    if !seen.widgets.is_empty() {
-        facts.push(("widgets", seen.widgets.len().to_string()));
+    if !survey.widgets.is_empty() {
+        facts.push(("widgets", survey.widgets.len().to_string()));
     }
-    if seen
+    if survey
         .sign_in
         .as_ref()
         .is_some_and(crate::survey::SignInSurvey::is_asked)
     {
         facts.push(("sign-in", "asked for".to_owned()));
     }
-    facts.push(("requests", seen.log.len().to_string()));
+    facts.push(("requests", survey.log.len().to_string()));
     facts
 }
 
-fn revisions(seen: &ServerSurvey) -> Vec<&str> {
-    let modern = seen
+fn revisions(survey: &ServerSurvey) -> Vec<&str> {
+    let modern = survey
         .modern
         .then_some(crate::request_builder::MODERN_REVISION);
-    let greeted = |version: &&str| {
-        let fits =
-            |(asked, exchange): &(String, std::sync::Arc<crate::exchange::RecordedExchange>)| {
-                let answered = exchange
-                    .result()
-                    .and_then(|result| result.get("protocolVersion"))
-                    .and_then(Value::as_str);
-                asked == version && answered == Some(version)
-            };
-        seen.greetings.iter().any(fits)
+    let is_negotiated = |version: &&str| {
+        let fits = |(requested, exchange): &(
+            String,
+            std::sync::Arc<crate::exchange::RecordedExchange>,
+        )| {
+            let answered = exchange
+                .result()
+                .and_then(|result| result.get("protocolVersion"))
+                .and_then(Value::as_str);
+            requested == version && answered == Some(version)
+        };
+        survey.greetings.iter().any(fits)
     };
     modern
         .into_iter()
-        .chain(LEGACY_REVISIONS.into_iter().filter(greeted))
+        .chain(LEGACY_REVISIONS.into_iter().filter(is_negotiated))
         .collect()
 }
 

@@ -1,7 +1,7 @@
-//! What was seen of a server into what is wrong with it: one table of rules, a file for each group.
+//! The rule table: one file for each group, and the helpers that evaluate a rule for every tool, call or probe.
 //!
-//! To add a rule: an entry in the table of its group, the function that judges, and a broken server for
-//! it in the tests, which look at every entry.
+//! To add a rule, add an entry to the table of its group, write its `evaluate` function, and add a server that breaks
+//! it to the contract tests, which run every entry.
 
 mod auth;
 mod baseline;
@@ -28,7 +28,7 @@ use crate::rule::{
 use crate::survey::{CallPurpose, ServerSurvey, SurveyedCall};
 use crate::text::printable;
 
-/// Every rule, group by group.
+/// All rules, in groups, in the order of the report.
 pub(crate) const GROUPS: &[&[CheckRule]] = &[
     lifecycle::RULES,
     transport::RULES,
@@ -41,7 +41,7 @@ pub(crate) const GROUPS: &[&[CheckRule]] = &[
     baseline::RULES,
 ];
 
-/// The protocol, and every host: a fault matters the same to all of them.
+/// An error in every profile, because no host works with such a server.
 const EVERYWHERE: &[(CheckProfile, Severity)] = &[
     (Protocol, Error),
     (ChatGpt, Error),
@@ -52,7 +52,7 @@ const EVERYWHERE: &[(CheckProfile, Severity)] = &[
     (Submission, Error),
 ];
 
-/// The two uses of ChatGPT that live on `search` and `fetch`.
+/// The two features of ChatGPT that depend on `search` and `fetch`.
 const RETRIEVAL: &[(CheckProfile, Severity)] = &[(DeepResearch, Error), (CompanyKnowledge, Error)];
 const RETRIEVAL_SHOULD: &[(CheckProfile, Severity)] =
     &[(DeepResearch, Warning), (CompanyKnowledge, Warning)];
@@ -60,60 +60,61 @@ const RETRIEVAL_SHOULD: &[(CheckProfile, Severity)] =
 const MUST: &[(CheckProfile, Severity)] = &[(Protocol, Error)];
 const SHOULD: &[(CheckProfile, Severity)] = &[(Protocol, Warning)];
 
-/// Why a rule cannot be held against a server that nobody could talk to; `None` where it can. A failed greeting is one
-/// finding, and nothing is said of what follows from it.
-pub(crate) fn skip_reason(rule: &CheckRule, seen: &ServerSurvey) -> Option<&'static str> {
+/// Why a rule cannot be evaluated, because the handshake failed or the server requires sign-in; `None` where it can be.
+/// A failed handshake is one finding, and its consequences are not reported.
+pub(crate) fn skip_reason(rule: &CheckRule, survey: &ServerSurvey) -> Option<&'static str> {
     if rule.id == "lifecycle/answers" {
         return None;
     }
-    if seen.requires_sign_in {
+    if survey.requires_sign_in {
         let is_sign_in = rule.group() == "auth";
-        return match (is_sign_in, seen.has_token) {
+        return match (is_sign_in, survey.has_token) {
             (true, _) => None,
             (false, true) => Some("not checked, because the server refuses the token"),
             (false, false) => Some("the server asks for sign-in; give a token"),
         };
     }
-    (!seen.is_connected).then_some("not checked, because the greeting failed")
+    (!survey.is_connected).then_some("not checked, because the greeting failed")
 }
 
-const NOT_HTTP: RuleVerdict = RuleVerdict::Skipped("the server is a program, not an address");
+const NOT_HTTP: RuleVerdict =
+    RuleVerdict::Skipped("the server is a stdio program, not an HTTP endpoint");
 const NO_TOOLS: RuleVerdict = RuleVerdict::Skipped("there are no tools");
 
-/// A tool's name as it may be printed.
+/// The name of a tool, safe to print.
 fn name(tool: &Value) -> String {
     let name = tool.get("name").and_then(Value::as_str);
     name.map_or_else(|| "(no name)".to_owned(), |name| printable(name, 80))
 }
 
-/// A text in a tool's descriptor; empty where there is none.
+/// A string member of an object; empty where there is none.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A member of a member.
+/// The value at a path of member names.
 fn at_path<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-/// What is wrong with each tool by itself.
+/// Evaluates a rule for each tool.
 fn for_each_tool(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if seen.tools.is_empty() {
+    if survey.tools.is_empty() {
         return NO_TOOLS;
     }
-    RuleVerdict::Evaluated(seen.tools.iter().filter_map(judge).collect())
+    RuleVerdict::Evaluated(survey.tools.iter().filter_map(judge).collect())
 }
 
-/// What is wrong with one probe.
+/// Evaluates a rule for one probe, and adds its exchange as evidence.
 fn for_probe(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     probe: &str,
     judge: impl Fn(&crate::exchange::RecordedExchange) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    match seen.probe(probe) {
+    match survey.probe(probe) {
         Some(exchange) => RuleVerdict::from_option(judge(exchange).map(|fault| {
             if fault.sent.is_empty() {
                 fault.with_exchange(exchange)
@@ -121,22 +122,22 @@ fn for_probe(
                 fault
             }
         })),
-        None if !seen.is_http() => NOT_HTTP,
-        None => RuleVerdict::Skipped("there was nothing to ask"),
+        None if !survey.is_http() => NOT_HTTP,
+        None => RuleVerdict::Skipped("the probe was not sent"),
     }
 }
 
-/// What is wrong with each call of the pair for these purposes.
+/// Evaluates a rule for each tool call with one of these purposes, and adds its exchange as evidence.
 fn for_calls(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     purposes: &[CallPurpose],
     judge: impl Fn(&SurveyedCall) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    let asked =
+    let is_selected =
         |call: &&SurveyedCall| purposes.contains(&call.purpose) && !call.exchange.was_not_sent();
-    let calls: Vec<&SurveyedCall> = seen.calls.iter().filter(asked).collect();
+    let calls: Vec<&SurveyedCall> = survey.calls.iter().filter(is_selected).collect();
     if calls.is_empty() {
-        return RuleVerdict::Skipped("there was nothing to call");
+        return RuleVerdict::Skipped("no such call was made");
     }
     let of_call = |call: &SurveyedCall| {
         let fault = judge(call)?;

@@ -1,5 +1,5 @@
-//! The tools `search` and `fetch`, which deep research and company knowledge call by their exact
-//! signatures: how they are declared, and what they really return.
+//! Rules about the tools `search` and `fetch`, which deep research and company knowledge call by their exact
+//! signatures: their declarations, and what they return.
 
 mod behavior;
 mod payload;
@@ -160,7 +160,7 @@ pub(super) const RULES: &[CheckRule] = &[
             "a search that cannot find its own titles finds little else",
             "2026-11-15",
         ),
-        fix: "index titles, and cut words of questions and titles alike",
+        fix: "index titles, and tokenize queries and titles the same way",
         evaluate: behavior::finds_title,
     },
     CheckRule {
@@ -171,7 +171,7 @@ pub(super) const RULES: &[CheckRule] = &[
             "deep research and company knowledge call again and again",
             "2026-11-15",
         ),
-        fix: "break ties by id, and do not answer from half an index",
+        fix: "break ties by id, and do not answer from an incomplete index",
         evaluate: behavior::same_twice,
     },
     CheckRule {
@@ -221,19 +221,19 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-/// Whether both tools are there. One alone is a tool of that name for something else, such as one that fetches pages of
-/// the web, and that the other is missing has been said.
-fn has_both(seen: &ServerSurvey) -> bool {
-    seen.tool("search").is_some() && seen.tool("fetch").is_some()
+/// Whether both tools exist. One alone is usually an unrelated tool of that name, such as one that fetches web pages,
+/// and `search-fetch/exist` already reports the missing one.
+fn has_both(survey: &ServerSurvey) -> bool {
+    survey.tool("search").is_some() && survey.tool("fetch").is_some()
 }
 
 const NO_PAIR: RuleVerdict = RuleVerdict::Skipped("there is no pair of `search` and `fetch`");
 
-fn exist(seen: &ServerSurvey) -> RuleVerdict {
+fn exist(survey: &ServerSurvey) -> RuleVerdict {
     let missing = ["search", "fetch"]
         .into_iter()
-        .filter(|name| seen.tool(name).is_none());
-    let names: Vec<String> = seen.tools.iter().map(super::name).take(20).collect();
+        .filter(|name| survey.tool(name).is_none());
+    let names: Vec<String> = survey.tools.iter().map(super::name).take(20).collect();
     let fault = |name: &str| {
         let what =
             format!("deep research and company knowledge need a tool `{name}`, and there is none");
@@ -244,13 +244,13 @@ fn exist(seen: &ServerSurvey) -> RuleVerdict {
 
 const PAIR: [(&str, &str); 2] = [("search", "query"), ("fetch", "id")];
 
-fn signatures(seen: &ServerSurvey) -> RuleVerdict {
-    if !has_both(seen) {
+fn signatures(survey: &ServerSurvey) -> RuleVerdict {
+    if !has_both(survey) {
         return NO_PAIR;
     }
     let tools = PAIR
         .into_iter()
-        .filter_map(|(name, argument)| Some((name, argument, seen.tool(name)?)));
+        .filter_map(|(name, argument)| Some((name, argument, survey.tool(name)?)));
     RuleVerdict::Evaluated(
         tools
             .flat_map(|(name, argument, tool)| {
@@ -264,11 +264,12 @@ fn signatures(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-/// What is wrong with one input schema.
+/// The violations of the required signature in one input schema.
 fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<RuleViolation> {
     let mut faults = Vec::new();
-    let mut wrong =
-        |message: String, seen: &Value| faults.push(RuleViolation::new(message).with_excerpt(seen));
+    let mut wrong = |message: String, found: &Value| {
+        faults.push(RuleViolation::new(message).with_excerpt(found))
+    };
     let part = |name: &str| schema.get(name).unwrap_or(&Value::Null);
     let properties = part("properties");
     let property = properties.get(argument).unwrap_or(&Value::Null);
@@ -300,13 +301,13 @@ fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<RuleViolation> {
     faults
 }
 
-fn read_only(seen: &ServerSurvey) -> RuleVerdict {
-    if !has_both(seen) {
+fn read_only(survey: &ServerSurvey) -> RuleVerdict {
+    if !has_both(survey) {
         return NO_PAIR;
     }
     let tools = PAIR
         .into_iter()
-        .filter_map(|(name, _)| Some((name, seen.tool(name)?)));
+        .filter_map(|(name, _)| Some((name, survey.tool(name)?)));
     let fault = |(name, tool): (&str, &Value)| {
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
         let good = annotations.get("readOnlyHint") == Some(&Value::Bool(true));
@@ -318,13 +319,13 @@ fn read_only(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(tools.filter_map(fault).collect())
 }
 
-fn output_schema(seen: &ServerSurvey) -> RuleVerdict {
-    if !has_both(seen) {
+fn output_schema(survey: &ServerSurvey) -> RuleVerdict {
+    if !has_both(survey) {
         return NO_PAIR;
     }
     let tools = PAIR
         .into_iter()
-        .filter_map(|(name, _)| Some((name, seen.tool(name)?)));
+        .filter_map(|(name, _)| Some((name, survey.tool(name)?)));
     let silent = tools.filter(|(_, tool)| !tool.get("outputSchema").is_some_and(Value::is_object));
     RuleVerdict::Evaluated(
         silent

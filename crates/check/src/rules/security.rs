@@ -1,5 +1,5 @@
-//! What a stranger may try: pages in a browser, names that are not the server's, bodies that attack, and
-//! answers that say too much.
+//! Rules about attacks: foreign origins and hosts (CORS, DNS rebinding), hostile bodies, path traversal, and responses
+//! that leak internals.
 
 use super::{
     CallPurpose, ChatGpt, CheckRule, Claude, EVERYWHERE, Error, MUST, Note, Protocol, RuleVerdict,
@@ -11,7 +11,7 @@ use crate::exchange::ExchangeError;
 pub(super) const RULES: &[CheckRule] = &[
     CheckRule {
         id: "security/https",
-        requirement: "a server that others reach is reached by https",
+        requirement: "a server that is reachable from other machines uses https",
         severities: &[
             (Protocol, Error),
             (ChatGpt, Error),
@@ -27,7 +27,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/origin",
-        requirement: "a request from the page of a stranger is refused with 403",
+        requirement: "a request with a foreign `Origin` is refused with 403",
         severities: MUST,
         source: official(
             "MCP specification 2025-11-25, basic/transports, security warning",
@@ -38,7 +38,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/host",
-        requirement: "a server on this machine refuses requests for another host's name",
+        requirement: "a server on this machine refuses requests with a foreign `Host`, which come from DNS rebinding",
         severities: MUST,
         source: official(
             "MCP conformance suite, dns-rebinding-protection",
@@ -49,7 +49,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/cors",
-        requirement: "a stranger's page is not allowed to send the user's credentials",
+        requirement: "CORS does not allow foreign origins to send the user's credentials",
         severities: EVERYWHERE,
         source: official("Fetch standard, CORS protocol", "2026-11-15"),
         fix: "do not answer `Access-Control-Allow-Credentials: true` to origins that you did not choose",
@@ -68,13 +68,13 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/exact-keys",
-        requirement: "keys of a message are compared to the letter",
+        requirement: "the keys of a message are case-sensitive",
         severities: &[(Protocol, Warning)],
         source: corroborated(
             "CVE-2026-27896: `METHOD` taken for `method` slips past filters",
             "2026-11-15",
         ),
-        fix: "parse with keys that are case-sensitive",
+        fix: "use a JSON parser that compares keys case-sensitively",
         evaluate: exact_keys,
     },
     CheckRule {
@@ -95,7 +95,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/slow-request",
-        requirement: "a request that does not go on is cut off",
+        requirement: "a request that stalls is ended by a timeout",
         severities: &[(Protocol, Note)],
         source: own_measure(
             "forty seconds; slow requests hold connections that others need",
@@ -144,7 +144,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "security/apps-challenge",
-        requirement: "the file that proves the domain holds the token and nothing else",
+        requirement: "the domain verification file holds the token and nothing else",
         severities: &[(Submission, Error)],
         source: official("OpenAI, plugins submission", "2026-11-15"),
         fix: "serve the token alone, as `text/plain`, at `/.well-known/openai-apps-challenge`",
@@ -152,25 +152,25 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-fn https(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.is_http() {
+fn https(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.is_http() {
         return super::NOT_HTTP;
     }
-    if seen.is_local {
+    if survey.is_local {
         return RuleVerdict::Skipped("the address is on this machine");
     }
     RuleVerdict::from_option(
-        (!seen.is_https).then(|| RuleViolation::new("the address is not https")),
+        (!survey.is_https).then(|| RuleViolation::new("the address is not https")),
     )
 }
 
-fn origin(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "origin", |exchange| {
+fn origin(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "origin", |exchange| {
         let status = exchange.status();
         let refused = status.is_some_and(|status| matches!(status, 400 | 401 | 403));
-        // Beyond this machine a page can do no more than anybody else can.
+        // On a public server, a page can do no more than any other client.
         let fault = |what: String| {
-            if seen.is_local {
+            if survey.is_local {
                 RuleViolation::new(what)
             } else {
                 RuleViolation::new(what).at_most(Warning)
@@ -185,18 +185,18 @@ fn origin(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn host(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.is_local {
+fn host(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.is_local {
         return RuleVerdict::Skipped("the address is not on this machine");
     }
-    for_probe(seen, "host", |exchange| {
+    for_probe(survey, "host", |exchange| {
         let taken = exchange.result().is_some();
         taken.then(|| RuleViolation::new("a request with `Host: stranger.example` is answered"))
     })
 }
 
-fn cors(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "preflight", |exchange| {
+fn cors(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "preflight", |exchange| {
         let received = exchange.received()?;
         let credentials = received.header("access-control-allow-credentials") == Some("true");
         let allowed = received
@@ -204,57 +204,57 @@ fn cors(seen: &ServerSurvey) -> RuleVerdict {
             .unwrap_or_default();
         let open = allowed == "*" || allowed == crate::survey::STRANGER;
         (credentials && open).then(|| {
-            let seen = format!(
+            let headers = format!(
                 "Access-Control-Allow-Origin: {allowed}, Access-Control-Allow-Credentials: true"
             );
-            RuleViolation::new("a stranger's page may send the user's credentials")
+            RuleViolation::new("CORS allows a foreign origin to send the user's credentials")
                 .with_exchange(exchange)
-                .with_excerpt(&seen)
+                .with_excerpt(&headers)
         })
     })
 }
 
-fn content_type(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "text-plain", |exchange| {
+fn content_type(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "text-plain", |exchange| {
         exchange
             .result()
             .map(|_| RuleViolation::new("a request declared as `text/plain` is answered"))
     })
 }
 
-fn exact_keys(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "shouted-method", |exchange| {
+fn exact_keys(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "shouted-method", |exchange| {
         exchange
             .result()
             .map(|_| RuleViolation::new("`METHOD` is taken for `method`"))
     })
 }
 
-fn survives(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(alive) = seen.probe("alive") else {
-        return RuleVerdict::Skipped("it was not asked");
+fn survives(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(alive) = survey.probe("alive") else {
+        return RuleVerdict::Skipped("the request was not sent");
     };
     let dead = alive.result().is_none();
     RuleVerdict::from_option(dead.then(|| {
-        RuleViolation::new("after hostile bodies the server no longer answers").with_exchange(alive)
+        RuleViolation::new("the server no longer answers after hostile bodies").with_exchange(alive)
     }))
 }
 
-fn large_body(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "large", |exchange| {
+fn large_body(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "large", |exchange| {
         exchange
             .result()
             .map(|_| RuleViolation::new("a body of six megabytes is read and answered"))
     })
 }
 
-fn slow_request(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && seen.probe("slow").is_none() {
+fn slow_request(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && survey.probe("slow").is_none() {
         return RuleVerdict::Skipped(
             "a slow request is tried only with `--slow`, and not over https",
         );
     }
-    for_probe(seen, "slow", |exchange| {
+    for_probe(survey, "slow", |exchange| {
         let waits = exchange
             .outcome
             .as_ref()
@@ -262,13 +262,13 @@ fn slow_request(seen: &ServerSurvey) -> RuleVerdict {
         let seconds = exchange.took.as_secs();
         waits.then(|| {
             RuleViolation::new(format!(
-                "half a request is still waited for after {seconds} s"
+                "a partial request is still not timed out after {seconds} s"
             ))
         })
     })
 }
 
-/// What only the inside of a server has.
+/// Markers of leaked internals: stack traces, local paths, database errors.
 const INSIDE: [&str; 14] = [
     "Traceback (most recent call last)",
     "  File \"/",
@@ -286,7 +286,7 @@ const INSIDE: [&str; 14] = [
     "java.lang.",
 ];
 
-fn leaks(seen: &ServerSurvey) -> RuleVerdict {
+fn leaks(survey: &ServerSurvey) -> RuleVerdict {
     let says = |exchange: &std::sync::Arc<crate::exchange::RecordedExchange>| {
         let received = exchange.received()?;
         let of_tool = exchange
@@ -301,18 +301,18 @@ fn leaks(seen: &ServerSurvey) -> RuleVerdict {
             RuleViolation::new(format!("an error says `{}`", word.trim())).with_exchange(exchange)
         })
     };
-    RuleVerdict::Evaluated(seen.log.iter().filter_map(says).take(3).collect())
+    RuleVerdict::Evaluated(survey.log.iter().filter_map(says).take(3).collect())
 }
 
-fn paths(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, &[CallPurpose::UnknownId], |call| {
+fn paths(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, &[CallPurpose::UnknownId], |call| {
         let text = call.success()?.to_string();
         text.contains("root:x:0:0")
             .then(|| RuleViolation::new("`fetch` of a path returns a file of the system"))
     })
 }
 
-fn internal_ids(seen: &ServerSurvey) -> RuleVerdict {
+fn internal_ids(survey: &ServerSurvey) -> RuleVerdict {
     const INTERNAL: [&str; 8] = [
         "sessionId",
         "session_id",
@@ -323,7 +323,7 @@ fn internal_ids(seen: &ServerSurvey) -> RuleVerdict {
         "correlationId",
         "correlation_id",
     ];
-    for_calls(seen, CallPurpose::GOOD, |call| {
+    for_calls(survey, CallPurpose::GOOD, |call| {
         let payload = call.payload()?;
         let members = payload.as_object()?;
         let found = members
@@ -336,14 +336,14 @@ fn internal_ids(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn apps_challenge(seen: &ServerSurvey) -> RuleVerdict {
-    let served = seen
+fn apps_challenge(survey: &ServerSurvey) -> RuleVerdict {
+    let served = survey
         .probe("apps-challenge")
         .is_some_and(|exchange| exchange.status() == Some(200));
-    if seen.is_http() && !served {
+    if survey.is_http() && !served {
         return RuleVerdict::Skipped("no token is served; the submission form gives one");
     }
-    for_probe(seen, "apps-challenge", |exchange| {
+    for_probe(survey, "apps-challenge", |exchange| {
         let received = exchange.received()?;
         let text = received.text.trim();
         let alone = !text.is_empty()
@@ -365,19 +365,19 @@ mod tests {
 
     #[test]
     fn a_server_that_others_reach_is_asked_for_https() {
-        let seen = |is_local: bool, is_https: bool| ServerSurvey {
+        let survey = |is_local: bool, is_https: bool| ServerSurvey {
             url: Some("http://a.example/mcp".to_owned()),
             is_local,
             is_https,
             ..ServerSurvey::default()
         };
-        let faults = |seen: &ServerSurvey| match https(seen) {
+        let faults = |survey: &ServerSurvey| match https(survey) {
             RuleVerdict::Evaluated(faults) => Some(faults.len()),
             RuleVerdict::Skipped(_) => None,
         };
-        assert_eq!(faults(&seen(false, false)), Some(1));
-        assert_eq!(faults(&seen(false, true)), Some(0));
-        assert_eq!(faults(&seen(true, false)), None);
+        assert_eq!(faults(&survey(false, false)), Some(1));
+        assert_eq!(faults(&survey(false, true)), Some(0));
+        assert_eq!(faults(&survey(true, false)), None);
         assert_eq!(faults(&ServerSurvey::default()), None);
     }
 }

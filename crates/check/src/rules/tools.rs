@@ -1,4 +1,4 @@
-//! What every tool says about itself.
+//! Rules about tools: their descriptors, their schemas, and the form of their results.
 
 mod descriptions;
 mod hints;
@@ -139,15 +139,15 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "tools/hidden-characters",
-        requirement: "nothing in tools and instructions is invisible or turns the direction of writing",
+        requirement: "tools and instructions contain no invisible characters and no bidirectional controls",
         severities: EVERYWHERE,
         source: official("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
-        fix: "remove zero-width, tag and direction characters",
+        fix: "remove zero-width, tag and bidirectional control characters",
         evaluate: descriptions::hidden,
     },
     CheckRule {
         id: "tools/injection",
-        requirement: "descriptions hold no orders to the model that the user would not see",
+        requirement: "descriptions contain no prompt injection: orders to the model that the user would not see",
         severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
         source: official("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
         fix: "describe the tool; do not order the model to hide, ignore or send anything",
@@ -168,7 +168,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "tools/hints-either",
-        requirement: "every tool says that it only reads, or whether it can destroy",
+        requirement: "every tool declares that it is read-only, or whether it is destructive",
         severities: &[(Claude, Warning), (Submission, Error)],
         source: corroborated(CLAUDE_REVIEW, "2026-11-15"),
         fix: "set `readOnlyHint` to true, or `destructiveHint` to true or false",
@@ -238,12 +238,12 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "every tool declares what it returns",
         severities: &[(Submission, Warning)],
         source: official("OpenAI, plugins submission", "2026-11-15"),
-        fix: "add `outputSchema`, and return `structuredContent` that keeps it",
+        fix: "add `outputSchema`, and return `structuredContent` that conforms to it",
         evaluate: schemas::output_declared,
     },
     CheckRule {
         id: "tools/remote-refs",
-        requirement: "schemas hold everything they refer to",
+        requirement: "schemas are self-contained: no `$ref` points to the network",
         severities: EVERYWHERE,
         source: official(
             "MCP specification 2026-07-28, basic: network references are not followed",
@@ -254,7 +254,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "tools/output-kept",
-        requirement: "a tool with an output schema returns `structuredContent` that keeps it",
+        requirement: "a tool with an output schema returns `structuredContent` that conforms to it",
         severities: EVERYWHERE,
         source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "return what the schema says, or correct the schema",
@@ -294,7 +294,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "tools/security-schemes",
-        requirement: "security schemes are `noauth` or `oauth2` with scopes, and stand in `_meta` too",
+        requirement: "security schemes are `noauth` or `oauth2` with scopes, and are repeated in `_meta`",
         severities: &[(ChatGpt, Error), (Submission, Error)],
         source: official("OpenAI, plugins/build/auth", "2026-11-15"),
         fix: "write `[{\"type\": \"oauth2\", \"scopes\": […]}]` at the top and under `_meta.securitySchemes`",
@@ -334,7 +334,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-fn camel_case(seen: &ServerSurvey) -> RuleVerdict {
+fn camel_case(survey: &ServerSurvey) -> RuleVerdict {
     const SNAKES: [&str; 9] = [
         "input_schema",
         "output_schema",
@@ -346,7 +346,7 @@ fn camel_case(seen: &ServerSurvey) -> RuleVerdict {
         "mime_type",
         "security_schemes",
     ];
-    for_each_tool(seen, |tool| {
+    for_each_tool(survey, |tool| {
         let annotations = tool.get("annotations").and_then(Value::as_object);
         let members = tool.as_object().into_iter().chain(annotations);
         let wrong = members
@@ -359,8 +359,8 @@ fn camel_case(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn name_form(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+fn name_form(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let found = text(tool, "name");
         let good = (1..=128).contains(&found.len())
             && found
@@ -376,8 +376,8 @@ fn name_form(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn name_length(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+fn name_length(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let length = text(tool, "name").chars().count();
         (length > 64).then(|| {
             RuleViolation::new(format!("the name `{}` has {length} characters", name(tool)))
@@ -386,9 +386,9 @@ fn name_length(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn names_unique(seen: &ServerSurvey) -> RuleVerdict {
+fn names_unique(survey: &ServerSurvey) -> RuleVerdict {
     let known = std::cell::RefCell::new(BTreeSet::new());
-    for_each_tool(seen, |tool| {
+    for_each_tool(survey, |tool| {
         let is_new = known.borrow_mut().insert(name(tool));
         (!is_new).then(|| {
             RuleViolation::new(format!("there are two tools `{}`", name(tool)))
@@ -397,8 +397,8 @@ fn names_unique(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn title(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+fn title(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
         let missing =
             text(tool, "title").trim().is_empty() && text(annotations, "title").trim().is_empty();
@@ -408,8 +408,8 @@ fn title(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn description(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+fn description(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let missing = text(tool, "description").trim().is_empty();
         missing.then(|| {
             RuleViolation::new(format!("the tool `{}` has no description", name(tool)))
@@ -418,10 +418,10 @@ fn description(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn result_form(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, CallPurpose::ALL, |call| {
+fn result_form(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, CallPurpose::ALL, |call| {
         let result = call.result()?;
-        // The newer revision may ask back, or hand out a task.
+        // In 2026-07-28 a result may also be a question to the client, or a task.
         let kind = text(result, "resultType");
         if !kind.is_empty() && kind != "complete" {
             return None;
@@ -436,8 +436,8 @@ fn result_form(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn unknown_tool(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, &[CallPurpose::UnknownTool], |call| {
+fn unknown_tool(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, &[CallPurpose::UnknownTool], |call| {
         if call.exchange.has_server_failed() && call.exchange.error().is_none() {
             return Some(RuleViolation::new(
                 "a tool that does not exist breaks the server",

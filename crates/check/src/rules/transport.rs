@@ -1,4 +1,4 @@
-//! The HTTP endpoint: addresses, headers, sessions, and requests that share an id.
+//! Rules about the HTTP transport: paths, headers, sessions, batches, and concurrent requests that share an id.
 
 mod modern;
 mod sessions;
@@ -88,7 +88,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "transport/root",
-        requirement: "the bare address of the host leads to the endpoint too",
+        requirement: "the root path `/` of the host serves the endpoint too",
         severities: &[(ChatGpt, Note)],
         source: single_report(
             "a ChatGPT connector that was saved with the bare address and posted to `/`",
@@ -99,7 +99,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "transport/lost-session",
-        requirement: "a session that the server does not know is answered with 404, so that clients begin anew",
+        requirement: "a session that the server does not know is answered with 404, so that clients start a new one",
         severities: EVERYWHERE,
         source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer an unknown `Mcp-Session-Id` with 404, not with 400 or 503; or keep no sessions",
@@ -115,7 +115,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "transport/session-end",
-        requirement: "a session is ended by DELETE or that is refused with 405, and an ended one is answered with 404",
+        requirement: "DELETE ends a session or is refused with 405, and a request in an ended session is answered with 404",
         severities: &[(Protocol, Error)],
         source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer DELETE with 2xx and forget the session, or with 405 and keep it",
@@ -134,7 +134,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "transport/batch",
-        requirement: "a server that speaks 2025-03-26 takes several requests in one body",
+        requirement: "a server that speaks 2025-03-26 accepts a batch: several requests in one body",
         severities: &[(Protocol, Note)],
         source: official(
             "MCP specification 2025-03-26, basic/transports",
@@ -196,27 +196,27 @@ pub(super) const RULES: &[CheckRule] = &[
     },
 ];
 
-fn no_redirect(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.is_http() {
+fn no_redirect(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.is_http() {
         return NOT_HTTP;
     }
-    let first = seen.greetings.first().map(|(_, greeted)| greeted);
+    let first = survey.greetings.first().map(|(_, exchange)| exchange);
     let leads_on = |status: u16| (300..400).contains(&status);
-    let redirected = seen
+    let redirected = survey
         .redirect
         .as_ref()
-        .or_else(|| first.filter(|greeted| greeted.status().is_some_and(leads_on)));
-    RuleVerdict::from_option(redirected.map(|greeted| {
-        let location = greeted
+        .or_else(|| first.filter(|exchange| exchange.status().is_some_and(leads_on)));
+    RuleVerdict::from_option(redirected.map(|exchange| {
+        let location = exchange
             .received()
             .and_then(|received| received.header("location"));
         let location = location.unwrap_or("nowhere");
-        RuleViolation::new(format!("the address redirects to `{location}`")).with_exchange(greeted)
+        RuleViolation::new(format!("the address redirects to `{location}`")).with_exchange(exchange)
     }))
 }
 
-fn content_type(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.is_http() {
+fn content_type(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.is_http() {
         return NOT_HTTP;
     }
     let wrong = |exchange: &&std::sync::Arc<RecordedExchange>| {
@@ -231,10 +231,10 @@ fn content_type(seen: &ServerSurvey) -> RuleVerdict {
             )
         })
     };
-    // Only the endpoint itself is judged; other addresses may be anything.
-    let url = seen.url.as_deref().unwrap_or_default();
+    // Only the endpoint itself is judged; other URLs may be anything.
+    let url = survey.url.as_deref().unwrap_or_default();
     let ours = |exchange: &&std::sync::Arc<RecordedExchange>| exchange.sent.url == url;
-    let found = seen.log.iter().filter(ours).find(wrong);
+    let found = survey.log.iter().filter(ours).find(wrong);
     RuleVerdict::from_option(found.map(|exchange| {
         let kind = exchange
             .received()
@@ -245,11 +245,11 @@ fn content_type(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-fn notification(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.is_http() {
+fn notification(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.is_http() {
         return NOT_HTTP;
     }
-    for_probe(seen, "initialized", |sent| {
+    for_probe(survey, "initialized", |sent| {
         let received = sent.received()?;
         let empty = received.text.trim().is_empty() && received.messages.is_empty();
         match received.status {
@@ -265,14 +265,14 @@ fn notification(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn accept(seen: &ServerSurvey) -> RuleVerdict {
+fn accept(survey: &ServerSurvey) -> RuleVerdict {
     let probes = [
         ("accept-events", "text/event-stream"),
         ("accept-json", "application/json"),
     ];
     let mut faults = Vec::new();
     for (probe, wanted) in probes {
-        let Some(exchange) = seen.probe(probe) else {
+        let Some(exchange) = survey.probe(probe) else {
             return NOT_HTTP;
         };
         let received = exchange.received();
@@ -294,20 +294,20 @@ fn accept(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(faults)
 }
 
-fn accept_any(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "accept-any", |exchange| {
+fn accept_any(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "accept-any", |exchange| {
         let broken = exchange.has_server_failed()
             || (exchange.status() == Some(200) && exchange.answer().is_none());
         broken.then(|| RuleViolation::new("`Accept: */*` breaks the answer"))
     })
 }
 
-fn get(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.legacy {
+fn get(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.legacy {
         return RuleVerdict::Skipped("the server speaks 2026-07-28 only");
     }
-    for_probe(seen, "get", |exchange| {
-        // A stream whose first byte does not come in time is a stream all the same.
+    for_probe(survey, "get", |exchange| {
+        // A stream may stay silent, so a timeout is no violation.
         let received = exchange.received()?;
         let good =
             (received.is_ok() && received.kind == "text/event-stream") || received.status == 405;
@@ -321,8 +321,8 @@ fn get(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn slash(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "slash", |exchange| {
+fn slash(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "slash", |exchange| {
         let works = exchange.answer().is_some();
         let what = exchange
             .status()
@@ -332,8 +332,8 @@ fn slash(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn root(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "root", |exchange| {
+fn root(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "root", |exchange| {
         let works = exchange.answer().is_some();
         let what = exchange
             .status()
@@ -344,11 +344,11 @@ fn root(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn batch(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.probe("batch").is_none() && seen.is_http() {
+fn batch(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.probe("batch").is_none() && survey.is_http() {
         return RuleVerdict::Skipped("the server does not speak 2025-03-26");
     }
-    for_probe(seen, "batch", |exchange| {
+    for_probe(survey, "batch", |exchange| {
         let answered = |id: &str| {
             let fits = |message: &Value| {
                 message.get("id").is_some_and(|found| found == id)
@@ -358,7 +358,7 @@ fn batch(seen: &ServerSurvey) -> RuleVerdict {
                 .received()
                 .is_some_and(|received| received.messages.iter().any(fits))
         };
-        // In a stream the second answer comes after the first, which ends the reading.
+        // Reading of an event stream ends with the first response, so the second one may be missing.
         let streamed = exchange
             .received()
             .is_some_and(|received| received.kind == "text/event-stream");
@@ -367,8 +367,8 @@ fn batch(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn broken_json(seen: &ServerSurvey) -> RuleVerdict {
-    for_probe(seen, "broken-json", |exchange| {
+fn broken_json(survey: &ServerSurvey) -> RuleVerdict {
+    for_probe(survey, "broken-json", |exchange| {
         let refused = exchange
             .status()
             .is_some_and(|status| (400..500).contains(&status));
@@ -376,17 +376,23 @@ fn broken_json(seen: &ServerSurvey) -> RuleVerdict {
             .status()
             .map_or("nothing".to_owned(), |status| format!("status {status}"));
         let fault = RuleViolation::new(format!("a body that is not JSON is answered with {what}"));
-        // A JSON-RPC error under 200 tells a client the same.
-        let told = exchange.error().is_some();
-        (!refused).then(|| if told { fault.at_most(Warning) } else { fault })
+        // A JSON-RPC error with status 200 tells the client as much.
+        let has_error = exchange.error().is_some();
+        (!refused).then(|| {
+            if has_error {
+                fault.at_most(Warning)
+            } else {
+                fault
+            }
+        })
     })
 }
 
-fn unknown_version(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.legacy {
+fn unknown_version(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.legacy {
         return RuleVerdict::Skipped("the server speaks 2026-07-28 only");
     }
-    for_probe(seen, "old-version", |exchange| {
+    for_probe(survey, "old-version", |exchange| {
         let status = exchange.status();
         let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
         (status != Some(400)).then(|| {

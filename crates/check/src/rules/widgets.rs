@@ -1,5 +1,5 @@
-//! Widgets: how their templates are named, served and fenced in. Judged by their text, and by what a browser
-//! did with them where one was asked for.
+//! Rules about widgets: how their templates are declared, served and restricted by a CSP. They are judged by static
+//! analysis and, with `--browser`, by what happened when a browser mounted them.
 
 mod csp;
 mod html;
@@ -50,7 +50,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/own-tool",
-        requirement: "templates stand on tools that show, not on `search` and `fetch`",
+        requirement: "templates belong to tools that display results, not to `search` and `fetch`",
         severities: &[(Apps, Warning)],
         source: official(OPENAI_UI, "2026-11-15"),
         fix: "add a tool that shows results by their ids, and give it the template",
@@ -61,7 +61,7 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "a template has the type `text/html;profile=mcp-app`",
         severities: &[(Apps, Error), (Submission, Error)],
         source: official(APPS, "2026-01-26"),
-        fix: "set `mimeType` to exactly that, in the list and in what is read",
+        fix: "set `mimeType` to exactly that, in `resources/list` and in `resources/read`",
         evaluate: mime,
     },
     CheckRule {
@@ -93,7 +93,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/csp-form",
-        requirement: "the CSP has lists of origins under the names of its two keys",
+        requirement: "the CSP holds lists of origins, under the member names of its key",
         severities: &[(Apps, Error), (Submission, Error)],
         source: official(APPS, "2026-01-26"),
         fix: "write `connectDomains`, `resourceDomains` … in `_meta.ui.csp`, and `connect_domains`, `resource_domains` … in `openai/widgetCSP`",
@@ -101,18 +101,18 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/csp-both-keys",
-        requirement: "a CSP stands in `_meta.ui.csp` and in `openai/widgetCSP`",
+        requirement: "a CSP is declared in both `_meta.ui.csp` and `openai/widgetCSP`",
         severities: &[(Apps, Warning), (Submission, Warning)],
         source: corroborated(
             "PostHog#69612 and transcriptor-mcp#35 saw ChatGPT read one key, redmine-mcp-server#249 the other",
             "2026-11-15",
         ),
-        fix: "write it in both, on what is read",
+        fix: "declare it under both keys, on the item that `resources/read` returns",
         evaluate: csp::csp_both_keys,
     },
     CheckRule {
         id: "widgets/meta-on-contents",
-        requirement: "the CSP stands on what `resources/read` returns, not on the list alone",
+        requirement: "the CSP is on the item that `resources/read` returns, not only in `resources/list`",
         severities: &[(Apps, Error), (Submission, Error)],
         source: official(APPS, "2026-01-26"),
         fix: "put `_meta` on the item in `contents`",
@@ -152,7 +152,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/eval",
-        requirement: "no text is run as a script",
+        requirement: "no string is evaluated as code",
         severities: &[(Apps, Warning), (Submission, Warning)],
         source: official(APPS, "2026-01-26"),
         fix: "build without `eval` and `new Function`; no host allows them",
@@ -187,7 +187,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/mounted-csp",
-        requirement: "a mounted widget breaks nothing of the policy that its host puts on it",
+        requirement: "a mounted widget does not violate the CSP that its host applies",
         severities: &[(Apps, Error), (Submission, Error)],
         source: official(APPS, "2026-01-26"),
         fix: "declare the origin in both CSP keys, or build without what is forbidden; no host allows `eval`",
@@ -214,7 +214,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "widgets/mounted-network",
-        requirement: "a mounted widget gets everything over the bridge and asks no other address",
+        requirement: "a mounted widget gets everything over the bridge and requests no other address",
         severities: &[(Apps, Note), (Submission, Warning)],
         source: corroborated(
             "each domain is asked about in review, and addresses leak what the user looks at",
@@ -227,27 +227,27 @@ pub(super) const RULES: &[CheckRule] = &[
 
 const NO_WIDGETS: RuleVerdict = RuleVerdict::Skipped("there are no widgets");
 
-/// What is wrong with each widget that could be read.
+/// Evaluates a rule for each widget that could be read.
 fn for_each_widget(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&SurveyedWidget, &Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if seen.widgets.is_empty() {
+    if survey.widgets.is_empty() {
         return NO_WIDGETS;
     }
-    let faults = seen
+    let faults = survey
         .widgets
         .iter()
         .filter_map(|widget| judge(widget, widget.contents()?));
     RuleVerdict::Evaluated(faults.collect())
 }
 
-/// What is wrong with each tool that has a template.
+/// Evaluates a rule for each tool that names a template.
 fn for_each_template_tool(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&Value, &[(&'static str, String)]) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    let shown: Vec<_> = seen
+    let shown: Vec<_> = survey
         .tools
         .iter()
         .map(|tool| (tool, templates(tool)))
@@ -264,8 +264,8 @@ fn for_each_template_tool(
     )
 }
 
-fn template_exists(seen: &ServerSurvey) -> RuleVerdict {
-    let named: Vec<&SurveyedWidget> = seen
+fn template_exists(survey: &ServerSurvey) -> RuleVerdict {
+    let named: Vec<&SurveyedWidget> = survey
         .widgets
         .iter()
         .filter(|widget| !widget.tools.is_empty())
@@ -290,8 +290,8 @@ fn template_exists(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-fn uri(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_template_tool(seen, |tool, named| {
+fn uri(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(survey, |tool, named| {
         let (key, uri) = named.iter().find(|(_, uri)| !uri.starts_with("ui://"))?;
         Some(
             RuleViolation::new(format!(
@@ -303,8 +303,8 @@ fn uri(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn both_keys(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_template_tool(seen, |tool, named| {
+fn both_keys(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(survey, |tool, named| {
         let find = |wanted: &str| {
             named
                 .iter()
@@ -324,8 +324,8 @@ fn both_keys(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn own_tool(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_template_tool(seen, |tool, named| {
+fn own_tool(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(survey, |tool, named| {
         let data = ["search", "fetch"].contains(&name(tool).as_str());
         data.then(|| {
             RuleViolation::new(format!(
@@ -337,8 +337,8 @@ fn own_tool(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn mime(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, contents| {
+fn mime(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, contents| {
         let found = contents
             .get("mimeType")
             .and_then(Value::as_str)
@@ -349,7 +349,7 @@ fn mime(seen: &ServerSurvey) -> RuleVerdict {
         }
         let fault = RuleViolation::new(format!("`{}` has the type `{found}`", widget.uri))
             .with_exchange(&widget.read);
-        // The spelling of 2025, which ChatGPT may still mount.
+        // The media type of 2025, which ChatGPT may still mount.
         Some(if plain == "text/html+skybridge" {
             fault.at_most(Warning)
         } else {
@@ -358,8 +358,8 @@ fn mime(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn html_document(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+fn html_document(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let html = widget.html().unwrap_or_default();
         let start: String = html
             .trim_start()
@@ -375,7 +375,7 @@ fn html_document(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-/// The origin that Claude gives a connector's widgets: a hash of its address.
+/// The domain that Claude gives to the widgets of a connector: a hash of the connector's URL.
 pub(super) fn claude_domain(url: &str) -> String {
     let digest = Sha256::digest(url.as_bytes());
     let hex: String = digest
@@ -386,10 +386,10 @@ pub(super) fn claude_domain(url: &str) -> String {
     format!("{hex}.claudemcpcontent.com")
 }
 
-fn domain_claude(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+fn domain_claude(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let domain = widget.meta(&["ui", "domain"])?.as_str().unwrap_or_default();
-        let wanted = claude_domain(seen.url.as_deref().unwrap_or_default());
+        let wanted = claude_domain(survey.url.as_deref().unwrap_or_default());
         let bare = domain.trim_start_matches("https://");
         (bare != wanted).then(|| {
             RuleViolation::new(format!(
@@ -401,8 +401,8 @@ fn domain_claude(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn domain_openai(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, contents| {
+fn domain_openai(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, contents| {
         let keys: [&[&str]; 2] = [&["openai/widgetDomain"], &["ui", "domain"]];
         let named = keys
             .into_iter()
@@ -416,8 +416,8 @@ fn domain_openai(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn permissions(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+fn permissions(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let found = widget.meta(&["ui", "permissions"])?;
         let good = found
             .as_object()
@@ -432,16 +432,17 @@ fn permissions(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-fn declared(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.widgets.is_empty() {
+fn declared(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.widgets.is_empty() {
         return NO_WIDGETS;
     }
     let path = ["capabilities", "extensions", "io.modelcontextprotocol/ui"];
-    let missing = at_path(&seen.initialize_result, &path).is_none();
+    let missing = at_path(&survey.initialize_result, &path).is_none();
     RuleVerdict::from_option(missing.then(|| {
         RuleViolation::new("the extension `io.modelcontextprotocol/ui` is not declared")
             .with_excerpt(
-                seen.initialize_result
+                survey
+                    .initialize_result
                     .get("capabilities")
                     .unwrap_or(&Value::Null),
             )

@@ -1,4 +1,4 @@
-//! Is a schema one: every keyword has a value that it can have.
+//! Validation of schemas: whether every known keyword has a value of the right type.
 
 use serde_json::{Map, Value};
 
@@ -68,7 +68,7 @@ impl<'a> SchemaWalker<'a> {
         }
     }
 
-    /// The keywords whose values have one form only.
+    /// Checks the keywords whose values are no schemas, such as `type`, `required` and `minimum`.
     fn keywords(&mut self, schema: &Map<String, Value>, path: &SchemaPath) {
         let is_kind = |kind: &Value| kind.as_str().is_some_and(|kind| KINDS.contains(&kind));
         let is_texts = |list: &Value| {
@@ -97,8 +97,8 @@ impl<'a> SchemaWalker<'a> {
                 _ => true,
             };
             if !good {
-                let seen: String = value.to_string().chars().take(60).collect();
-                self.fault(&path.to(name), &format!("cannot be {seen}"));
+                let shown: String = value.to_string().chars().take(60).collect();
+                self.fault(&path.to(name), &format!("cannot be {shown}"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What fits a schema, what does not, and what is none.
+//! Values that match a schema, values that do not, and invalid schemas.
 
 use super::*;
 use serde_json::json;

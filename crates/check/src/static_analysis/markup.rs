@@ -1,14 +1,14 @@
-//! HTML into tags with their attributes, and the text of scripts and styles.
+//! HTML scanner: finds tags with their attributes, and the contents of scripts and styles.
 
 use super::script::{self, ScriptStart};
 use super::{DocumentScan, LoadKind, LoadTrigger, stylesheet};
 
-/// Elements whose content is text for the parser. Of those, only `script` and `style` do something with it.
+/// Raw text elements, whose content is not markup. Only `script` and `style` are analysed further.
 const RAW: [&str; 9] = [
     "script", "style", "textarea", "title", "noscript", "xmp", "iframe", "noembed", "noframes",
 ];
 
-/// A tag that opens an element.
+/// An opening tag with its attributes, whose names are in lower case.
 struct OpenTag<'a> {
     name: String,
     attributes: Vec<(String, &'a str)>,
@@ -23,7 +23,7 @@ impl<'a> OpenTag<'a> {
 
 pub(super) fn scan(html: &str, found: &mut DocumentScan) {
     let mut rest = html;
-    // What stands in a template is loaded only once a script copies it.
+    // The content of a `template` is loaded only if a script clones it.
     let mut templates = 0usize;
     while let Some(at) = rest.find('<') {
         rest = rest.get(at..).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn scan(html: &str, found: &mut DocumentScan) {
             rest = rest.get(1..).unwrap_or_default();
             continue;
         }
-        // A tag that never ends takes the rest of the document with it, as in browsers.
+        // An unclosed tag consumes the rest of the document, as in browsers.
         let Some((tag, next)) = open_tag(rest) else {
             return;
         };
@@ -73,7 +73,7 @@ fn starts_with_name(text: &str, name: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-'))
 }
 
-/// The text of an element up to its closing tag, and what follows it.
+/// Splits a text after the content of a raw text element: the content, and what follows the closing tag.
 fn raw_text<'a>(text: &'a str, name: &str) -> (&'a str, &'a str) {
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(|rest| rest.find("</")) {
@@ -92,7 +92,7 @@ fn is_tag(text: &str) -> bool {
         .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// The tag at the start of a text, and what follows it; `None` where it has no end.
+/// Parses the tag at the start of a text, and returns it with the rest; `None` where the tag is not closed.
 fn open_tag(text: &str) -> Option<(OpenTag<'_>, &str)> {
     let text = text.strip_prefix('<')?;
     let end = text.find(|c: char| c.is_whitespace() || c == '/' || c == '>')?;
@@ -107,7 +107,7 @@ fn open_tag(text: &str) -> Option<(OpenTag<'_>, &str)> {
             let name = name.to_ascii_lowercase();
             return Some((OpenTag { name, attributes }, next));
         }
-        // A name may begin with `=`, as browsers have it, so that every turn takes at least one character.
+        // As in browsers, a name may begin with `=`, so every iteration consumes at least one character.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '>' | '=');
         let end = rest.get(first..).and_then(|more| more.find(ends));
@@ -118,7 +118,7 @@ fn open_tag(text: &str) -> Option<(OpenTag<'_>, &str)> {
     }
 }
 
-/// What follows the name of an attribute: its value, and the rest.
+/// Parses the value after an attribute's name, and returns it with the rest.
 fn attribute_value(text: &str) -> (&str, &str) {
     let Some(value) = text.trim_start().strip_prefix('=') else {
         return ("", text);
@@ -148,7 +148,7 @@ fn element(tag: &OpenTag, content: &str, found: &mut DocumentScan) {
     let (kind, names): (LoadKind, &[&str]) = match tag.name.as_str() {
         "script" if !is_script(tag) => return,
         "script" => {
-            // The text of a script with an address is ignored.
+            // Browsers ignore the content of a script that has `src`.
             if tag.attribute("src").is_none() {
                 script::scan(content, ScriptStart::Document, found);
             }
@@ -185,8 +185,8 @@ fn element(tag: &OpenTag, content: &str, found: &mut DocumentScan) {
     }
 }
 
-/// The addresses of a `srcset`, as browsers split it: an address goes up to white space, so that the commas of a data
-/// address are its own; commas at its end, or after the descriptors that follow it, end the candidate.
+/// The URLs of a `srcset`, split as browsers do: a URL extends up to white space, so that commas inside a `data:` URL
+/// belong to it. Commas at its end, or after the descriptors that follow it, end the candidate.
 fn srcset(value: &str) -> Vec<&str> {
     let mut addresses = Vec::new();
     let mut rest = value;
@@ -207,7 +207,7 @@ fn srcset(value: &str) -> Vec<&str> {
     }
 }
 
-/// What follows the descriptors of a candidate: the first comma outside of parentheses ends them.
+/// The text after the descriptors of a candidate, which end at the first comma outside of parentheses.
 fn after_descriptors(text: &str) -> &str {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
@@ -221,7 +221,7 @@ fn after_descriptors(text: &str) -> &str {
     ""
 }
 
-/// Whether a `script` is one: other types are data, which no browser fetches or runs.
+/// Whether a `script` element is executed: other types are data blocks, which browsers neither fetch nor run.
 fn is_script(tag: &OpenTag) -> bool {
     let kind = tag.attribute("type").unwrap_or_default().trim();
     let kind = kind.split(';').next().unwrap_or_default();
@@ -234,7 +234,7 @@ fn is_script(tag: &OpenTag) -> bool {
     ]
     .iter()
     .any(|known| kind.eq_ignore_ascii_case(known));
-    // Browsers with modules leave these out.
+    // Browsers that support modules ignore `nomodule` scripts.
     is_known && tag.attribute("nomodule").is_none()
 }
 

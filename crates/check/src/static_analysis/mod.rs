@@ -1,9 +1,8 @@
-//! Static analysis of a widget's document: which addresses stand where a browser loads them, and what its
-//! scripts call.
+//! Static analysis of a widget's document: which URLs a browser would load, and which calls its scripts make.
 //!
-//! A bundle holds many addresses that nothing ever loads: namespaces, schema ids, links in error messages, the
-//! base of a `new URL`. So only positions that load count, and an address counts only when its host is spelled
-//! out there. HTML, CSS and JavaScript are each tokenized for that; none of them is run.
+//! A bundle contains many URLs that nothing ever loads: namespaces, schema ids, links in error messages, the base of a
+//! `new URL`. So a URL counts only in a position that loads it, and only when its host is a literal. HTML, CSS and
+//! JavaScript are each tokenized for that; nothing is executed.
 
 mod markup;
 mod script;
@@ -11,34 +10,34 @@ mod stylesheet;
 
 pub(crate) use script::ScriptCall;
 
-/// The most loads and calls of one document that are kept.
+/// The most loads, and the most calls, that are kept of one document.
 const MAX_FOUND: usize = 200;
 
-/// What is loaded.
+/// The kind of a loaded resource, which decides the CSP directive that must allow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadKind {
-    /// Scripts and stylesheets, which decide what the widget does and how it looks.
+    /// Scripts and stylesheets, which should be inside the document.
     Code,
     Media,
     Frame,
-    /// Data, over `fetch` and its relatives.
+    /// Data over `fetch`, `WebSocket`, `sendBeacon` and the like.
     Connection,
 }
 
-/// What makes the browser load it.
+/// What makes the browser load a resource, from certain to uncertain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadTrigger {
-    /// It stands in markup, in a stylesheet or in a static import.
+    /// Markup, a rule of a stylesheet, or a static import: loaded with the document.
     Document,
-    /// A script calls something that loads it as soon as the script runs.
+    /// A call that runs as soon as the script does.
     Call,
-    /// Something else has to happen first: a function is called, a font or a variable of a stylesheet is used.
+    /// A call in a function, a font, or a custom property: loaded only if that is used.
     Deferred,
-    /// A script assigns it where it may be loaded, such as to `src`.
+    /// A script assigns the URL to something that may load it, such as `src`.
     Assignment,
 }
 
-/// One address that a document loads.
+/// One URL that a document loads, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourceLoad {
     pub kind: LoadKind,
@@ -47,7 +46,7 @@ pub(crate) struct ResourceLoad {
     pub origin: String,
 }
 
-/// What was found in one document.
+/// The result of scanning one document.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentScan {
     pub loads: Vec<ResourceLoad>,
@@ -61,8 +60,8 @@ impl DocumentScan {
         scan
     }
 
-    /// Keeps an address that names a host. `is_open` says that the text goes on in a way that only the running
-    /// script knows, so that its host counts only when something ends it.
+    /// Records a URL that names a host. `is_open` says that the literal is continued at run time, by a placeholder or a
+    /// concatenation, so that the host counts only when a `/`, `?` or `#` ends it.
     fn load(&mut self, kind: LoadKind, trigger: LoadTrigger, text: &str, is_open: bool) {
         let Some(origin) = origin(text.trim(), is_open) else {
             return;
@@ -85,7 +84,7 @@ impl DocumentScan {
     }
 }
 
-/// The origin of an absolute address, or `None` where it is relative or its host is not plain.
+/// The origin of an absolute URL; `None` where it is relative or its host is not a literal.
 fn origin(address: &str, is_open: bool) -> Option<String> {
     let (scheme, rest) = match address.split_once("//")? {
         ("", rest) => ("https".to_owned(), rest),

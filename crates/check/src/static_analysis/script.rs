@@ -1,8 +1,8 @@
-//! JavaScript into the calls and imports that load something, run text as code, or need what the sandbox forbids.
+//! JavaScript scanner: finds calls and imports that load a URL, evaluate text as code, or use what the sandbox forbids.
 //!
-//! A tokenizer, not a parser: it tells code from strings, template literals, regular expressions and comments, and
-//! knows just enough of the grammar to say what a `/` begins, whether a `try` stands around a call, and which function
-//! it stands in.
+//! It is a tokenizer, not a parser: it distinguishes code from strings, template literals, regular expressions and
+//! comments, and knows just enough of the grammar to tell what a `/` begins, whether a `try` encloses a call, and which
+//! function a call belongs to.
 
 mod functions;
 mod lexer;
@@ -13,32 +13,30 @@ use lexer::{JsLexer, JsToken};
 
 use super::{DocumentScan, LoadKind, LoadTrigger, origin};
 
-/// Objects whose members are the globals.
+/// Names of the global object.
 const GLOBALS: [&str; 4] = ["window", "self", "globalThis", "top"];
-/// The most places of one script that are looked at, and the most characters of an address there.
+/// The most addresses, and the most calls, that are collected of one script, and the longest address in characters.
 const MAX_PLACES: usize = 2_000;
 const MAX_ADDRESS: usize = 300;
 
-/// A call of something that hosts forbid.
+/// A call of something that hosts forbid, such as `eval` or `alert`, with how certain it is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptCall {
     pub name: &'static str,
-    /// Whether a `try` stands around it, as in a probe for what the host allows, or around every call of its function.
+    /// Whether a `try` encloses it, as in a feature test, or encloses every call of its function.
     pub is_tried: bool,
-    /// Whether it runs as soon as the script does. What stands in a function may never run.
+    /// Whether it runs as soon as the script does. A call in a function may never run.
     pub is_certain: bool,
 }
 
-/// When a script runs.
+/// When a script begins to run: with the document, or on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptStart {
-    /// As soon as the document is shown.
     Document,
-    /// When something happens, such as a click.
     Event,
 }
 
-/// An address in a place where a script loads it.
+/// A URL literal in a position where a script loads it.
 struct FoundAddress {
     kind: LoadKind,
     trigger: LoadTrigger,
@@ -47,13 +45,13 @@ struct FoundAddress {
     site: Site,
 }
 
-/// A call of something that hosts forbid.
+/// A forbidden call while its script is still being scanned.
 struct FoundCall {
     name: &'static str,
     site: Site,
-    /// How many brackets are open within its parentheses, until they are closed.
+    /// The bracket depth inside its parentheses; `None` once they are closed.
     depth: Option<usize>,
-    /// Whether it turned out to be the definition of a method by that name.
+    /// Whether it turned out to be the definition of a method of that name.
     is_definition: bool,
 }
 
@@ -91,7 +89,7 @@ pub(super) fn scan(script: &str, start: ScriptStart, found: &mut DocumentScan) {
 }
 
 impl FoundPlaces {
-    /// Looks at the token that was just read.
+    /// Examines the token that was just read.
     fn take(&mut self, token: JsToken, lexer: &mut JsLexer) {
         match token {
             JsToken::Text { value, is_open } => self.take_text(value, is_open, lexer),
@@ -138,7 +136,8 @@ impl FoundPlaces {
         }
     }
 
-    /// A parenthesis was closed. What stands before one that a body follows was no call: `class { prompt(x) {} }`.
+    /// Handles a closing parenthesis. Where a body follows, this was a method definition and no call, as in
+    /// `class { prompt(x) {} }`.
     fn end_call(&mut self, lexer: &mut JsLexer) {
         let is_ended =
             |call: &&mut FoundCall| call.depth.is_some_and(|depth| depth > lexer.depth());
@@ -150,7 +149,7 @@ impl FoundPlaces {
     }
 }
 
-/// What a text is loaded as, by the tokens before it.
+/// The kind and trigger of a string literal that is loaded, judged by the tokens before it.
 fn load_position(before: &[JsToken]) -> Option<(LoadKind, LoadTrigger)> {
     use JsToken::{Mark, Text, Word};
     let call = |kind| Some((kind, LoadTrigger::Call));
@@ -195,19 +194,19 @@ fn is_http_method(text: &str) -> bool {
     known.iter().any(|method| text.eq_ignore_ascii_case(method))
 }
 
-/// The token that stands `back` tokens and one more before the end.
+/// The token at a distance from the end of the list: `back` 0 is the last one.
 fn earlier<'a>(before: &[JsToken<'a>], back: usize) -> Option<JsToken<'a>> {
     let at = before.len().checked_sub(back + 1)?;
     before.get(at).copied()
 }
 
-/// Whether the word `back` tokens before the end is a member of something.
+/// Whether a `.` stands `back` tokens before the end, so that the word after it is a member.
 fn is_member(before: &[JsToken], back: usize) -> bool {
     earlier(before, back) == Some(JsToken::Mark(b'.'))
 }
 
-/// Whether that word is a global: by itself, or a member of an object that holds the globals. A name after
-/// `function` is a declaration.
+/// Whether that word is a global: on its own, or as a member of the global object. A name after `function` is a
+/// declaration.
 fn is_global(before: &[JsToken], back: usize) -> bool {
     if is_member(before, back) {
         let owner = earlier(before, back + 1);
@@ -217,13 +216,13 @@ fn is_global(before: &[JsToken], back: usize) -> bool {
     earlier(before, back) != Some(JsToken::Word("function"))
 }
 
-/// Whether the constructor before the parenthesis at the end is called with `new`.
+/// Whether the last parenthesis belongs to a constructor call with `new`.
 fn is_constructed(before: &[JsToken]) -> bool {
     let back = if is_member(before, 2) { 4 } else { 2 };
     is_global(before, 2) && earlier(before, back) == Some(JsToken::Word("new"))
 }
 
-/// A call or an access that ends with this token and that hosts forbid.
+/// The name of the forbidden call or access that this token completes.
 fn forbidden_call(before: &[JsToken], token: JsToken) -> Option<&'static str> {
     let Some(JsToken::Word(word)) = before.last().copied() else {
         return None;

@@ -1,12 +1,12 @@
-//! CSS into the addresses in `url()` and `@import`.
+//! CSS scanner: finds the URLs in `url()` and `@import`.
 
 use super::{DocumentScan, LoadKind, LoadTrigger};
 
 pub(super) fn scan(css: &str, found: &mut DocumentScan) {
     let mut rest = css;
-    // What the next address belongs to, until its end.
+    // The at-rule or declaration that the next URL belongs to.
     let mut at_rule = AtRule::None;
-    // An import counts only before the first rule.
+    // An `@import` is valid only before the first rule.
     let mut has_rules = false;
     while let Some(c) = rest.chars().next() {
         if let Some(comment) = rest.strip_prefix("/*") {
@@ -48,7 +48,7 @@ pub(super) fn scan(css: &str, found: &mut DocumentScan) {
                     let (address, next) = url(inside);
                     rest = next;
                     match at_rule {
-                        // The address of a namespace is a name.
+                        // The URL of a namespace is only a name.
                         AtRule::Namespace => {}
                         AtRule::Import if has_rules => {}
                         AtRule::Import => {
@@ -73,9 +73,9 @@ enum AtRule {
     None,
     Import,
     Namespace,
-    /// A font is loaded when some text is shown in it, and not where a `local()` one is there.
+    /// A font is loaded only when some text uses it, and not where a `local()` font exists.
     FontFace,
-    /// A custom property loads nothing by itself.
+    /// A custom property, which loads nothing until it is used.
     Variable,
 }
 
@@ -98,7 +98,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()))
 }
 
-/// The text in quotes at the start, and what follows it.
+/// Splits off the quoted string at the start of a text.
 fn quoted(text: &str, quote: char) -> (&str, &str) {
     let inside = text.get(1..).unwrap_or_default();
     let mut escaped = false;
@@ -116,7 +116,7 @@ fn quoted(text: &str, quote: char) -> (&str, &str) {
     (inside, "")
 }
 
-/// What stands in `url(`, and what follows its `)`.
+/// Parses the argument of `url(`, and returns it with what follows the `)`.
 fn url(text: &str) -> (&str, &str) {
     let trimmed = text.trim_start();
     let (address, rest) = match trimmed.chars().next() {

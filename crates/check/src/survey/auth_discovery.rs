@@ -1,5 +1,5 @@
-//! Follows the steps of sign-in up to the login page: the challenge, the metadata of the resource, the
-//! metadata of the authorization server; and tries tokens that nobody may accept.
+//! OAuth discovery as hosts do it: the 401 challenge, the protected resource metadata (RFC 9728) and the authorization
+//! server metadata (RFC 8414, OpenID Connect Discovery). Then it sends forged tokens, which a server must refuse.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,23 +13,23 @@ use crate::connection::OutgoingRequest;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::{LEGACY_REVISIONS, McpRequestBuilder};
 
-/// Hosts give each step of discovery ten seconds.
+/// The timeout of each discovery request: hosts give each step ten seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was seen of sign-in.
+/// The recorded exchanges of OAuth discovery.
 #[derive(Default)]
 pub(crate) struct SignInSurvey {
-    /// A request without a token.
+    /// An `initialize` request without a token.
     pub challenge: Option<Arc<RecordedExchange>>,
-    /// Metadata of the resource: where it was looked for, in the order of hosts.
+    /// The protected resource metadata, from each place where hosts look, in their order.
     pub resource: Vec<MetadataDocument>,
-    /// Metadata of the first authorization server: where it was looked for.
+    /// The metadata of the first authorization server, from each place where hosts look.
     pub server: Vec<MetadataDocument>,
-    /// Requests with tokens that are none.
+    /// Requests with forged tokens, each with what is wrong with its token.
     pub forged: Vec<(&'static str, Arc<RecordedExchange>)>,
 }
 
-/// One place where metadata may be.
+/// One well-known address and what it returned. `place` is the description that findings use.
 pub(crate) struct MetadataDocument {
     pub url: String,
     pub place: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct MetadataDocument {
 }
 
 impl MetadataDocument {
-    /// The document, where there is one.
+    /// The metadata document: the JSON object of a response with status 200.
     pub(crate) fn json(&self) -> Option<&Value> {
         let received = self.exchange.received()?;
         let first = received.messages.first().filter(|first| first.is_object());
@@ -50,7 +50,7 @@ impl MetadataDocument {
 }
 
 impl SignInSurvey {
-    /// Whether the server asks for a token at the door.
+    /// Whether the server requires a token for every request.
     pub(crate) fn is_asked(&self) -> bool {
         self.challenge
             .as_ref()
@@ -58,23 +58,23 @@ impl SignInSurvey {
             == Some(401)
     }
 
-    /// The metadata of the resource that a host would use.
+    /// The protected resource metadata that a host would use: the first that exists.
     pub(crate) fn resource_json(&self) -> Option<&Value> {
         self.resource.iter().find_map(MetadataDocument::json)
     }
 
-    /// The metadata of the authorization server that a host would use.
+    /// The authorization server metadata that a host would use: the first that exists.
     pub(crate) fn server_json(&self) -> Option<&Value> {
         self.server.iter().find_map(MetadataDocument::json)
     }
 
-    /// The issuer that the resource names first.
+    /// The first entry of `authorization_servers` in the resource metadata.
     pub(crate) fn issuer(&self) -> Option<&str> {
         let servers = self.resource_json()?.get("authorization_servers")?;
         servers.get(0)?.as_str()
     }
 
-    /// The challenge itself.
+    /// The value of `WWW-Authenticate` in the challenge.
     pub(crate) fn header(&self) -> Option<&str> {
         self.challenge
             .as_ref()?
@@ -83,7 +83,7 @@ impl SignInSurvey {
     }
 }
 
-/// A parameter of a challenge, such as `resource_metadata`.
+/// Parses one parameter of a challenge, such as `resource_metadata`, quoted or not.
 pub(crate) fn challenge_parameter(header: &str, name: &str) -> Option<String> {
     let at = header.match_indices(name).find(|(at, _)| {
         let before = header.get(..*at).and_then(|text| text.chars().last());
@@ -100,17 +100,16 @@ pub(crate) fn challenge_parameter(header: &str, name: &str) -> Option<String> {
     }
 }
 
-pub(super) fn discover(visit: &mut SurveySession) {
-    let Some(http) = visit.wire.as_http() else {
+pub(super) fn discover(ctx: &mut SurveySession) {
+    let Some(http) = ctx.wire.as_http() else {
         return;
     };
     let (origin, path) = (http.origin(), http.path());
-    let voice = McpRequestBuilder::new(visit.identity, LEGACY_REVISIONS[0]);
+    let builder = McpRequestBuilder::new(ctx.identity, LEGACY_REVISIONS[0]);
     let mut sign_in = SignInSurvey {
         challenge: Some(
-            visit
-                .wire
-                .send(voice.initialize(LEGACY_REVISIONS[0]).anonymous()),
+            ctx.wire
+                .send(builder.initialize(LEGACY_REVISIONS[0]).anonymous()),
         ),
         ..SignInSurvey::default()
     };
@@ -120,62 +119,57 @@ pub(super) fn discover(visit: &mut SurveySession) {
     let well_known = format!("{origin}/.well-known/oauth-protected-resource");
     let suffixed = format!("{well_known}{}", path.trim_end_matches('/'));
     if let Some(named) = named.filter(|named| *named != suffixed && *named != well_known) {
-        fetch_metadata(
-            visit,
-            &mut sign_in.resource,
-            "named by the challenge",
-            named,
-        );
+        fetch_metadata(ctx, &mut sign_in.resource, "named by the challenge", named);
     }
     if suffixed != well_known {
         fetch_metadata(
-            visit,
+            ctx,
             &mut sign_in.resource,
             "with the path of the endpoint",
             suffixed,
         );
     }
-    fetch_metadata(visit, &mut sign_in.resource, "at the root", well_known);
+    fetch_metadata(ctx, &mut sign_in.resource, "at the root", well_known);
     match sign_in.issuer().map(str::to_owned) {
         Some(issuer) => {
             for (place, url) in server_metadata_urls(&issuer) {
-                fetch_metadata(visit, &mut sign_in.server, place, url);
+                fetch_metadata(ctx, &mut sign_in.server, place, url);
             }
         }
         None => {
             let url = format!("{origin}/.well-known/oauth-authorization-server");
-            fetch_metadata(visit, &mut sign_in.server, "at the root", url);
+            fetch_metadata(ctx, &mut sign_in.server, "at the root", url);
         }
     }
     if sign_in.is_asked() {
-        let url = visit.survey.url.clone().unwrap_or_default();
+        let url = ctx.survey.url.clone().unwrap_or_default();
         for (what, token) in forged_tokens(&url, sign_in.issuer().unwrap_or(&origin)) {
-            let ask = voice.initialize(LEGACY_REVISIONS[0]).anonymous();
-            let ask = ask.with_header("Authorization", &format!("Bearer {token}"));
-            sign_in.forged.push((what, visit.wire.send(ask)));
+            let request = builder.initialize(LEGACY_REVISIONS[0]).anonymous();
+            let request = request.with_header("Authorization", &format!("Bearer {token}"));
+            sign_in.forged.push((what, ctx.wire.send(request)));
         }
     }
-    visit.survey.sign_in = Some(sign_in);
+    ctx.survey.sign_in = Some(sign_in);
 }
 
-/// Asks for one document. What a server names may be anywhere, so the wire decides whether it is asked.
+/// Requests one metadata document. The server chose the URL, so the SSRF guard decides whether it is requested.
 fn fetch_metadata(
-    visit: &SurveySession,
+    ctx: &SurveySession,
     documents: &mut Vec<MetadataDocument>,
     place: &'static str,
     url: String,
 ) {
-    if visit
+    if ctx
         .wire
         .as_http()
         .is_some_and(|http| http.may_request(&url))
     {
-        let ask = OutgoingRequest::get(&url)
+        let request = OutgoingRequest::get(&url)
             .anonymous()
             .with_timeout(STEP_TIMEOUT);
-        let exchange = visit
+        let exchange = ctx
             .wire
-            .send(ask.with_header("Accept", "application/json"));
+            .send(request.with_header("Accept", "application/json"));
         documents.push(MetadataDocument {
             url,
             place,
@@ -184,7 +178,7 @@ fn fetch_metadata(
     }
 }
 
-/// Where hosts look for the metadata of an authorization server, in their order.
+/// The addresses where hosts look for the metadata of an authorization server, in their order.
 fn server_metadata_urls(issuer: &str) -> Vec<(&'static str, String)> {
     let issuer = issuer.trim_end_matches('/');
     let after_scheme = issuer.find("://").map_or(0, |at| at + 3);
@@ -210,7 +204,7 @@ fn server_metadata_urls(issuer: &str) -> Vec<(&'static str, String)> {
     places
 }
 
-/// Tokens that only a server accepts which does not look: each says what is right about it otherwise.
+/// Forged tokens. Each has one defect that it is named after, and none has a valid signature.
 fn forged_tokens(url: &str, issuer: &str) -> Vec<(&'static str, String)> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

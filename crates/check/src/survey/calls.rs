@@ -1,5 +1,5 @@
-//! Calls tools as hosts do: `search` with words of the server's own and with odd ones, `fetch` with every
-//! id that came back and with some that never did, and whatever else only reads and asks for nothing.
+//! Calls tools as hosts do: `search` with ordinary and with odd queries, `fetch` with ids that search returned and with
+//! unknown ones, and other read-only tools without required arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,43 +10,43 @@ use super::SurveySession;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::McpRequestBuilder;
 
-/// The most ids that are fetched, and other tools that are called.
+/// The most ids to fetch, and the most other tools to call.
 const MAX_FETCHED: usize = 10;
 const MAX_OTHERS: usize = 5;
-/// An id that no server has.
+/// An id that no server has, to test the answer to unknown ids.
 pub(crate) const NO_SUCH_ID: &str = "docent-check-no-such-id-7f3a";
-/// A path that no server may read out.
+/// A path traversal that no server may follow.
 const ESCAPE_ID: &str = "../../../../../../etc/passwd";
 
-/// Why a tool was called.
+/// Why a tool was called, which decides which rules judge the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallPurpose {
-    /// `search` for anything, to learn what there is.
+    /// `search` with a starter query, to learn which documents there are.
     Explore,
-    /// `search` with the title of a document it returned.
+    /// `search` with the title of a document that search returned.
     Title,
-    /// The same once more.
+    /// The same title query once more, to compare the two results.
     Again,
-    /// `search` with nothing.
+    /// `search` with an empty or blank query.
     Empty,
-    /// `search` with what people and attackers type.
+    /// `search` with unusual or hostile input.
     Odd,
-    /// `search` without its argument.
+    /// `search` without its required argument `query`.
     NoArgument,
     /// `fetch` of an id that search returned.
     Fetch,
     /// `fetch` of an id that does not exist.
     UnknownId,
-    /// Another tool, without arguments.
+    /// A tool other than the pair, called without arguments.
     Other,
     /// A tool that does not exist.
     UnknownTool,
 }
 
 impl CallPurpose {
-    /// Questions that people ask.
+    /// Searches with queries that people might ask.
     pub(crate) const ASKED: &[Self] = &[Self::Explore, Self::Title, Self::Again];
-    /// Every search that should be answered.
+    /// Every search that should return a result.
     pub(crate) const SEARCHES: &[Self] = &[
         Self::Explore,
         Self::Title,
@@ -54,7 +54,7 @@ impl CallPurpose {
         Self::Empty,
         Self::Odd,
     ];
-    /// The same, and every fetch of what was found.
+    /// Those searches, and every fetch of a returned id.
     pub(crate) const PAIR: &[Self] = &[
         Self::Explore,
         Self::Title,
@@ -63,7 +63,7 @@ impl CallPurpose {
         Self::Odd,
         Self::Fetch,
     ];
-    /// The same, and other tools: every call that should succeed.
+    /// Those, and the other tools: every call that should succeed.
     pub(crate) const GOOD: &[Self] = &[
         Self::Explore,
         Self::Title,
@@ -73,7 +73,7 @@ impl CallPurpose {
         Self::Fetch,
         Self::Other,
     ];
-    /// Every call, whatever should come of it.
+    /// Every call, including those that should be refused.
     pub(crate) const ALL: &[Self] = &[
         Self::Explore,
         Self::Title,
@@ -88,7 +88,7 @@ impl CallPurpose {
     ];
 }
 
-/// One tool call.
+/// One recorded tool call with its purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct SurveyedCall {
     pub tool: String,
@@ -102,18 +102,17 @@ impl SurveyedCall {
         self.exchange.result()
     }
 
-    /// Whether the tool says that it failed.
     pub(crate) fn is_error(&self) -> bool {
         let result = self.result();
         result.and_then(|result| result.get("isError")) == Some(&Value::Bool(true))
     }
 
-    /// A result that claims to be one.
+    /// The result, unless the tool marks it with `isError`.
     pub(crate) fn success(&self) -> Option<&Value> {
         self.result().filter(|_| !self.is_error())
     }
 
-    /// What it returned: structured where there is such, else the JSON of its first text.
+    /// The returned value: `structuredContent`, or else the JSON of the first text item.
     pub(crate) fn payload(&self) -> Option<Value> {
         let result = self.success()?;
         if let Some(structured) = result.get("structuredContent") {
@@ -123,7 +122,7 @@ impl SurveyedCall {
         serde_json::from_str(text).ok()
     }
 
-    /// The results of a search.
+    /// The `results` of a search, at most 100.
     pub(crate) fn returned_results(&self) -> Vec<ReturnedResult> {
         let payload = self.payload().unwrap_or_default();
         let results = payload.get("results").and_then(Value::as_array);
@@ -139,43 +138,43 @@ impl SurveyedCall {
     }
 }
 
-/// One result of a search.
+/// One search result, with the members that are strings.
 pub(crate) struct ReturnedResult {
     pub id: Option<String>,
     pub title: Option<String>,
     pub url: Option<String>,
 }
 
-pub(super) fn call_tools(visit: &mut SurveySession) {
-    let Some(main) = visit.main.take() else {
+pub(super) fn call_tools(ctx: &mut SurveySession) {
+    let Some(main) = ctx.main.take() else {
         return;
     };
-    if accepts_single_argument(visit, "search", "query") {
-        search(visit, &main);
+    if accepts_single_argument(ctx, "search", "query") {
+        search(ctx, &main);
     }
-    if accepts_single_argument(visit, "fetch", "id") {
-        fetch(visit, &main);
+    if accepts_single_argument(ctx, "fetch", "id") {
+        fetch(ctx, &main);
     }
-    call_other_tools(visit, &main);
+    call_other_tools(ctx, &main);
     call_tool(
-        visit,
+        ctx,
         &main,
         ("docent_check_no_such_tool", CallPurpose::UnknownTool),
         json!({}),
     );
-    if let Some(other) = visit.other.take() {
-        repeat_in_other_era(visit, &other);
-        visit.other = Some(other);
+    if let Some(other) = ctx.other.take() {
+        repeat_in_other_era(ctx, &other);
+        ctx.other = Some(other);
     }
-    if visit.options.open_urls {
-        open_urls(visit);
+    if ctx.options.open_urls {
+        open_urls(ctx);
     }
-    visit.main = Some(main);
+    ctx.main = Some(main);
 }
 
-/// Whether a tool can be called with this one text, whatever else it may take, and may be called at all.
-fn accepts_single_argument(visit: &SurveySession, name: &str, argument: &str) -> bool {
-    let Some(tool) = visit.survey.tool(name) else {
+/// Whether a tool requires no argument but this one, and may be called: tools that declare writes need permission.
+fn accepts_single_argument(ctx: &SurveySession, name: &str, argument: &str) -> bool {
+    let Some(tool) = ctx.survey.tool(name) else {
         return false;
     };
     let schema = tool.get("inputSchema").unwrap_or(&Value::Null);
@@ -184,11 +183,11 @@ fn accepts_single_argument(visit: &SurveySession, name: &str, argument: &str) ->
     let known = schema
         .get("properties")
         .is_none_or(|all| all.get(argument).is_some());
-    // These two names are calls that read in every host; only a tool that says otherwise is spared.
+    // Hosts treat these two names as read-only, so only a tool that declares otherwise is skipped.
     let writes =
         hint(tool, "readOnlyHint") == Some(false) || hint(tool, "destructiveHint") == Some(true);
     only && known
-        && (!writes || hint(tool, "readOnlyHint") == Some(true) || visit.options.allow_writes)
+        && (!writes || hint(tool, "readOnlyHint") == Some(true) || ctx.options.allow_writes)
 }
 
 fn hint(tool: &Value, name: &str) -> Option<bool> {
@@ -196,29 +195,29 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
 }
 
 fn call_tool(
-    visit: &mut SurveySession,
-    voice: &McpRequestBuilder,
+    ctx: &mut SurveySession,
+    builder: &McpRequestBuilder,
     (name, purpose): (&str, CallPurpose),
     arguments: Value,
 ) -> SurveyedCall {
     let params = json!({"name": name, "arguments": arguments});
-    let exchange = visit.wire.send(voice.request("tools/call", params));
+    let exchange = ctx.wire.send(builder.request("tools/call", params));
     let call = SurveyedCall {
         tool: name.to_owned(),
         purpose,
         arguments,
         exchange,
     };
-    visit.survey.calls.push(call.clone());
+    ctx.survey.calls.push(call.clone());
     call
 }
 
-fn search(visit: &mut SurveySession, voice: &McpRequestBuilder) {
+fn search(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
     let mut titles: Vec<String> = Vec::new();
-    for query in starter_queries(visit) {
+    for query in starter_queries(ctx) {
         let call = call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("search", CallPurpose::Explore),
             json!({"query": query}),
         );
@@ -227,7 +226,7 @@ fn search(visit: &mut SurveySession, voice: &McpRequestBuilder) {
             .into_iter()
             .filter_map(|found| found.title)
         {
-            // A notice that comes with every answer counts once.
+            // A notice that comes with every response counts once.
             if !titles.contains(&title) {
                 titles.push(title);
             }
@@ -243,66 +242,66 @@ fn search(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     {
         let title: String = title.chars().take(200).collect();
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("search", CallPurpose::Title),
             json!({"query": title}),
         );
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("search", CallPurpose::Again),
             json!({"query": title}),
         );
     }
     for query in ["", "   "] {
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("search", CallPurpose::Empty),
             json!({"query": query}),
         );
     }
     for query in odd_queries() {
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("search", CallPurpose::Odd),
             json!({"query": query}),
         );
     }
-    call_tool(visit, voice, ("search", CallPurpose::NoArgument), json!({}));
+    call_tool(ctx, builder, ("search", CallPurpose::NoArgument), json!({}));
 }
 
-/// What to search for when nothing is known: what the caller gave, then words that the server uses of
-/// itself, then words that most documents have.
-fn starter_queries(visit: &SurveySession) -> Vec<String> {
-    let own = visit
+/// The starter queries: those of the caller, then long words from the server's instructions and descriptions, then
+/// words that most documents contain.
+fn starter_queries(ctx: &SurveySession) -> Vec<String> {
+    let own = ctx
         .survey
         .initialize_result
         .get("instructions")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let search = visit
+    let search = ctx
         .survey
         .tool("search")
         .and_then(|tool| tool.get("description"));
     let described = search.and_then(Value::as_str).unwrap_or_default();
-    let is_telling =
+    let is_distinctive =
         |word: &&str| word.chars().count() > 6 && word.chars().all(char::is_alphabetic);
     let words = own.split_whitespace().chain(described.split_whitespace());
     let words: Vec<&str> = words
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-        .filter(is_telling)
+        .filter(is_distinctive)
         .take(4)
         .collect();
-    let given = visit.options.queries.iter().take(5).cloned();
+    let given = ctx.options.queries.iter().take(5).cloned();
     let common = ["the", "introduction", "report", "a"].map(str::to_owned);
     let own = words.into_iter().map(str::to_owned);
     given.chain(own).chain(common).collect()
 }
 
-/// What people type by accident and attackers on purpose.
+/// Queries that break careless parsers: unbalanced syntax, injection attempts, other scripts, very long and deep input.
 fn odd_queries() -> Vec<String> {
     let mut odd: Vec<String> = [
         "\"unbalanced (quotes AND [brackets",
@@ -323,9 +322,9 @@ fn odd_queries() -> Vec<String> {
     odd
 }
 
-fn fetch(visit: &mut SurveySession, voice: &McpRequestBuilder) {
+fn fetch(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
     let mut ids: Vec<String> = Vec::new();
-    for call in &visit.survey.calls {
+    for call in &ctx.survey.calls {
         for id in call
             .returned_results()
             .into_iter()
@@ -338,35 +337,34 @@ fn fetch(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     }
     for id in ids {
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("fetch", CallPurpose::Fetch),
             json!({"id": id}),
         );
     }
     for id in [NO_SUCH_ID, "", ESCAPE_ID] {
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("fetch", CallPurpose::UnknownId),
             json!({"id": id}),
         );
     }
 }
 
-/// Tools that ask for nothing and only read; with leave, those that may write.
-fn call_other_tools(visit: &mut SurveySession, voice: &McpRequestBuilder) {
+/// Calls read-only tools without required arguments; with `allow_writes` also those that may write.
+fn call_other_tools(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
     let asks_for_nothing = |tool: &&Value| {
         let required = tool
             .get("inputSchema")
             .and_then(|schema| schema.get("required"));
         required.and_then(Value::as_array).is_none_or(Vec::is_empty)
     };
-    let may =
-        |tool: &&Value| hint(tool, "readOnlyHint") == Some(true) || visit.options.allow_writes;
+    let may = |tool: &&Value| hint(tool, "readOnlyHint") == Some(true) || ctx.options.allow_writes;
     let name = |tool: &Value| tool.get("name").and_then(Value::as_str).map(str::to_owned);
     let pair = ["search".to_owned(), "fetch".to_owned()];
-    let names = visit
+    let names = ctx
         .survey
         .tools
         .iter()
@@ -378,13 +376,13 @@ fn call_other_tools(visit: &mut SurveySession, voice: &McpRequestBuilder) {
         .take(MAX_OTHERS)
         .collect();
     for name in names {
-        call_tool(visit, voice, (&name, CallPurpose::Other), json!({}));
+        call_tool(ctx, builder, (&name, CallPurpose::Other), json!({}));
     }
 }
 
-/// The pair once more, as a client of the other era calls it.
-fn repeat_in_other_era(visit: &mut SurveySession, voice: &McpRequestBuilder) {
-    let known = visit
+/// Calls `search` and `fetch` once more in the other protocol era.
+fn repeat_in_other_era(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
+    let known = ctx
         .survey
         .calls
         .iter()
@@ -392,26 +390,26 @@ fn repeat_in_other_era(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     let Some(arguments) = known.map(|call| call.arguments.clone()) else {
         return;
     };
-    let call = call_tool(visit, voice, ("search", CallPurpose::Title), arguments);
+    let call = call_tool(ctx, builder, ("search", CallPurpose::Title), arguments);
     let id = call
         .returned_results()
         .into_iter()
         .find_map(|found| found.id);
-    if let Some(id) = id.filter(|_| accepts_single_argument(visit, "fetch", "id")) {
+    if let Some(id) = id.filter(|_| accepts_single_argument(ctx, "fetch", "id")) {
         call_tool(
-            visit,
-            voice,
+            ctx,
+            builder,
             ("fetch", CallPurpose::Fetch),
             json!({"id": id}),
         );
     }
 }
 
-/// The first few addresses that search gave, asked for as a browser would.
-fn open_urls(visit: &mut SurveySession) {
+/// Requests the first three URLs that search returned, as a browser would.
+fn open_urls(ctx: &mut SurveySession) {
     const NAMES: [&str; 3] = ["url-1", "url-2", "url-3"];
     let mut urls: Vec<String> = Vec::new();
-    for found in visit
+    for found in ctx
         .survey
         .calls
         .iter()
@@ -425,9 +423,9 @@ fn open_urls(visit: &mut SurveySession) {
         }
     }
     for (name, url) in NAMES.into_iter().zip(urls) {
-        let ask = crate::connection::OutgoingRequest::get(&url)
+        let request = crate::connection::OutgoingRequest::get(&url)
             .anonymous()
             .with_timeout(Duration::from_secs(10));
-        visit.probe(name, ask.with_header("Accept", "text/html,*/*"));
+        ctx.probe(name, request.with_header("Accept", "text/html,*/*"));
     }
 }

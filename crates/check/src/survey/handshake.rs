@@ -1,5 +1,5 @@
-//! Greets a server as ChatGPT does: `server/discover` first, `initialize` where that is not understood;
-//! then once in every revision.
+//! Protocol negotiation as ChatGPT does it: `server/discover` first, then `initialize`; then `initialize` once in every
+//! other revision, so that rules can judge the version negotiation.
 
 use std::sync::Arc;
 
@@ -10,167 +10,164 @@ use crate::connection::OutgoingRequest;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::{LEGACY_REVISIONS, MODERN_REVISION, McpRequestBuilder};
 
-/// A version that never was, to see what a server makes of it.
+/// A version that never existed, to test the version negotiation.
 pub(crate) const UNKNOWN_REVISION: &str = "1999-01-01";
 
-pub(super) fn negotiate(visit: &mut SurveySession) {
-    visit.survey.greetings.clear();
-    let modern = McpRequestBuilder::new(visit.identity, MODERN_REVISION);
+pub(super) fn negotiate(ctx: &mut SurveySession) {
+    ctx.survey.greetings.clear();
+    let modern = McpRequestBuilder::new(ctx.identity, MODERN_REVISION);
     let id = json!("openai-mcp-discover");
-    let discover = visit
+    let discover = ctx
         .wire
         .send(modern.request_as(id, "server/discover", json!({})));
-    visit.survey.discover = Some(Arc::clone(&discover));
-    visit.survey.modern = names_modern(discover.result());
-    if discover.outcome.is_err() && visit.wire.as_http().is_some() {
-        // Nobody is there, or it hangs: one more question decides which.
-        (visit.progress)("greeting again");
+    ctx.survey.discover = Some(Arc::clone(&discover));
+    ctx.survey.modern = names_modern(discover.result());
+    if discover.outcome.is_err() && ctx.wire.as_http().is_some() {
+        // The server is unreachable or hangs; the next request tells which.
+        (ctx.progress)("greeting again");
     }
-    // A program that has answered in one era may refuse the other on the same pipes.
-    visit.wire.restart();
-    let mut legacy = initialize(visit, LEGACY_REVISIONS[0]);
-    visit.survey.legacy = legacy.is_some();
-    visit.survey.is_connected = visit.survey.modern || visit.survey.legacy;
-    let greeted = visit.first_greeting().and_then(RecordedExchange::status);
-    visit.survey.requires_sign_in = !visit.survey.is_connected && greeted == Some(401);
+    // A program that has answered in one era may refuse the other in the same process.
+    ctx.wire.restart();
+    let mut legacy = initialize(ctx, LEGACY_REVISIONS[0]);
+    ctx.survey.legacy = legacy.is_some();
+    ctx.survey.is_connected = ctx.survey.modern || ctx.survey.legacy;
+    let initialize_status = ctx.first_greeting().and_then(RecordedExchange::status);
+    ctx.survey.requires_sign_in = !ctx.survey.is_connected && initialize_status == Some(401);
     if let Some(legacy) = &legacy {
-        visit.survey.has_session = legacy.session.is_some();
+        ctx.survey.has_session = legacy.session.is_some();
     }
-    let greeted = visit
+    let initialized = ctx
         .first_greeting()
         .and_then(RecordedExchange::result)
         .cloned();
     let discovered = discover.result().cloned();
-    if visit.survey.modern {
-        if visit.wire.as_http().is_none()
-            && let Some(voice) = legacy.take()
+    if ctx.survey.modern {
+        if ctx.wire.as_http().is_none()
+            && let Some(builder) = legacy.take()
         {
-            super::lists::list_in_other_era(visit, &voice);
+            super::lists::list_in_other_era(ctx, &builder);
         }
-        visit.survey.initialize_result = discovered.or(greeted).unwrap_or_default();
-        visit.main = Some(modern);
-        visit.other = legacy;
+        ctx.survey.initialize_result = discovered.or(initialized).unwrap_or_default();
+        ctx.main = Some(modern);
+        ctx.other = legacy;
     } else {
-        visit.survey.initialize_result = greeted.unwrap_or_default();
-        visit.main = legacy;
+        ctx.survey.initialize_result = initialized.unwrap_or_default();
+        ctx.main = legacy;
     }
-    if visit.survey.legacy {
-        other_versions(visit);
+    if ctx.survey.legacy {
+        other_versions(ctx);
     }
 }
 
-/// `initialize`, and the notice that follows it.
-fn initialize(visit: &mut SurveySession, version: &'static str) -> Option<McpRequestBuilder> {
-    let mut voice = McpRequestBuilder::new(visit.identity, version);
-    let greeted = visit.wire.send(voice.initialize(version));
-    visit
-        .survey
+/// Sends `initialize` and the notification `initialized`, and returns the request builder of the new session.
+fn initialize(ctx: &mut SurveySession, version: &'static str) -> Option<McpRequestBuilder> {
+    let mut builder = McpRequestBuilder::new(ctx.identity, version);
+    let exchange = ctx.wire.send(builder.initialize(version));
+    ctx.survey
         .greetings
-        .push((version.to_owned(), Arc::clone(&greeted)));
-    let answered = greeted.result()?.get("protocolVersion")?.as_str()?;
-    // Only what a header can carry.
+        .push((version.to_owned(), Arc::clone(&exchange)));
+    let answered = exchange.result()?.get("protocolVersion")?.as_str()?;
+    // The version is sent back in a header, so it must be printable ASCII.
     if !answered.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
         return None;
     }
-    answered.clone_into(&mut voice.version);
-    let session = greeted
+    answered.clone_into(&mut builder.version);
+    let session = exchange
         .received()
         .and_then(|received| received.header("mcp-session-id"));
-    voice.session = session.map(str::to_owned);
-    visit.probe(
+    builder.session = session.map(str::to_owned);
+    ctx.probe(
         "initialized",
-        voice.notification("notifications/initialized"),
+        builder.notification("notifications/initialized"),
     );
-    Some(voice)
+    Some(builder)
 }
 
-/// The older revisions, one that never was, and the newest where only the older may be asked for.
-fn other_versions(visit: &mut SurveySession) {
+/// Sends `initialize` with the other legacy revisions, with one that never existed, and with 2026-07-28, which has no
+/// `initialize`.
+fn other_versions(ctx: &mut SurveySession) {
     for version in LEGACY_REVISIONS
         .into_iter()
         .skip(1)
         .chain([UNKNOWN_REVISION, MODERN_REVISION])
     {
-        visit.wire.restart();
-        let voice = McpRequestBuilder::new(visit.identity, version);
-        let greeted = visit.wire.send(voice.initialize(version));
-        let session = greeted
+        ctx.wire.restart();
+        let builder = McpRequestBuilder::new(ctx.identity, version);
+        let exchange = ctx.wire.send(builder.initialize(version));
+        let session = exchange
             .received()
             .and_then(|received| received.header("mcp-session-id"));
         if let Some(session) = session {
-            end_session(visit, session);
+            end_session(ctx, session);
         }
         if version == "2025-03-26"
-            && greeted
+            && exchange
                 .result()
                 .and_then(|result| result.get("protocolVersion"))
                 == Some(&json!(version))
         {
-            batch(visit, version);
+            batch(ctx, version);
         }
-        visit.survey.greetings.push((version.to_owned(), greeted));
+        ctx.survey.greetings.push((version.to_owned(), exchange));
     }
-    // The conversation goes on in a program that has heard nothing else.
-    visit.wire.restart();
-    if visit.wire.as_http().is_none()
-        && let Some(main) = visit.main.as_ref().filter(|main| !main.is_modern())
+    // The survey goes on in a fresh process, which has seen no other handshake.
+    ctx.wire.restart();
+    if ctx.wire.as_http().is_none()
+        && let Some(main) = ctx.main.as_ref().filter(|main| !main.is_modern())
     {
-        visit.wire.send(main.initialize(LEGACY_REVISIONS[0]));
-        visit
-            .wire
+        ctx.wire.send(main.initialize(LEGACY_REVISIONS[0]));
+        ctx.wire
             .send(main.notification("notifications/initialized"));
     }
 }
 
-/// Two requests in one body, which the revision of March 2025 allows.
-fn batch(visit: &mut SurveySession, version: &'static str) {
-    if visit.wire.as_http().is_none() {
+/// Sends a JSON-RPC batch, which only revision 2025-03-26 allows.
+fn batch(ctx: &mut SurveySession, version: &'static str) {
+    if ctx.wire.as_http().is_none() {
         return;
     }
-    let mut voice = McpRequestBuilder::new(visit.identity, version);
-    let greeted = visit.wire.send(voice.initialize(version));
-    let session = greeted
+    let mut builder = McpRequestBuilder::new(ctx.identity, version);
+    let exchange = ctx.wire.send(builder.initialize(version));
+    let session = exchange
         .received()
         .and_then(|received| received.header("mcp-session-id"));
-    voice.session = session.map(str::to_owned);
-    if voice.session.is_some() {
-        visit
-            .wire
-            .send(voice.notification("notifications/initialized"));
+    builder.session = session.map(str::to_owned);
+    if builder.session.is_some() {
+        ctx.wire
+            .send(builder.notification("notifications/initialized"));
     }
     let two = json!([
         {"jsonrpc": "2.0", "id": "one", "method": "ping"},
         {"jsonrpc": "2.0", "id": "two", "method": "ping"},
     ]);
-    let mut ask = voice.with_protocol_headers(OutgoingRequest::post(two.to_string()), "ping", None);
-    ask.id = Some(json!("one"));
-    visit.probe("batch", ask);
-    if let Some(session) = voice.session {
-        end_session(visit, &session);
+    let mut request =
+        builder.with_protocol_headers(OutgoingRequest::post(two.to_string()), "ping", None);
+    request.id = Some(json!("one"));
+    ctx.probe("batch", request);
+    if let Some(session) = builder.session {
+        end_session(ctx, &session);
     }
 }
 
-/// Ends the sessions that are left, and asks something in one that was ended.
-pub(super) fn end_sessions(visit: &mut SurveySession) {
-    for voice in [visit.main.take(), visit.other.take()]
-        .into_iter()
-        .flatten()
-    {
-        let Some(session) = &voice.session else {
+/// Ends the open sessions with DELETE, and sends one request in an ended session.
+pub(super) fn end_sessions(ctx: &mut SurveySession) {
+    for builder in [ctx.main.take(), ctx.other.take()].into_iter().flatten() {
+        let Some(session) = &builder.session else {
             continue;
         };
-        let ended = end_session(visit, session);
-        visit.survey.probes.insert("session-end", ended);
-        visit.probe("session-ended", voice.request("tools/list", json!({})));
+        let ended = end_session(ctx, session);
+        ctx.survey.probes.insert("session-end", ended);
+        ctx.probe("session-ended", builder.request("tools/list", json!({})));
     }
 }
 
-fn end_session(visit: &SurveySession, session: &str) -> Arc<RecordedExchange> {
-    let ask = OutgoingRequest {
+fn end_session(ctx: &SurveySession, session: &str) -> Arc<RecordedExchange> {
+    let request = OutgoingRequest {
         verb: Some("DELETE"),
         ..OutgoingRequest::default()
     };
-    visit.wire.send(ask.with_header("Mcp-Session-Id", session))
+    ctx.wire
+        .send(request.with_header("Mcp-Session-Id", session))
 }
 
 impl SurveySession<'_> {
@@ -182,7 +179,7 @@ impl SurveySession<'_> {
     }
 }
 
-/// Whether a server says that it speaks the newer revision.
+/// Whether the result of `server/discover` lists revision 2026-07-28.
 pub(crate) fn names_modern(discovered: Option<&Value>) -> bool {
     let versions = discovered
         .and_then(|result| result.get("supportedVersions"))

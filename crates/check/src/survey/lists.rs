@@ -1,4 +1,4 @@
-//! The lists of a server: tools in both eras and twice, resources, prompts, templates.
+//! Reads the lists of a server: tools (twice, and in both protocol eras), resources, resource templates and prompts.
 
 use std::sync::Arc;
 
@@ -8,61 +8,61 @@ use super::SurveySession;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::McpRequestBuilder;
 
-/// The most tools and pages of tools that are looked at.
+/// The most tools, and the most pages of tools, that are read.
 pub(crate) const MAX_TOOLS: usize = 1_000;
 pub(crate) const MAX_PAGES: usize = 50;
 
-pub(super) fn read(visit: &mut SurveySession) {
-    let Some(main) = visit.main.take() else {
+pub(super) fn read(ctx: &mut SurveySession) {
+    let Some(main) = ctx.main.take() else {
         return;
     };
-    let (tools, ended) = tools(visit, &main);
-    visit.survey.tools = tools;
-    visit.survey.tools_listed = ended;
-    visit.survey.tools_again = once_more(visit, &main);
+    let (tools, ended) = tools(ctx, &main);
+    ctx.survey.tools = tools;
+    ctx.survey.tools_listed = ended;
+    ctx.survey.tools_again = once_more(ctx, &main);
     for (name, method) in [
         ("resources", "resources/list"),
         ("templates", "resources/templates/list"),
         ("prompts", "prompts/list"),
     ] {
-        visit.probe(name, main.request(method, json!({})));
+        ctx.probe(name, main.request(method, json!({})));
     }
-    visit.probe(
+    ctx.probe(
         "unknown-method",
         main.request("docent/no-such-method", json!({})),
     );
     let cursor = json!({"cursor": "docent-check-no-such-cursor"});
-    visit.probe("bad-cursor", main.request("tools/list", cursor));
-    if let Some(other) = visit.other.take() {
-        list_in_other_era(visit, &other);
-        visit.other = Some(other);
+    ctx.probe("bad-cursor", main.request("tools/list", cursor));
+    if let Some(other) = ctx.other.take() {
+        list_in_other_era(ctx, &other);
+        ctx.other = Some(other);
     } else if !main.is_modern() {
-        visit.probe("ping", main.request("ping", json!({})));
+        ctx.probe("ping", main.request("ping", json!({})));
     }
-    visit.main = Some(main);
+    ctx.main = Some(main);
 }
 
-/// What a client that begins with `initialize` sees of a server that also speaks the newer revision.
-pub(super) fn list_in_other_era(visit: &mut SurveySession, other: &McpRequestBuilder) {
-    visit.survey.tools_other_era = once_more(visit, other);
-    visit.probe("ping", other.request("ping", json!({})));
+/// Lists the tools again as a legacy client, of a server that also speaks 2026-07-28.
+pub(super) fn list_in_other_era(ctx: &mut SurveySession, other: &McpRequestBuilder) {
+    ctx.survey.tools_other_era = once_more(ctx, other);
+    ctx.probe("ping", other.request("ping", json!({})));
 }
 
-/// The list again, to be held against the first; `None` where the check had no room for all of it.
-fn once_more(visit: &mut SurveySession, voice: &McpRequestBuilder) -> Option<ToolList> {
-    let (tools, _) = tools(visit, voice);
-    let (_, last) = visit.survey.tool_pages.last()?;
+/// Lists the tools again, to compare with the first list; `None` where the budget ended before the list did.
+fn once_more(ctx: &mut SurveySession, builder: &McpRequestBuilder) -> Option<ToolList> {
+    let (tools, _) = tools(ctx, builder);
+    let (_, last) = ctx.survey.tool_pages.last()?;
     (!last.was_not_sent()).then_some(tools)
 }
 
-/// All tools, from as many pages as the server makes of them, and whether they came to an end.
-fn tools(visit: &mut SurveySession, voice: &McpRequestBuilder) -> (ToolList, bool) {
+/// Reads all pages of tools by following `nextCursor`. The flag says whether the last page was reached.
+fn tools(ctx: &mut SurveySession, builder: &McpRequestBuilder) -> (ToolList, bool) {
     let mut tools = ToolList::default();
     let mut params = json!({});
     for _ in 0..MAX_PAGES {
-        let page = visit.wire.send(voice.request("tools/list", params));
-        let modern = voice.is_modern();
-        visit.survey.tool_pages.push((modern, Arc::clone(&page)));
+        let page = ctx.wire.send(builder.request("tools/list", params));
+        let modern = builder.is_modern();
+        ctx.survey.tool_pages.push((modern, Arc::clone(&page)));
         let Some(result) = page.result() else {
             return (tools, false);
         };
@@ -77,17 +77,16 @@ fn tools(visit: &mut SurveySession, voice: &McpRequestBuilder) -> (ToolList, boo
     (tools, false)
 }
 
-/// The tools of a list, which stay in the answers that they came with: descriptors may be large, and every list is
-/// asked for more than once.
+/// A list of tools that borrows from the recorded pages, each with the number of its tools that count. Descriptors may
+/// be large and every list is read more than once, so they are not copied.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolList {
-    /// Each page with how many of its tools count.
     pages: Vec<(Arc<RecordedExchange>, usize)>,
     length: usize,
 }
 
 impl ToolList {
-    /// Takes the tools of a page, as far as there is room; says whether there was.
+    /// Adds the tools of a page up to the limit; false where the limit cut some off.
     fn add(&mut self, page: &Arc<RecordedExchange>) -> bool {
         let listed = tools_of(page).len();
         let taken = listed.min(MAX_TOOLS.saturating_sub(self.length));

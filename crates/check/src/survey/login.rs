@@ -1,5 +1,5 @@
-//! Signs in as a host would: registers, sends the user to the login page, takes the code, trades it for
-//! tokens, refreshes them. What happened at each step is kept; secrets are not.
+//! OAuth login as a host does it: dynamic client registration, authorization code with PKCE over a loopback redirect,
+//! token exchange and refresh. The outcome of each step is recorded; codes and tokens are not.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -18,24 +18,24 @@ use crate::connection::OutgoingRequest;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::{LEGACY_REVISIONS, McpRequestBuilder};
 
-/// How long the user has, and how many others may knock meanwhile.
+/// How long the user has to sign in, and how many connections the loopback listener accepts meanwhile.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_VISITORS: usize = 20;
-/// The most bytes of a request to the page that the browser comes back to.
+/// The most bytes of a request to the loopback redirect.
 const MAX_REQUEST: usize = 16 * 1024;
-/// Hosts give the token endpoint ten seconds.
+/// The timeout of registration and token requests: hosts give them ten seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a login went: for each step that was reached, what was wrong with it.
+/// The outcome of a login: each step that was reached, with what was wrong with it.
 #[derive(Default)]
 pub(crate) struct LoginFlow {
     pub steps: Vec<(LoginStep, Option<String>)>,
-    /// A request with the token, and one with a token that was tampered with.
+    /// A request with the new token, and one with a tampered copy of it.
     pub accepted: Option<Arc<RecordedExchange>>,
     pub tampered: Option<Arc<RecordedExchange>>,
 }
 
-/// The steps of a login.
+/// The steps of a login that rules judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginStep {
     Register,
@@ -46,7 +46,7 @@ pub(crate) enum LoginStep {
 }
 
 impl LoginFlow {
-    /// Notes a step; whether all is well with it.
+    /// Records a step; true where it succeeded.
     fn note(&mut self, step: LoginStep, fault: Option<String>) -> bool {
         let good = fault.is_none();
         self.steps.push((step, fault));
@@ -54,38 +54,38 @@ impl LoginFlow {
     }
 }
 
-/// What the metadata says that a login needs.
+/// What a login needs from the discovered metadata.
 struct AuthEndpoints {
     issuer: String,
     authorize: String,
     token: String,
     register: Option<String>,
-    says_issuer: bool,
+    promises_issuer: bool,
     scope: String,
 }
 
-pub(super) fn sign_in(visit: &mut SurveySession) {
+pub(super) fn sign_in(ctx: &mut SurveySession) {
     let mut login = LoginFlow::default();
-    let token = auth_endpoints(visit).and_then(|places| run_flow(visit, &places, &mut login));
-    if let (Some(token), Some(http)) = (token, visit.wire.as_http()) {
+    let token = auth_endpoints(ctx).and_then(|endpoints| run_flow(ctx, &endpoints, &mut login));
+    if let (Some(token), Some(http)) = (token, ctx.wire.as_http()) {
         http.sign_in(&token);
-        (visit.progress)("greeting");
-        handshake::negotiate(visit);
-        let greeted = visit.survey.greetings.first();
-        login.accepted = greeted.map(|(_, exchange)| Arc::clone(exchange));
-        let voice = McpRequestBuilder::new(visit.identity, LEGACY_REVISIONS[0]);
-        let ask = voice.initialize(LEGACY_REVISIONS[0]).anonymous();
+        (ctx.progress)("greeting");
+        handshake::negotiate(ctx);
+        let greeting = ctx.survey.greetings.first();
+        login.accepted = greeting.map(|(_, exchange)| Arc::clone(exchange));
+        let builder = McpRequestBuilder::new(ctx.identity, LEGACY_REVISIONS[0]);
+        let request = builder.initialize(LEGACY_REVISIONS[0]).anonymous();
         let bearer = format!("Bearer {}", tampered(&token));
-        login.tampered = Some(visit.wire.send(ask.with_header("Authorization", &bearer)));
+        login.tampered = Some(ctx.wire.send(request.with_header("Authorization", &bearer)));
     }
-    visit.survey.login = Some(login);
+    ctx.survey.login = Some(login);
 }
 
-fn auth_endpoints(visit: &SurveySession) -> Option<AuthEndpoints> {
-    let sign_in = visit.survey.sign_in.as_ref()?;
+fn auth_endpoints(ctx: &SurveySession) -> Option<AuthEndpoints> {
+    let sign_in = ctx.survey.sign_in.as_ref()?;
     let server = sign_in.server_json()?;
     let text = |key: &str| server.get(key).and_then(Value::as_str).map(str::to_owned);
-    let asked = sign_in
+    let requested_scope = sign_in
         .header()
         .and_then(|header| challenge_parameter(header, "scope"));
     let listed = sign_in
@@ -95,24 +95,24 @@ fn auth_endpoints(visit: &SurveySession) -> Option<AuthEndpoints> {
         let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
         all.join(" ")
     });
-    // Nobody is sent anywhere else, neither the user's browser nor the check.
-    let http = visit.wire.as_http()?;
+    // The SSRF guard applies to the user's browser as well as to the check.
+    let http = ctx.wire.as_http()?;
     let address = |key: &str| text(key).filter(|url| http.may_request(url));
     Some(AuthEndpoints {
         issuer: text("issuer")?,
         authorize: address("authorization_endpoint")?,
         token: address("token_endpoint")?,
         register: address("registration_endpoint"),
-        says_issuer: server.get("authorization_response_iss_parameter_supported")
+        promises_issuer: server.get("authorization_response_iss_parameter_supported")
             == Some(&Value::Bool(true)),
-        scope: asked.or(listed).unwrap_or_default(),
+        scope: requested_scope.or(listed).unwrap_or_default(),
     })
 }
 
-/// Step by step up to the token; the first step that fails ends it.
+/// Runs the authorization code flow and returns the access token; the first step that fails ends it.
 fn run_flow(
-    visit: &SurveySession,
-    places: &AuthEndpoints,
+    ctx: &SurveySession,
+    endpoints: &AuthEndpoints,
     login: &mut LoginFlow,
 ) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").ok()?;
@@ -120,13 +120,13 @@ fn run_flow(
         "http://127.0.0.1:{}/callback",
         listener.local_addr().ok()?.port()
     );
-    let client = match &visit.options.client_id {
+    let client = match &ctx.options.client_id {
         Some(client) => client.clone(),
-        None => register(visit, places, &redirect, login)?,
+        None => register(ctx, endpoints, &redirect, login)?,
     };
     let (state, verifier) = (random_secret(), random_secret() + &random_secret());
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    let resource = visit.survey.url.clone().unwrap_or_default();
+    let resource = ctx.survey.url.clone().unwrap_or_default();
     let query = form(&[
         ("response_type", "code"),
         ("client_id", &client),
@@ -134,20 +134,23 @@ fn run_flow(
         ("code_challenge", &challenge),
         ("code_challenge_method", "S256"),
         ("state", &state),
-        ("scope", &places.scope),
+        ("scope", &endpoints.scope),
         ("resource", &resource),
     ]);
-    let joint = if places.authorize.contains('?') {
+    let separator = if endpoints.authorize.contains('?') {
         '&'
     } else {
         '?'
     };
-    (visit.progress)(&format!("sign in at {}{joint}{query}", places.authorize));
+    (ctx.progress)(&format!(
+        "sign in at {}{separator}{query}",
+        endpoints.authorize
+    ));
     let returned = wait_for_return(&listener);
-    let code = judge_return(&returned, &state, places, login)?;
+    let code = judge_return(&returned, &state, endpoints, login)?;
     let answer = request_token(
-        visit,
-        places,
+        ctx,
+        endpoints,
         &[
             ("grant_type", "authorization_code"),
             ("code", &code),
@@ -164,7 +167,7 @@ fn run_flow(
     let Some(refresh) = refresh else {
         login.note(
             LoginStep::Refresh,
-            Some("no refresh token was handed out".to_owned()),
+            Some("no refresh token was issued".to_owned()),
         );
         return Some(token);
     };
@@ -174,18 +177,18 @@ fn run_flow(
         ("client_id", &client),
         ("resource", &resource),
     ];
-    let answer = request_token(visit, places, &again);
+    let answer = request_token(ctx, endpoints, &again);
     Some(extract_token(&answer, LoginStep::Refresh, login).unwrap_or(token))
 }
 
 fn register(
-    visit: &SurveySession,
-    places: &AuthEndpoints,
+    ctx: &SurveySession,
+    endpoints: &AuthEndpoints,
     redirect: &str,
     login: &mut LoginFlow,
 ) -> Option<String> {
-    let Some(url) = &places.register else {
-        let what = "there is no `registration_endpoint`; give a client id";
+    let Some(url) = &endpoints.register else {
+        let what = "there is no `registration_endpoint`, and no client id was given";
         login.note(LoginStep::Register, Some(what.to_owned()));
         return None;
     };
@@ -193,13 +196,13 @@ fn register(
         "client_name": "docent check", "redirect_uris": [redirect], "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"], "token_endpoint_auth_method": "none",
     });
-    let ask = OutgoingRequest {
+    let request = OutgoingRequest {
         url: Some(url.clone()),
         ..OutgoingRequest::post(body.to_string())
     };
-    let exchange = visit
+    let exchange = ctx
         .wire
-        .send_unlogged(ask.anonymous().with_timeout(STEP_TIMEOUT));
+        .send_unlogged(request.anonymous().with_timeout(STEP_TIMEOUT));
     let client = exchange.received().and_then(|received| {
         let client = received.messages.first()?.get("client_id")?.as_str()?;
         received.is_ok().then(|| client.to_owned())
@@ -211,17 +214,17 @@ fn register(
     client
 }
 
-/// The code in what the browser brought back, if that is as it should be.
+/// Validates the authorization response (`state`, `iss`) and returns its code.
 fn judge_return(
     returned: &Option<String>,
     state: &str,
-    places: &AuthEndpoints,
+    endpoints: &AuthEndpoints,
     login: &mut LoginFlow,
 ) -> Option<String> {
     let Some(query) = returned else {
         login.note(
             LoginStep::Return,
-            Some("nobody came back within five minutes".to_owned()),
+            Some("the browser did not return from the login page within five minutes".to_owned()),
         );
         return None;
     };
@@ -234,16 +237,16 @@ fn judge_return(
             query_parameter(query, "error").unwrap_or_default()
         )),
         (_, Some(found)) if found == state => None,
-        _ => Some("another `state` came back".to_owned()),
+        _ => Some("the `state` in the response does not match".to_owned()),
     };
     let good = login.note(LoginStep::Return, fault);
-    if places.says_issuer {
+    if endpoints.promises_issuer {
         let issuer = query_parameter(query, "iss");
-        let fault = (issuer.as_deref() != Some(&places.issuer)).then(|| {
+        let fault = (issuer.as_deref() != Some(&endpoints.issuer)).then(|| {
             format!(
                 "`iss` is `{}`, the issuer is `{}`",
                 issuer.unwrap_or_default(),
-                places.issuer
+                endpoints.issuer
             )
         });
         login.note(LoginStep::Issuer, fault);
@@ -251,28 +254,28 @@ fn judge_return(
     query_parameter(query, "code").filter(|_| good)
 }
 
-/// One request to the token endpoint: what it says, or what was seen instead.
+/// Sends one request to the token endpoint; an error is a summary without secrets.
 fn request_token(
-    visit: &SurveySession,
-    places: &AuthEndpoints,
+    ctx: &SurveySession,
+    endpoints: &AuthEndpoints,
     fields: &[(&str, &str)],
 ) -> Result<Value, String> {
-    let ask = OutgoingRequest {
-        url: Some(places.token.clone()),
+    let request = OutgoingRequest {
+        url: Some(endpoints.token.clone()),
         ..OutgoingRequest::post(form(fields))
     };
-    let ask = ask
+    let request = request
         .with_header("Content-Type", "application/x-www-form-urlencoded")
         .with_header("Accept", "application/json");
-    let exchange = visit
+    let exchange = ctx
         .wire
-        .send_unlogged(ask.anonymous().with_timeout(STEP_TIMEOUT));
+        .send_unlogged(request.anonymous().with_timeout(STEP_TIMEOUT));
     let received = exchange.received().filter(|received| received.is_ok());
     let answer = received.and_then(|received| received.messages.first());
     answer.cloned().ok_or_else(|| status_summary(&exchange))
 }
 
-/// The token in an answer of the token endpoint.
+/// The access token in a response of the token endpoint; records the step.
 fn extract_token(
     answer: &Result<Value, String>,
     step: LoginStep,
@@ -281,9 +284,9 @@ fn extract_token(
     let text =
         |answer: &Value, key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     let (token, fault) = match answer {
-        Err(seen) => (
+        Err(summary) => (
             None,
-            Some(format!("the token endpoint answers with {seen}")),
+            Some(format!("the token endpoint answers with {summary}")),
         ),
         Ok(answer) => {
             let bearer =
@@ -302,7 +305,7 @@ fn extract_token(
     token
 }
 
-/// Status and error of an answer, and nothing else of it: the rest may be secret.
+/// The status and the error code of a response. Nothing else of it is shown, since the rest may be secret.
 fn status_summary(exchange: &RecordedExchange) -> String {
     match &exchange.outcome {
         Err(failure) => failure.to_string(),
@@ -316,12 +319,12 @@ fn status_summary(exchange: &RecordedExchange) -> String {
     }
 }
 
-/// The query of the first request for the page that the browser is sent back to.
+/// Waits for the redirect to the loopback listener and returns its query string.
 fn wait_for_return(listener: &TcpListener) -> Option<String> {
     listener.set_nonblocking(true).ok()?;
-    let end = Instant::now() + LOGIN_TIMEOUT;
+    let deadline = Instant::now() + LOGIN_TIMEOUT;
     let mut visitors = 0;
-    while Instant::now() < end && visitors < MAX_VISITORS {
+    while Instant::now() < deadline && visitors < MAX_VISITORS {
         match listener.accept() {
             Ok((stream, _)) => {
                 visitors += 1;
@@ -354,7 +357,7 @@ fn receive_callback(mut stream: TcpStream) -> Option<String> {
     path.strip_prefix("/callback?").map(str::to_owned)
 }
 
-/// A value in a query, decoded.
+/// A parameter of a query string, percent-decoded.
 fn query_parameter(query: &str, key: &str) -> Option<String> {
     let pair = query
         .split('&')
@@ -375,7 +378,7 @@ fn query_parameter(query: &str, key: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Fields as a form or a query; empty ones are left out.
+/// Encodes fields as a form or a query string; empty fields are left out.
 fn form(fields: &[(&str, &str)]) -> String {
     const STRANGE: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'-')
@@ -393,10 +396,10 @@ fn random_secret() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-/// The token with one character of its end changed.
+/// A copy of the token with one character near its end changed.
 fn tampered(token: &str) -> String {
     let mut characters: Vec<char> = token.chars().collect();
-    // The very last one of a signature may carry bits that count for nothing.
+    // The last character of a base64 signature may carry padding bits, so an earlier one is changed.
     let at = characters.len().saturating_sub(10);
     if let Some(character) = characters.get_mut(at) {
         *character = if *character == 'A' { 'B' } else { 'A' };

@@ -1,5 +1,5 @@
-//! A server into everything that rules look at: greeted, asked for its lists, called, and tried at its
-//! edges, in the order in which hosts do it. Nothing here judges.
+//! The survey of a server: runs the handshake, reads the lists, calls tools and probes edge cases, in the order in
+//! which hosts do it. It only records; the rules judge afterwards.
 
 mod auth_discovery;
 mod calls;
@@ -26,53 +26,52 @@ pub(crate) use login::{LoginFlow, LoginStep};
 pub(crate) use transport::STRANGER;
 pub(crate) use widgets::{SurveyedWidget, templates};
 
-/// Everything that was seen of a server.
+/// Everything that the survey recorded about a server.
 #[derive(Default)]
 pub(crate) struct ServerSurvey {
-    /// The address as it was typed; `None` for a program.
+    /// The URL of the endpoint as it was typed; `None` for a stdio program.
     pub url: Option<String>,
     pub is_local: bool,
     pub is_https: bool,
-    /// The answer that led here from the address that was typed.
+    /// The redirect that led to this URL from the one that was typed.
     pub redirect: Option<Arc<RecordedExchange>>,
-    /// ChatGPT's first question, `server/discover`.
+    /// The `server/discover` request, which ChatGPT sends first.
     pub discover: Option<Arc<RecordedExchange>>,
-    /// `initialize` with each version that was asked for.
+    /// The `initialize` requests, each with the requested version.
     pub greetings: Vec<(String, Arc<RecordedExchange>)>,
-    /// Whether sign-in stood in the way.
+    /// Whether the server answered the handshake with 401.
     pub requires_sign_in: bool,
-    /// Whether a token was sent all the same.
+    /// Whether the requests carried a token.
     pub has_token: bool,
-    /// Whether a conversation came about at all.
+    /// Whether a handshake succeeded in either era.
     pub is_connected: bool,
-    /// The eras that the server answers in.
+    /// The protocol eras that the server supports.
     pub modern: bool,
     pub legacy: bool,
-    /// Whether the server hands out session ids.
+    /// Whether the server issues session ids.
     pub has_session: bool,
-    /// Capabilities, instructions and the like, as the first conversation got them.
+    /// The result of the main handshake: capabilities, instructions, server info.
     pub initialize_result: Value,
-    /// The tools of the first conversation, and whether their list came to an end.
+    /// The tools of the main session, and whether the list ended within the limits.
     pub tools: ToolList,
     pub tools_listed: bool,
-    /// Every page of every list of tools, by era.
+    /// Every page of every tool list; the flag is true for 2026-07-28.
     pub tool_pages: Vec<(bool, Arc<RecordedExchange>)>,
-    /// The tools of the other era and those of a second asking, where there were any.
+    /// The tools of the other era, and those of a second request, where they were read in full.
     pub tools_other_era: Option<ToolList>,
     pub tools_again: Option<ToolList>,
-    /// Single questions by their names.
+    /// The single probes by name.
     pub probes: BTreeMap<&'static str, Arc<RecordedExchange>>,
-    /// Every tool call.
     pub calls: Vec<SurveyedCall>,
     pub widgets: Vec<SurveyedWidget>,
-    /// What happened when a browser showed them, where one was asked for.
+    /// The widget mounts of the browser, where one was requested.
     pub mounts: Option<Result<Vec<crate::browser::WidgetMount>, crate::browser::BrowserError>>,
     pub sign_in: Option<SignInSurvey>,
-    /// How a login went, where one was asked for.
+    /// The outcome of the login, where one was requested.
     pub login: Option<LoginFlow>,
-    /// Everything, in order.
+    /// Every logged exchange, in order.
     pub log: Vec<Arc<RecordedExchange>>,
-    /// What a host saw at another time.
+    /// The tools that a host saw earlier, to compare with.
     pub baseline: Option<Vec<Value>>,
 }
 
@@ -86,47 +85,46 @@ impl ServerSurvey {
         self.url.is_some()
     }
 
-    /// A tool by its name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Value> {
         let is_it = |tool: &&Value| tool.get("name").is_some_and(|found| found == name);
         self.tools.iter().find(is_it)
     }
 }
 
-/// The parts of a visit: the way, the voices, and what to spare.
+/// The state of a running survey: the connection, the options, the request builders, and the results so far.
 pub(crate) struct SurveySession<'a> {
     pub wire: &'a TargetConnection,
     pub options: &'a CheckOptions,
     pub identity: ClientIdentity,
-    /// The conversation in which most is asked.
+    /// The request builder of the main session, in which most requests are sent.
     pub main: Option<McpRequestBuilder>,
-    /// The one of the other era.
+    /// The request builder of the other protocol era.
     pub other: Option<McpRequestBuilder>,
     pub survey: ServerSurvey,
     pub progress: &'a dyn Fn(&str),
 }
 
 impl SurveySession<'_> {
-    /// Asks one question and keeps it under a name.
+    /// Sends one request and records it under a name.
     fn probe(
         &mut self,
         name: &'static str,
-        ask: crate::connection::OutgoingRequest,
+        request: crate::connection::OutgoingRequest,
     ) -> Arc<RecordedExchange> {
-        let exchange = self.wire.send(ask);
+        let exchange = self.wire.send(request);
         self.survey.probes.insert(name, Arc::clone(&exchange));
         exchange
     }
 }
 
-/// Looks at the server behind `wire`.
+/// Surveys the server behind `wire`. The steps that depend on a failed handshake are not tried.
 pub(crate) fn survey(
     wire: &TargetConnection,
     options: &CheckOptions,
     progress: &dyn Fn(&str),
 ) -> ServerSurvey {
     let http = wire.as_http();
-    let mut visit = SurveySession {
+    let mut ctx = SurveySession {
         wire,
         options,
         identity: options.identity(),
@@ -143,32 +141,32 @@ pub(crate) fn survey(
         progress,
     };
     progress("greeting");
-    handshake::negotiate(&mut visit);
-    // A server that nobody could talk to has one problem, and what follows from it is not asked.
-    if http.is_some() && (visit.survey.is_connected || visit.survey.requires_sign_in) {
+    handshake::negotiate(&mut ctx);
+    // A server that cannot be reached has one problem, and its consequences are not probed.
+    if http.is_some() && (ctx.survey.is_connected || ctx.survey.requires_sign_in) {
         progress("sign-in");
-        auth_discovery::discover(&mut visit);
-        if options.login && visit.survey.requires_sign_in {
-            login::sign_in(&mut visit);
+        auth_discovery::discover(&mut ctx);
+        if options.login && ctx.survey.requires_sign_in {
+            login::sign_in(&mut ctx);
         }
     }
-    if visit.survey.is_connected && !visit.survey.requires_sign_in {
+    if ctx.survey.is_connected && !ctx.survey.requires_sign_in {
         progress("lists");
-        lists::read(&mut visit);
+        lists::read(&mut ctx);
         progress("calls");
-        calls::call_tools(&mut visit);
+        calls::call_tools(&mut ctx);
         progress("widgets");
-        widgets::read(&mut visit);
+        widgets::read(&mut ctx);
         progress("edges");
-        transport::probe(&mut visit);
-        handshake::end_sessions(&mut visit);
+        transport::probe(&mut ctx);
+        handshake::end_sessions(&mut ctx);
         if let Some(program) = options.browser.as_deref()
-            && !visit.survey.widgets.is_empty()
+            && !ctx.survey.widgets.is_empty()
         {
             progress("browser");
-            visit.survey.mounts = Some(crate::browser::mount_widgets(program, &visit.survey));
+            ctx.survey.mounts = Some(crate::browser::mount_widgets(program, &ctx.survey));
         }
     }
-    visit.survey.log = wire.log();
-    visit.survey
+    ctx.survey.log = wire.log();
+    ctx.survey
 }

@@ -1,5 +1,7 @@
-//! Tries the edges of an HTTP endpoint: other addresses, other headers, broken and hostile bodies, lost
-//! sessions, requests that share an id. Each is one small request; nothing is repeated.
+//! Probes the edge cases of an endpoint: other paths and headers, malformed and hostile bodies, unknown sessions, and
+//! concurrent requests that share an id.
+//!
+//! Each probe is one request. Only the pair that shares an id is repeated, up to five times, because it is a race.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,43 +15,43 @@ use crate::connection::OutgoingRequest;
 use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
 use crate::request_builder::McpRequestBuilder;
 
-/// What no server has handed out.
+/// A session id that no server has issued.
 const NO_SUCH_SESSION: &str = "00000000-0000-4000-8000-000000000000";
-/// A page that no server has to trust.
+/// A foreign origin, which no server has to trust.
 pub(crate) const STRANGER: &str = "https://stranger.example";
-/// A body that is larger than any call of a tool has to be.
+/// The size of the large body: larger than any tool call has to be.
 const LARGE: usize = 6 * 1024 * 1024;
-/// Deep enough to overflow a parser that counts nothing, in a body of a hundred kilobytes.
+/// The nesting of the deep body: it overflows the stack of a parser without a depth limit, in 100 kB.
 const DEEP: usize = 50_000;
-/// How often two requests are sent at once.
+/// How often the pair of concurrent requests is sent.
 const ROUNDS: usize = 5;
-/// The wait for what may rightly stay open.
+/// The timeout of requests whose response may legitimately stay open.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn probe(visit: &mut SurveySession) {
-    let Some(main) = visit.main.take() else {
+pub(super) fn probe(ctx: &mut SurveySession) {
+    let Some(main) = ctx.main.take() else {
         return;
     };
-    if visit.wire.as_http().is_some() {
-        variants(visit, &main);
-        let other = visit.other.take();
-        for voice in [Some(&main), other.as_ref()].into_iter().flatten() {
-            if voice.is_modern() {
-                headers_of_requests(visit, voice);
+    if ctx.wire.as_http().is_some() {
+        variants(ctx, &main);
+        let other = ctx.other.take();
+        for builder in [Some(&main), other.as_ref()].into_iter().flatten() {
+            if builder.is_modern() {
+                headers_of_requests(ctx, builder);
             } else {
-                sessions(visit, voice);
-                same_id(visit, voice);
+                sessions(ctx, builder);
+                same_id(ctx, builder);
             }
         }
-        visit.other = other;
-        edges(visit, &main);
-        hostile(visit, &main);
-        if visit.options.slow {
-            (visit.progress)("a slow request");
-            slow_request(visit);
+        ctx.other = other;
+        edges(ctx, &main);
+        hostile(ctx, &main);
+        if ctx.options.slow {
+            (ctx.progress)("a slow request");
+            slow_request(ctx);
         }
     } else {
-        visit.probe(
+        ctx.probe(
             "deep",
             OutgoingRequest {
                 id: Some(json!("deep")),
@@ -57,27 +59,27 @@ pub(super) fn probe(visit: &mut SurveySession) {
             }
             .with_timeout(BRIEF_TIMEOUT),
         );
-        visit.probe("alive", main.request("tools/list", json!({})));
+        ctx.probe("alive", main.request("tools/list", json!({})));
     }
-    visit.main = Some(main);
+    ctx.main = Some(main);
 }
 
-fn list_tools(voice: &McpRequestBuilder) -> OutgoingRequest {
-    voice.request("tools/list", json!({}))
+fn list_tools(builder: &McpRequestBuilder) -> OutgoingRequest {
+    builder.request("tools/list", json!({}))
 }
 
-/// The same question under other addresses and with other wishes for the answer.
-fn variants(visit: &mut SurveySession, main: &McpRequestBuilder) {
-    visit.probe(
+/// Sends `tools/list` with other `Accept` headers and to other paths.
+fn variants(ctx: &mut SurveySession, main: &McpRequestBuilder) {
+    ctx.probe(
         "accept-events",
         list_tools(main).with_header("Accept", "text/event-stream"),
     );
-    visit.probe(
+    ctx.probe(
         "accept-json",
         list_tools(main).with_header("Accept", "application/json"),
     );
-    visit.probe("accept-any", list_tools(main).with_header("Accept", "*/*"));
-    let Some(http) = visit.wire.as_http() else {
+    ctx.probe("accept-any", list_tools(main).with_header("Accept", "*/*"));
+    let Some(http) = ctx.wire.as_http() else {
         return;
     };
     let (origin, path) = (http.origin(), http.path());
@@ -86,62 +88,62 @@ fn variants(visit: &mut SurveySession, main: &McpRequestBuilder) {
             Some(shorter) => format!("{origin}{shorter}"),
             None => format!("{origin}{path}/"),
         };
-        visit.probe("slash", at_url(list_tools(main), other));
-        visit.probe("root", at_url(list_tools(main), format!("{origin}/")));
+        ctx.probe("slash", at_url(list_tools(main), other));
+        ctx.probe("root", at_url(list_tools(main), format!("{origin}/")));
     }
     let challenge = format!("{origin}/.well-known/openai-apps-challenge");
-    visit.probe(
+    ctx.probe(
         "apps-challenge",
         OutgoingRequest::get(&challenge).anonymous(),
     );
 }
 
-fn at_url(ask: OutgoingRequest, url: String) -> OutgoingRequest {
+fn at_url(request: OutgoingRequest, url: String) -> OutgoingRequest {
     OutgoingRequest {
         url: Some(url),
-        ..ask
+        ..request
     }
 }
 
-/// Headers and bodies of the newer revision that do not fit each other.
-fn headers_of_requests(visit: &mut SurveySession, modern: &McpRequestBuilder) {
-    visit.probe(
+/// Sends requests of 2026-07-28 whose headers and bodies contradict each other.
+fn headers_of_requests(ctx: &mut SurveySession, modern: &McpRequestBuilder) {
+    ctx.probe(
         "method-differs",
         list_tools(modern).with_header("Mcp-Method", "prompts/list"),
     );
-    visit.probe(
+    ctx.probe(
         "no-version-header",
         list_tools(modern).with_header("MCP-Protocol-Version", ""),
     );
     let bare = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-    let ask = OutgoingRequest {
+    let request = OutgoingRequest {
         id: Some(json!(1)),
         ..OutgoingRequest::post(bare.to_string())
     };
-    visit.probe(
+    ctx.probe(
         "no-meta",
-        modern.with_protocol_headers(ask, "tools/list", None),
+        modern.with_protocol_headers(request, "tools/list", None),
     );
-    let later = McpRequestBuilder::new(visit.identity, "2099-01-01");
+    let later = McpRequestBuilder::new(ctx.identity, "2099-01-01");
     let meta = later.meta();
     let body =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}});
-    let ask = OutgoingRequest {
+    let request = OutgoingRequest {
         id: Some(json!(2)),
         ..OutgoingRequest::post(body.to_string())
     };
-    let ask = later
-        .with_protocol_headers(ask, "tools/list", None)
+    let request = later
+        .with_protocol_headers(request, "tools/list", None)
         .with_header("Mcp-Method", "tools/list");
-    visit.probe("later-version", ask);
-    visit.probe(
+    ctx.probe("later-version", request);
+    ctx.probe(
         "modern-unknown-method",
         modern.request("docent/no-such-method", json!({})),
     );
 }
 
-/// What the older revisions say of sessions, streams and versions.
-fn sessions(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
+/// Probes what the legacy revisions prescribe: the GET stream, unknown versions, missing and unknown sessions.
+fn sessions(ctx: &mut SurveySession, legacy: &McpRequestBuilder) {
     let get = OutgoingRequest {
         verb: Some("GET"),
         ..OutgoingRequest::default()
@@ -153,27 +155,27 @@ fn sessions(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
     if let Some(session) = &legacy.session {
         get = get.with_header("Mcp-Session-Id", session);
     }
-    visit.probe("get", get);
-    visit.probe(
+    ctx.probe("get", get);
+    ctx.probe(
         "old-version",
         list_tools(legacy).with_header("MCP-Protocol-Version", "1999-01-01"),
     );
     if legacy.session.is_some() {
-        visit.probe(
+        ctx.probe(
             "no-session",
             list_tools(legacy).with_header("Mcp-Session-Id", ""),
         );
-        visit.probe(
+        ctx.probe(
             "lost-session",
             list_tools(legacy).with_header("Mcp-Session-Id", NO_SUCH_SESSION),
         );
     }
 }
 
-/// Two requests with one id at the same time: each must get the answer to its own question. Which comes
-/// first is chance, so it is tried a few times.
-fn same_id(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
-    let wire = visit.wire;
+/// Sends two concurrent requests with the same id: each must get its own response. The order is a race, so this is
+/// tried a few times.
+fn same_id(ctx: &mut SurveySession, legacy: &McpRequestBuilder) {
+    let wire = ctx.wire;
     for _ in 0..ROUNDS {
         let list = legacy
             .request_as(json!(1), "tools/list", json!({}))
@@ -190,23 +192,23 @@ fn same_id(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
         let is_list =
             |result: Option<&Value>| result.is_some_and(|result| result.get("tools").is_some());
         let mixed = !is_list(list.result()) || ping.result().is_none() || is_list(ping.result());
-        visit.survey.probes.insert("same-id-list", list);
-        visit.survey.probes.insert("same-id-ping", ping);
+        ctx.survey.probes.insert("same-id-list", list);
+        ctx.survey.probes.insert("same-id-ping", ping);
         if mixed {
             return;
         }
     }
 }
 
-/// What is not quite a request, and who is not quite a client.
-fn edges(visit: &mut SurveySession, main: &McpRequestBuilder) {
+/// Sends malformed requests, and requests with a foreign `Origin` or `Host`.
+fn edges(ctx: &mut SurveySession, main: &McpRequestBuilder) {
     let id = Some(json!("edge"));
     let post = |body: &str| OutgoingRequest {
         id: id.clone(),
         ..OutgoingRequest::post(body)
     };
-    let headed = |ask: OutgoingRequest| main.with_protocol_headers(ask, "tools/list", None);
-    visit.probe(
+    let headed = |request: OutgoingRequest| main.with_protocol_headers(request, "tools/list", None);
+    ctx.probe(
         "broken-json",
         headed(post("{\"jsonrpc\": \"2.0\", \"id\": \"edge\", \"method\":")),
     );
@@ -220,14 +222,14 @@ fn edges(visit: &mut SurveySession, main: &McpRequestBuilder) {
         params = json!({"_meta": meta});
     }
     let shouted = json!({"jsonrpc": "2.0", "id": "edge", "METHOD": "tools/list", "params": params});
-    visit.probe("shouted-method", headed(post(&shouted.to_string())));
-    visit.probe(
+    ctx.probe("shouted-method", headed(post(&shouted.to_string())));
+    ctx.probe(
         "text-plain",
         list_tools(main).with_header("Content-Type", "text/plain"),
     );
-    visit.probe("origin", list_tools(main).with_header("Origin", STRANGER));
-    if visit.survey.is_local {
-        visit.probe(
+    ctx.probe("origin", list_tools(main).with_header("Origin", STRANGER));
+    if ctx.survey.is_local {
+        ctx.probe(
             "host",
             list_tools(main).with_header("Host", "stranger.example"),
         );
@@ -243,13 +245,13 @@ fn edges(visit: &mut SurveySession, main: &McpRequestBuilder) {
             "Access-Control-Request-Headers",
             "content-type,mcp-protocol-version",
         );
-    visit.probe("preflight", preflight.anonymous());
+    ctx.probe("preflight", preflight.anonymous());
 }
 
-/// Bodies that attack, one of each, and the question whether anybody is still there.
-fn hostile(visit: &mut SurveySession, main: &McpRequestBuilder) {
+/// Sends a deep and a large body, and then checks that the server still responds.
+fn hostile(ctx: &mut SurveySession, main: &McpRequestBuilder) {
     let id = Some(json!("deep"));
-    let ask = main.with_protocol_headers(
+    let request = main.with_protocol_headers(
         OutgoingRequest {
             id,
             ..OutgoingRequest::post(deep())
@@ -257,13 +259,13 @@ fn hostile(visit: &mut SurveySession, main: &McpRequestBuilder) {
         "tools/list",
         None,
     );
-    visit.probe("deep", ask);
+    ctx.probe("deep", request);
     let mut large = list_tools(main);
     if let Some(body) = &mut large.body {
         body.push_str(&" ".repeat(LARGE));
     }
-    visit.probe("large", large);
-    visit.probe("alive", list_tools(main));
+    ctx.probe("large", large);
+    ctx.probe("alive", list_tools(main));
 }
 
 fn deep() -> String {
@@ -273,21 +275,21 @@ fn deep() -> String {
     )
 }
 
-/// Half a request, to see whether the server waits for the rest for ever.
-fn slow_request(visit: &mut SurveySession) {
-    let Some(http) = visit.wire.as_http() else {
+/// Sends a partial request, to see whether the server ever times it out (slowloris).
+fn slow_request(ctx: &mut SurveySession) {
+    let Some(http) = ctx.wire.as_http() else {
         return;
     };
     let origin = http.origin();
     let Some(authority) = origin.strip_prefix("http://") else {
         return;
     };
-    // The very machine that was talked to so far, whatever its name leads to now.
+    // The pinned address of the earlier requests, whatever the name resolves to now.
     let Some(address) = http.addresses().first().copied() else {
         return;
     };
     let began = Instant::now();
-    let wait = visit.options.slow_wait;
+    let wait = ctx.options.slow_wait;
     let path = http.path();
     let outcome = send_partial_request(
         address,
@@ -303,7 +305,7 @@ fn slow_request(visit: &mut SurveySession) {
         outcome,
         took: began.elapsed(),
     };
-    visit.survey.probes.insert("slow", Arc::new(exchange));
+    ctx.survey.probes.insert("slow", Arc::new(exchange));
 }
 
 fn send_partial_request(

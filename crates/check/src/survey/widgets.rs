@@ -1,4 +1,4 @@
-//! The widgets of a server: each template that a tool names or the list shows, read as a host reads it.
+//! Reads the widgets of a server: each `ui://` template that a tool names or `resources/list` contains.
 
 use std::sync::Arc;
 
@@ -7,26 +7,25 @@ use serde_json::{Value, json};
 use super::SurveySession;
 use crate::exchange::RecordedExchange;
 
-/// The most widgets that are read.
+/// The most widgets that one check reads.
 const MAX_WIDGETS: usize = 10;
 
-/// One template.
+/// One widget template: the tools that name it, and the exchange that read it.
 pub(crate) struct SurveyedWidget {
     pub uri: String,
-    /// Its entry in the list of resources, where it has one.
+    /// The entry in `resources/list`, where there is one.
     pub entry: Option<Value>,
-    /// The tools that name it.
     pub tools: Vec<String>,
     pub read: Arc<RecordedExchange>,
 }
 
 impl SurveyedWidget {
-    /// The item that was read.
+    /// The first item of `contents` in the response.
     pub(crate) fn contents(&self) -> Option<&Value> {
         self.read.result()?.get("contents")?.get(0)
     }
 
-    /// Its HTML.
+    /// The HTML of the template, from `text` or from the base64 of `blob`.
     pub(crate) fn html(&self) -> Option<String> {
         use base64::Engine as _;
         let contents = self.contents()?;
@@ -40,7 +39,7 @@ impl SurveyedWidget {
         String::from_utf8(bytes).ok()
     }
 
-    /// A part of `_meta`, from the item or else from the list, as hosts look for it.
+    /// A member of `_meta`, from the item that was read or else from the list, as hosts look it up.
     pub(crate) fn meta(&self, path: &[&str]) -> Option<&Value> {
         let of = |item: Option<&Value>| -> bool {
             item.and_then(|item| item.get("_meta"))
@@ -59,7 +58,7 @@ fn find<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-/// The template that a tool names, in the standard's way or in ChatGPT's.
+/// The templates that a tool names, under the key of the MCP Apps specification and under those of ChatGPT.
 pub(crate) fn templates(tool: &Value) -> Vec<(&'static str, String)> {
     let meta = tool.get("_meta").unwrap_or(&Value::Null);
     let keys: [(&'static str, &[&str]); 3] = [
@@ -74,8 +73,8 @@ pub(crate) fn templates(tool: &Value) -> Vec<(&'static str, String)> {
     named.collect()
 }
 
-pub(super) fn read(visit: &mut SurveySession) {
-    let listed = visit
+pub(super) fn read(ctx: &mut SurveySession) {
+    let listed = ctx
         .survey
         .probe("resources")
         .and_then(RecordedExchange::result);
@@ -87,7 +86,7 @@ pub(super) fn read(visit: &mut SurveySession) {
         .unwrap_or_default();
     let uri_of = |entry: &Value| entry.get("uri").and_then(Value::as_str).map(str::to_owned);
     let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
-    for tool in visit.survey.tools.iter() {
+    for tool in ctx.survey.tools.iter() {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         for (_, uri) in templates(tool) {
             match wanted.iter_mut().find(|(known, _)| *known == uri) {
@@ -108,23 +107,23 @@ pub(super) fn read(visit: &mut SurveySession) {
             wanted.push((uri, Vec::new()));
         }
     }
-    let Some(main) = visit.main.take() else {
+    let Some(main) = ctx.main.take() else {
         return;
     };
     for (uri, tools) in wanted.into_iter().take(MAX_WIDGETS) {
-        let read = visit
+        let read = ctx
             .wire
             .send(main.request("resources/read", json!({"uri": uri})));
         let entry = entries
             .iter()
             .find(|entry| uri_of(entry).as_ref() == Some(&uri))
             .cloned();
-        visit.survey.widgets.push(SurveyedWidget {
+        ctx.survey.widgets.push(SurveyedWidget {
             uri,
             entry,
             tools,
             read,
         });
     }
-    visit.main = Some(main);
+    ctx.main = Some(main);
 }

@@ -1,5 +1,5 @@
-//! For every rule a server with the one defect that the rule must find. To add a rule: a line in
-//! [`broken`]; the test that reads the table does not pass without it.
+//! For every rule, a server with the one defect that the rule must find. A new rule needs an entry here; the test over
+//! the rule table fails without it.
 
 mod auth;
 mod protocol;
@@ -23,7 +23,7 @@ use crate::server::{CannedReply, Patience, ReceivedCall, Server, serve_at};
 
 type Defect = Arc<dyn Fn(&str, &ReceivedCall, CannedReply) -> CannedReply + Send + Sync>;
 
-/// A good server with something done to its replies, and how it is checked.
+/// The reference server with a defect in its replies, and the options to check it with.
 #[derive(Clone)]
 pub(crate) struct Broken {
     pub kind: Kind,
@@ -33,7 +33,7 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// Does anything to any reply.
+    /// Applies `defect` to every reply.
     pub(crate) fn reply(
         defect: impl Fn(&str, &ReceivedCall, CannedReply) -> CannedReply + Send + Sync + 'static,
     ) -> Self {
@@ -52,7 +52,7 @@ impl Broken {
         }
     }
 
-    /// Nothing is wrong with it.
+    /// The reference server without any defect.
     pub(crate) fn nothing() -> Self {
         Self::reply(|_, _, reply| reply)
     }
@@ -107,7 +107,7 @@ impl Broken {
         })
     }
 
-    /// Changes what one tool returns, in the text and in the structure alike.
+    /// Changes the payload of one tool, in the text item and in `structuredContent`.
     pub(crate) fn payload(
         name: &'static str,
         change: impl Fn(&mut Value) + Send + Sync + 'static,
@@ -120,25 +120,25 @@ impl Broken {
         })
     }
 
-    /// With sessions for the older revisions.
+    /// Adds sessions for the legacy revisions.
     pub(crate) fn sessions(mut self) -> Self {
         self.kind.sessions = true;
         self
     }
 
-    /// With sign-in, and without the token.
+    /// Requires sign-in; the check gets no token.
     pub(crate) fn sign_in(mut self) -> Self {
         self.kind.sign_in = true;
         self
     }
 
-    /// In the older revisions only.
+    /// Restricts the server to the legacy revisions.
     pub(crate) fn legacy_only(mut self) -> Self {
         self.kind.legacy_only = true;
         self
     }
 
-    /// Checked in another way.
+    /// Changes the options of the check.
     pub(crate) fn checked(mut self, change: impl Fn(&mut CheckOptions)) -> Self {
         change(&mut self.options);
         self
@@ -152,7 +152,7 @@ impl Broken {
     }
 }
 
-/// A reply whose message was changed, in the form it had.
+/// Changes the JSON-RPC message of a reply, whether it is a JSON body or an event.
 pub(crate) fn edited(mut reply: CannedReply, change: impl Fn(&mut Value)) -> CannedReply {
     let text = match reply.body.split_once("data: ") {
         Some((_, data)) => data.trim(),
@@ -162,7 +162,7 @@ pub(crate) fn edited(mut reply: CannedReply, change: impl Fn(&mut Value)) -> Can
         return reply;
     };
     change(&mut message);
-    // Looking for a member leaves null where there is none.
+    // Indexing a missing member inserts null, so this removes it again.
     for key in ["result", "error"] {
         if let Some(members) = message
             .as_object_mut()
@@ -179,14 +179,14 @@ pub(crate) fn edited(mut reply: CannedReply, change: impl Fn(&mut Value)) -> Can
     reply
 }
 
-/// A JSON-RPC answer to a call.
+/// A JSON-RPC response with this result.
 pub(crate) fn result_of(call: &ReceivedCall, result: &Value) -> CannedReply {
     CannedReply::json(
         &serde_json::json!({"jsonrpc": "2.0", "id": call.body["id"], "result": result}),
     )
 }
 
-/// The server that breaks this rule.
+/// The server that violates this rule; `None` for a rule without one.
 pub(crate) fn broken(rule: &str) -> Option<Broken> {
     let (group, name) = rule.split_once('/')?;
     match group {

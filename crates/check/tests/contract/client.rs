@@ -1,4 +1,4 @@
-//! How the check talks: as hosts do, within bounds, and to nobody who is not there.
+//! The requests of the check: they are those of hosts, within limits, and an unreachable server is one finding.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn checked(url: &str, timeout: Duration) -> CheckReport {
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// One finding that the server cannot be used, with these words.
+/// Asserts that the only finding is `lifecycle/answers`, with this message.
 fn check_trouble(report: &CheckReport, message: &str) {
     let found = report
         .findings
@@ -28,10 +28,7 @@ fn check_trouble(report: &CheckReport, message: &str) {
     assert_eq!(found.map(|finding| finding.message.as_str()), Some(message));
     assert_eq!(report.findings.len(), 1, "one root: {:?}", report.findings);
     assert_eq!(report.worst(), Some(Severity::Error));
-    assert!(
-        report.skipped.len() > 100,
-        "what cannot be seen is not judged"
-    );
+    assert!(report.skipped.len() > 100, "rules without data are skipped");
 }
 
 #[test]
@@ -92,7 +89,7 @@ fn sessions_are_kept_and_ended() {
         .filter(|call| call.method() == "initialize" && call.header("authorization").is_none())
         .count();
     let ended = calls.iter().filter(|call| call.verb == "DELETE").count();
-    // The request without a token is not a conversation, and nothing came of it.
+    // The `initialize` without a token only probes for a challenge; its session is not used.
     assert_eq!(opened, ended + 1);
 }
 
@@ -356,7 +353,7 @@ fn only_web_addresses_are_checked() {
 
 #[test]
 fn a_large_server_is_not_asked_for_everything() {
-    let asked = |broken: Broken, fits: fn(&ReceivedCall) -> bool| {
+    let count_calls = |broken: Broken, fits: fn(&ReceivedCall) -> bool| {
         let server = broken.serve();
         let _ = check(
             &CheckTarget::Url(server.url.clone()),
@@ -373,7 +370,7 @@ fn a_large_server_is_not_asked_for_everything() {
         let id = call.body["params"]["arguments"]["id"].as_str();
         call.header("mcp-method").is_some() && id.is_some_and(|id| id.starts_with("many-"))
     };
-    assert_eq!(asked(results, fetched), 10);
+    assert_eq!(count_calls(results, fetched), 10);
     let tools = Broken::tools(|tools| {
         for at in 0..6 {
             let mut more = tools[2].clone();
@@ -385,12 +382,15 @@ fn a_large_server_is_not_asked_for_everything() {
         let name = call.body["params"]["name"].as_str();
         name.is_some_and(|name| name.starts_with("many_") || name == "show_status")
     };
-    assert_eq!(asked(tools, called), 5);
+    assert_eq!(count_calls(tools, called), 5);
     let widgets = Broken::result("resources/list", |result| {
         let entry = |at: u64| json!({"uri": format!("ui://many/{at}"), "name": "x"});
         result["resources"] = (0..11).map(entry).collect();
     });
-    assert_eq!(asked(widgets, |call| call.method() == "resources/read"), 10);
+    assert_eq!(
+        count_calls(widgets, |call| call.method() == "resources/read"),
+        10
+    );
 }
 
 #[test]

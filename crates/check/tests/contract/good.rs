@@ -1,18 +1,18 @@
-//! A server that does everything as hosts ask: three documents, both eras, a widget, and, if it is told
-//! to, sessions and sign-in. Tests break one thing of it at a time.
+//! A reference server that satisfies every rule: three documents, both protocol eras, a widget and, as options,
+//! sessions and sign-in. Tests break one thing of it at a time.
 
 use serde_json::{Value, json};
 
 use crate::server::{CannedReply, ReceivedCall};
 
-/// What a good server may be beyond answering.
+/// The optional features of the reference server.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Kind {
-    /// Hands out session ids to clients of the older revisions.
+    /// Issues session ids to clients of the legacy revisions.
     pub sessions: bool,
-    /// Asks for the token `good-token`.
+    /// Requires the token `good-token` for every request.
     pub sign_in: bool,
-    /// Speaks the older revisions only.
+    /// Supports the legacy revisions only, without `server/discover`.
     pub legacy_only: bool,
 }
 
@@ -23,7 +23,7 @@ const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const WIDGET: &str = "ui://harbour/results-v1.html";
 
-/// A widget that greets its host and shows what it gets.
+/// A widget that completes the handshake with its host and shows the tool result.
 pub(crate) const GREETING: &str = "<!doctype html><html><body><p id=\"count\">Waiting</p><script>
 const send = (message) => parent.postMessage({ jsonrpc: '2.0', ...message }, '*');
 addEventListener('message', ({ source, data }) => {
@@ -48,7 +48,7 @@ fn failure(status: u16, call: &ReceivedCall, code: i64, message: &str) -> Canned
     .coded(status)
 }
 
-/// Everything that comes before the message itself.
+/// Answers one request: first the HTTP layer (origin, metadata, login, token, body), then the JSON-RPC message.
 pub(crate) fn answer(kind: Kind, origin: &str, call: &ReceivedCall) -> CannedReply {
     if call
         .header("host")
@@ -66,7 +66,7 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &ReceivedCall) -> CannedRep
         return reply;
     }
     match call.verb.as_str() {
-        // Sessions end when the server says so.
+        // Clients can neither open a stream nor end a session.
         "GET" | "DELETE" => return CannedReply::status(405),
         "OPTIONS" => return CannedReply::status(204),
         _ => {}
@@ -134,7 +134,7 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &ReceivedCall) -> CannedRep
     }
 }
 
-/// Headers and sessions that do not fit.
+/// Refuses requests whose protocol headers or session do not match.
 fn refuse(kind: Kind, call: &ReceivedCall) -> Option<CannedReply> {
     let header = call.header("mcp-protocol-version");
     if kind.legacy_only && is_modern(call) && call.method() != "initialize" {
@@ -171,7 +171,7 @@ fn refuse(kind: Kind, call: &ReceivedCall) -> Option<CannedReply> {
     None
 }
 
-/// The authorization server: everybody may log in, and gets the one token there is.
+/// The authorization server: every login succeeds and yields the same token.
 fn login(kind: Kind, origin: &str, call: &ReceivedCall) -> Option<CannedReply> {
     let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
     let field = |text: &str, key: &str| {
@@ -236,9 +236,9 @@ fn result(kind: Kind, call: &ReceivedCall) -> Answer {
     let params = &call.body["params"];
     let mut result = match call.method() {
         "initialize" => {
-            let asked = params["protocolVersion"].as_str().unwrap_or_default();
-            let version = if LEGACY.contains(&asked) {
-                asked
+            let requested = params["protocolVersion"].as_str().unwrap_or_default();
+            let version = if LEGACY.contains(&requested) {
+                requested
             } else {
                 LEGACY[0]
             };
@@ -330,7 +330,7 @@ fn url(id: &str) -> String {
     format!("https://harbour.example/{id}")
 }
 
-fn said(payload: &Value) -> Value {
+fn success(payload: &Value) -> Value {
     json!({"content": [{"type": "text", "text": payload.to_string()}], "structuredContent": payload})
 }
 
@@ -355,18 +355,18 @@ fn tool(name: &Value, arguments: &Value) -> Answer {
             let hits: Vec<Value> = hits
                 .map(|(id, title)| json!({"id": id, "title": title, "url": url(id)}))
                 .collect();
-            Ok(said(&json!({"results": hits})))
+            Ok(success(&json!({"results": hits})))
         }
         Some("fetch") => {
             let found = DOCUMENTS.iter().find(|(id, _)| arguments["id"] == *id);
             Ok(match found {
-                Some((id, title)) => said(
+                Some((id, title)) => success(
                     &json!({"id": id, "title": title, "text": format!("{title} in full."), "url": url(id), "metadata": {"source": "harbour"}}),
                 ),
                 None => refused("no document with this id; search again"),
             })
         }
-        Some("show_status") => Ok(said(&json!({"documents": 3}))),
+        Some("show_status") => Ok(success(&json!({"documents": 3}))),
         _ => Err((-32602, "no such tool")),
     }
 }

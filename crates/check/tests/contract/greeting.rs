@@ -1,5 +1,5 @@
-//! Every way in which a greeting fails, with a real server or program for each: what the one finding says, and the
-//! hint that fits it.
+//! Every way in which a handshake fails, with a real server or program for each: the message of the one finding, and
+//! its fix.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -23,7 +23,8 @@ fn checked(target: &CheckTarget, timeout: Duration) -> CheckReport {
     check(target, &options, &|_| {})
 }
 
-/// One finding, with this message and a hint with these words; everything else was not checked, and says why.
+/// Asserts that there is exactly one finding, with this message and these words in its fix, and that every other rule
+/// is skipped with its reason.
 fn check_root(report: &CheckReport, message: &str, hint: &str) {
     let found: Vec<_> = report
         .findings
@@ -127,7 +128,7 @@ fn what_a_server_answers_is_named() {
         (
             |_| CannedReply::status(429),
             "the server answers `initialize` with status 429 and an empty body",
-            "limit of requests",
+            "rate limit",
         ),
         (
             |_| CannedReply::raw("text/plain", "boom").coded(500),
@@ -158,12 +159,12 @@ fn what_a_server_answers_is_named() {
         let server = serve(reply);
         let report = checked(&CheckTarget::Url(server.url.clone()), LONG);
         check_root(&report, message, hint);
-        // Nobody who does not answer is asked for more.
+        // A server that fails the handshake gets no further requests.
         assert!(server.calls().len() <= 2, "{message}");
     }
 }
 
-/// A server that writes these bytes to whoever connects, then waits for the end of the connection.
+/// A TCP server that writes these bytes to every connection, and then waits for the client to close it.
 fn raw(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -190,7 +191,7 @@ fn connections_that_fail_are_told_apart() {
     );
     check_root(
         &at("https://host.invalid/mcp".to_owned(), LONG),
-        "the host's name cannot be looked up",
+        "the host name cannot be resolved",
         "DNS",
     );
     let silent = serve(|_| CannedReply::silence());
@@ -203,16 +204,16 @@ fn connections_that_fail_are_told_apart() {
     let report = at(format!("https://{plain}/mcp"), LONG);
     let message = report.findings[0].message.clone();
     assert!(
-        message.starts_with("no TLS connection comes about: "),
+        message.starts_with("the TLS handshake failed: "),
         "{message}"
     );
     check_root(&report, &message, "`http://`");
-    // What a server with TLS says to those who speak without.
+    // The TLS alert that a server sends to a client that speaks plain HTTP.
     let tls = raw(b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n");
     let report = at(format!("http://{tls}/mcp"), LONG);
     let message = report.findings[0].message.clone();
     assert!(
-        message.starts_with("what comes back is not HTTP: "),
+        message.starts_with("the response is not HTTP: "),
         "{message}"
     );
     check_root(&report, &message, "`https://`");
@@ -239,9 +240,10 @@ fn a_refused_token_is_not_a_missing_one() {
     assert_eq!(found, ["the server refuses the token with status 401"]);
     assert!(report.findings[0].fix.contains("--login"));
     let report = locked(None);
-    assert_eq!(report.findings, [], "a server may ask for sign-in");
-    let is_told = |(_, reason): &(_, &str)| *reason == "the server asks for sign-in; give a token";
-    assert!(report.skipped.iter().any(is_told));
+    assert_eq!(report.findings, [], "a server may require sign-in");
+    let is_skipped =
+        |(_, reason): &(_, &str)| *reason == "the server asks for sign-in; give a token";
+    assert!(report.skipped.iter().any(is_skipped));
 }
 
 #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! Servers and programs that attack whoever checks them: what they cost is bounded, what they say is cleaned, and they
-//! lead the check nowhere.
+//! Servers and programs that attack the check: their cost is bounded, their text is sanitized, and they cannot direct
+//! the check to other hosts (SSRF).
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -22,20 +22,20 @@ fn checked(target: &CheckTarget, timeout: Duration) -> CheckReport {
     check(target, &options, &|_| {})
 }
 
-/// Whoever asks for sign-in chooses where its metadata is. Nobody is led to a cloud's metadata service or to a
-/// network of no use, whatever the target; see the unit tests of the network for targets on the internet.
+/// A server that requires sign-in chooses the URL of its metadata. The check never calls link-local addresses, such as
+/// a cloud's metadata service; the unit tests of `connection::network` cover targets on the internet.
 #[test]
 fn metadata_leads_to_no_link_local_address() {
     let broken = Broken::reply(|origin, call, mut reply| {
-        let away = "https://169.254.169.254";
+        let blocked = "https://169.254.169.254";
         if reply.status == 401 {
-            let challenge = format!("Bearer resource_metadata=\"{away}/latest/meta-data\"");
+            let challenge = format!("Bearer resource_metadata=\"{blocked}/latest/meta-data\"");
             reply.headers.retain(|(name, _)| name != "WWW-Authenticate");
             return reply.with("WWW-Authenticate", &challenge);
         }
         if call.path.contains("oauth-protected-resource") {
             let document =
-                json!({"resource": format!("{origin}/mcp"), "authorization_servers": [away]});
+                json!({"resource": format!("{origin}/mcp"), "authorization_servers": [blocked]});
             return CannedReply::json(&document);
         }
         reply
@@ -53,7 +53,7 @@ fn metadata_leads_to_no_link_local_address() {
     );
 }
 
-/// Other schemes, plain http elsewhere and hosts that only begin like this machine are not even tried.
+/// Other schemes, plain http to other hosts, and hosts that only begin like a loopback address are never requested.
 #[test]
 fn metadata_leads_to_no_other_scheme() {
     for away in [
@@ -101,8 +101,8 @@ fn the_json_of_an_answer_has_a_bound_of_memory() {
     );
 }
 
-/// Page after page of small text that is large in memory: the check stops to ask when it has no room, and accuses
-/// nobody of what it did not look at.
+/// Page after page of small text that is large in memory: the check stops when its budget is spent, and skips the rules
+/// whose data it did not read.
 #[test]
 fn all_answers_together_have_a_bound_of_memory() {
     let server = Broken::reply(|_, call, reply| {
@@ -164,11 +164,11 @@ fn fifty_thousand_tools_are_a_thousand() {
     // In Markdown, what stands between backticks is text.
     let markdown: String = texts[2].split('`').step_by(2).collect();
     for text in [&texts[1], &markdown, &texts[3]] {
-        assert!(!text.contains("<img>"), "a page of its own");
+        assert!(!text.contains("<img>"), "markup of the server in a report");
     }
 }
 
-/// A server that writes one thing again and again, slowly or not, before any answer.
+/// A server that repeats the same bytes, with or without a pause, and never completes its response.
 fn dripping(piece: &'static [u8], pause: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -215,7 +215,7 @@ fn headers_have_a_bound_in_bytes_and_time() {
     );
 }
 
-/// Answers that never end count for what was read of them.
+/// Responses that never end count against the budget for what was read of them.
 #[test]
 fn endless_answers_are_counted_against_the_check() {
     let server = Broken::reply(|_, call, reply| {
@@ -239,7 +239,7 @@ fn endless_answers_are_counted_against_the_check() {
 
 #[test]
 fn the_redirect_of_a_target_goes_to_the_same_machine() {
-    // The name of the target is looked up once, for both addresses.
+    // The host name is resolved once, for both URLs.
     let patience = crate::server::Patience { headers: None };
     let server = serve_at("/mcp", patience, |origin, call| {
         if call.path == "/mcp" {
@@ -291,7 +291,7 @@ mod programs {
         assert!(received.len() < 700, "{received}");
     }
 
-    /// Its child left the process group and holds stdout; nobody waits for that.
+    /// The grandchild left the process group and holds stdout open; the check does not wait for it.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_that_forks_and_ends_is_not_waited_for() {
@@ -304,7 +304,7 @@ mod programs {
         assert!(began.elapsed() < LONG);
     }
 
-    /// More requests than a pipe holds, to a program that reads none, and that does not end by itself.
+    /// A program that reads nothing, ignores signals and never exits by itself.
     #[test]
     fn a_program_that_reads_nothing_and_never_ends_is_given_up() {
         let folder = std::env::temp_dir().join(format!("docent-check-{}", std::process::id()));
@@ -318,7 +318,7 @@ mod programs {
         let started = std::fs::read_to_string(&folder).unwrap();
         let _ = std::fs::remove_file(&folder);
         for pid in started.split_whitespace() {
-            // It was told to end; how soon the system does that is its own affair.
+            // It was killed; the system may take a moment to remove the process.
             let is_there = || {
                 let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
                 state.is_ok_and(|state| !state.contains(") Z"))

@@ -1,4 +1,4 @@
-//! The check against servers that answer as each test tells them.
+//! Contract tests of the checker: it runs against mock servers and programs that each test configures.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,11 +1,11 @@
-//! Programs that speak on their pipes: a few lines of shell are a server.
+//! Stdio programs: a few lines of shell are an MCP server.
 #![cfg(unix)]
 
 use std::time::Duration;
 
 use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, check};
 
-/// Answers by the method in each line; `extra` goes before its cases.
+/// A shell script that answers by the method in each line; the cases in `extra` come first.
 fn script(extra: &str) -> CheckTarget {
     let tools = r#"{"tools":[{"name":"now","title":"Now","description":"Use this when the user asks for the time.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}}]}"#;
     let hello = r#"{"protocolVersion":"%s","capabilities":{"tools":{}},"serverInfo":{"name":"clock","version":"1"}}"#;

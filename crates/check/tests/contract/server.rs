@@ -1,5 +1,4 @@
-//! A server on this machine that answers each request on a thread of its own with what a closure makes
-//! of it.
+//! A mock HTTP server: one thread for each connection, and a closure that makes the reply.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// One request as it arrived.
+/// One request as the mock server received it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedCall {
     pub verb: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub text: String,
-    /// The JSON of the body; null where there is none.
+    /// The parsed JSON of the body; null where it is not JSON.
     pub body: Value,
 }
 
@@ -30,7 +29,7 @@ impl ReceivedCall {
     }
 }
 
-/// What is sent back.
+/// A reply, with what the server does after its body.
 #[derive(Clone)]
 pub(crate) struct CannedReply {
     pub status: u16,
@@ -39,15 +38,15 @@ pub(crate) struct CannedReply {
     pub then: Then,
 }
 
-/// What follows the body.
+/// What the server does after it has sent the body.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Then {
     Close,
-    /// The connection stays until the client has enough of it.
+    /// Keeps the connection open until the client closes it.
     Wait,
-    /// More of the same until the client has enough of it.
+    /// Repeats the body until the client closes the connection.
     Repeat,
-    /// Nothing is sent at all.
+    /// Sends nothing, not even a status line.
     Silence,
 }
 
@@ -109,14 +108,14 @@ impl CannedReply {
         self
     }
 
-    /// Sends the reply. A client that has enough closes the connection, and that ends the sending.
+    /// Sends the reply. A client that closes the connection ends an endless one.
     fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
         if self.then != Then::Silence {
             let mut head = format!("HTTP/1.1 {} X\r\n", self.status);
             for (name, value) in &self.headers {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
-            // Bodies of unknown length end with the connection.
+            // Without `Content-Length`, the body ends with the connection.
             if self.then == Then::Close {
                 head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
             }
@@ -132,7 +131,7 @@ impl CannedReply {
     }
 }
 
-/// A running server. It ends with the test's process.
+/// A running mock server, which runs until the test process exits.
 pub(crate) struct Server {
     pub url: String,
     calls: Arc<Mutex<Vec<ReceivedCall>>>,
@@ -145,14 +144,14 @@ impl Server {
     }
 }
 
-/// How a server treats connections before anything is answered.
+/// How long the server waits for a slow client.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// How long it waits for the rest of a request; for ever when there is none.
+    /// The timeout for the rest of a request; `None` waits for ever.
     pub headers: Option<Duration>,
 }
 
-/// Starts a server that answers every request with what `reply` makes of it.
+/// Starts a server at `/mcp` that answers every request with `reply`.
 pub(crate) fn serve(
     reply: impl Fn(&ReceivedCall) -> CannedReply + Send + Sync + 'static,
 ) -> Server {
@@ -162,7 +161,7 @@ pub(crate) fn serve(
     serve_at("/mcp", patience, move |_, call| reply(call))
 }
 
-/// The same at another path; the closure also hears its own origin.
+/// Starts a server at any path; the closure also gets the origin of the server.
 pub(crate) fn serve_at(
     path: &str,
     patience: Patience,

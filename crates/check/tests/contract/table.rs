@@ -1,4 +1,4 @@
-//! The table of rules, rule by rule: each finds its defect, and none finds anything on good servers.
+//! The rule table, rule by rule: each finds its defect, and none has a finding on good servers.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -11,14 +11,13 @@ use docent_check::{
 
 use crate::broken::{Broken, asking, broken, browsed, known_tools, opening, signing_in};
 
-/// Rules that cannot be tried on a server of this machine; each has a test where it stands.
+/// Rules that cannot be tested with a server on this machine; each has a unit test in its own file.
 const TRIED_ELSEWHERE: [&str; 1] = ["security/https"];
 
-/// Whether a rule is tried here. Those on mounted widgets need a browser, which `./test` sees to.
+/// Whether a rule is tried here. Those on mounted widgets need a browser, which cannot be missing in `./test`.
 fn is_tried(rule: &CheckRule) -> bool {
     let needs_browser = rule.id.starts_with("widgets/mounted-");
-    !TRIED_ELSEWHERE.contains(&rule.id)
-        && (!needs_browser || docent_check::find_browser().is_some())
+    !TRIED_ELSEWHERE.contains(&rule.id) && (!needs_browser || crate::widgets::browser().is_some())
 }
 
 fn checked(broken: &Broken) -> CheckReport {
@@ -30,7 +29,7 @@ fn checked(broken: &Broken) -> CheckReport {
     })
 }
 
-/// Opens an address and follows where it leads, as the user's browser would.
+/// Requests a URL and follows its redirects, as the user's browser would.
 fn browse(url: String) {
     std::thread::spawn(move || {
         let mut next = Some(url);
@@ -55,9 +54,9 @@ fn browse(url: String) {
     });
 }
 
-/// Good servers, each of another kind; between them they give every rule something to look at.
+/// Good servers of different kinds; together they give every rule something to evaluate.
 fn good() -> Vec<(&'static str, Broken)> {
-    let told = "Bearer error=\"insufficient_scope\", error_description=\"Sign in\", resource_metadata=\"https://a.example\"";
+    let challenge = "Bearer error=\"insufficient_scope\", error_description=\"Sign in\", resource_metadata=\"https://a.example\"";
     vec![
         ("plain", Broken::nothing()),
         ("sessions", Broken::nothing().sessions()),
@@ -83,12 +82,12 @@ fn good() -> Vec<(&'static str, Broken)> {
             "slow",
             Broken::nothing().checked(|options| options.slow = true),
         ),
-        ("asking", asking(told)),
+        ("asking", asking(challenge)),
         ("mounted", browsed(Broken::nothing())),
     ]
 }
 
-/// What is wrong with one rule, if anything.
+/// Why a rule failed to find its defect; `None` where it found it.
 fn missed(rule: &CheckRule) -> Option<String> {
     let Some(broken) = broken(rule.id) else {
         return Some(format!("{} has no broken server", rule.id));
@@ -209,7 +208,10 @@ fn the_table_is_in_order() {
     }
     for profile in CheckProfile::ALL {
         assert!(
-            rules().any(|rule| rule.severities.iter().any(|(asked, _)| *asked == profile)),
+            rules().any(|rule| rule
+                .severities
+                .iter()
+                .any(|(required_by, _)| *required_by == profile)),
             "{} asks for nothing",
             profile.name()
         );

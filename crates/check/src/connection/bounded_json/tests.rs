@@ -1,8 +1,8 @@
-//! What is reckoned, held against what a process really takes.
+//! Compares the estimate with the resident memory of a process that really parses the text.
 
 use super::*;
 
-/// Items that are small as text and large in memory, and ordinary ones.
+/// JSON items by name: small texts that are large in memory, and ordinary ones.
 fn shapes() -> Vec<(&'static str, String)> {
     let object = |members: usize| {
         let members = (0..members).map(|n| format!("\"m{n}\":{n}"));
@@ -40,13 +40,13 @@ fn shapes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A list of as many items as should take about this much memory.
+/// A list of as many items as should take about `bytes` of memory.
 fn list_of(item: &str, bytes: usize) -> String {
     let count = bytes / memory(item.as_bytes()).max(1);
     format!("[{}{item}]", format!("{item},").repeat(count))
 }
 
-/// The memory of this process in bytes.
+/// The resident set size of this process, in bytes.
 #[cfg(target_os = "linux")]
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -55,10 +55,10 @@ fn resident() -> usize {
     kilobytes.unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Runs in a process of its own, where nothing else takes memory; see the test below.
+/// Runs in a child process, where no other test allocates memory; the test below starts it once for each shape.
 #[cfg(target_os = "linux")]
 #[test]
-#[ignore = "a part of another test"]
+#[ignore = "started by no_shape_takes_more_than_is_reckoned"]
 fn measure_one_shape() {
     let Ok(wanted) = std::env::var("DOCENT_CHECK_SHAPE") else {
         return;
@@ -68,19 +68,19 @@ fn measure_one_shape() {
         .find(|(name, _)| *name == wanted)
         .unwrap();
     let text = list_of(&item, 24 * 1024 * 1024);
-    let reckoned = memory(text.as_bytes());
+    let estimated = memory(text.as_bytes());
     let before = resident();
     let value: Value = serde_json::from_slice(text.as_bytes()).unwrap();
     let taken = resident() - before;
     assert!(value.is_array());
     let waste = 1024 * 1024;
     assert!(
-        taken <= reckoned + waste,
-        "{wanted}: {taken} taken, {reckoned} reckoned"
+        taken <= estimated + waste,
+        "{wanted}: {taken} taken, {estimated} estimated"
     );
     assert!(
-        reckoned <= 3 * taken + waste,
-        "{wanted}: {taken} taken, {reckoned} reckoned"
+        estimated <= 3 * taken + waste,
+        "{wanted}: {taken} taken, {estimated} estimated"
     );
 }
 
@@ -97,9 +97,9 @@ fn no_shape_takes_more_than_is_reckoned() {
             .env("DOCENT_CHECK_SHAPE", name)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{name}: {said}");
-        assert!(said.contains("1 passed"), "{name}: {said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: {stdout}");
+        assert!(stdout.contains("1 passed"), "{name}: {stdout}");
     }
 }
 
@@ -112,7 +112,7 @@ fn only_what_is_outside_of_strings_counts() {
     assert!(memory(br#"{"a":0}"#) > 400);
 }
 
-/// Broken text is reckoned too, and none of it is looked at twice.
+/// Malformed text is estimated too, in linear time.
 #[test]
 fn broken_text_is_reckoned() {
     for piece in ["[", "{", "\"", "]", ",", "\\", "[\"", "{\"a\":["] {

@@ -1,4 +1,7 @@
-//! The process behind a program: its pipes, each with a thread of its own, and its end.
+//! The child process of a stdio server: one thread for each of its pipes, and its termination.
+//!
+//! The process gets a process group of its own, and the whole group is killed at the end, because wrappers such as
+//! `npx` leave the real server behind as a grandchild.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,18 +15,19 @@ use crate::connection::http::MAX_ANSWER;
 use crate::exchange::ExchangeError;
 use crate::text::printable;
 
-/// Lines that wait to be read; a program that writes more waits. Each may be as long as an answer.
+/// The capacity of the queue of output lines, for backpressure: a line may be as long as a response, 8 MiB.
 const MAX_WAITING: usize = 1;
-/// How long a program may take to end once its input is closed.
+/// How long a program may take to exit once its stdin is closed, before it is killed.
 const EXIT_GRACE_PERIOD: Duration = Duration::from_secs(3);
-/// How long is waited for the status and the last words of a program that closed its output.
+/// How long to wait for the exit status and the rest of stderr of a program that closed its output.
 const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
-/// How long a program that ended may be silent: what it started may hold its output open, and may even answer.
+/// How long to keep reading after the process has exited: a process that it started may hold the output open, and may
+/// even respond.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
-/// How often is looked whether a silent program is still there.
+/// How often to poll whether a silent process is still running.
 const POLL: Duration = Duration::from_millis(50);
-/// The last lines of stderr that are kept, the longest of them in characters, and the most that is read for one. All of
-/// them together fit into the evidence of a finding, which is cut at its end, where the cause stands.
+/// The most lines of stderr that are kept, the longest of them in characters, and the most bytes that are read for one.
+/// All of them together fit into the evidence of a finding, which is truncated at its end, where the cause stands.
 const MAX_STDERR_LINES: usize = 5;
 const MAX_STDERR_CHARS: usize = 100;
 const MAX_STDERR_BYTES: u64 = 4 * 1024;
@@ -33,16 +37,16 @@ pub(super) enum OutputLine {
     TooLong,
 }
 
-/// A process that was started. It ends with this value, and so do the processes that it started.
+/// A running child process. Dropping it kills the process and its whole process group. `input` is `None` once stdin is
+/// to be closed.
 pub(super) struct RunningChild {
     child: Child,
-    /// `None` once its input is to be closed.
     input: Option<SyncSender<String>>,
     written: Receiver<bool>,
     lines: Receiver<OutputLine>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     stderr_end: Receiver<()>,
-    /// Whether it has been waited for in vain, so that nobody waits for its end.
+    /// Whether the last request timed out, so that dropping does not wait for a graceful exit.
     pub(super) is_late: bool,
 }
 
@@ -62,7 +66,7 @@ impl RunningChild {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A group of its own, so that what a wrapper such as `npx` started ends with it.
+        // A process group of its own, so that the processes that a wrapper such as `npx` starts are killed with it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| {
@@ -74,12 +78,12 @@ impl RunningChild {
             std::thread::spawn(move || read_lines(output, &sender));
         }
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        let (end, stderr_end) = sync_channel(1);
+        let (closed, stderr_end) = sync_channel(1);
         if let Some(output) = child.stderr.take() {
             let kept = Arc::clone(&stderr);
             std::thread::spawn(move || {
                 keep_last_lines(output, &kept);
-                let _ = end.try_send(());
+                let _ = closed.try_send(());
             });
         }
         let (input, messages) = sync_channel(1);
@@ -98,15 +102,15 @@ impl RunningChild {
         })
     }
 
-    /// Writes one line, and waits until the pipe has taken it.
-    pub(super) fn write(&self, line: &str, end: Instant) -> Result<(), ProgramFailure> {
+    /// Writes one line, and waits until the pipe has accepted it.
+    pub(super) fn write(&self, line: &str, deadline: Instant) -> Result<(), ProgramFailure> {
         let input = self.input.as_ref().ok_or(ProgramFailure::Ended)?;
         match input.try_send(format!("{line}\n")) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(ProgramFailure::Stuck),
             Err(TrySendError::Disconnected(_)) => return Err(ProgramFailure::Ended),
         }
-        let left = end.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         match self.written.recv_timeout(left) {
             Ok(true) => Ok(()),
             Ok(false) | Err(RecvTimeoutError::Disconnected) => Err(ProgramFailure::Ended),
@@ -114,13 +118,13 @@ impl RunningChild {
         }
     }
 
-    /// The next line of its output. A program that ended has none, though a process that it left behind may hold its
-    /// output open.
-    pub(super) fn line(&mut self, end: Instant) -> Result<OutputLine, RecvTimeoutError> {
-        let mut silent_end = None;
+    /// Receives the next line of output. Once the process has exited, this stops after a second of silence, even where
+    /// an orphaned process still holds the pipe open.
+    pub(super) fn line(&mut self, deadline: Instant) -> Result<OutputLine, RecvTimeoutError> {
+        let mut silence_deadline = None;
         loop {
             let now = Instant::now();
-            let left = end.saturating_duration_since(now);
+            let left = deadline.saturating_duration_since(now);
             match self.lines.recv_timeout(left.min(POLL)) {
                 Err(RecvTimeoutError::Timeout) if left <= POLL => {
                     return Err(RecvTimeoutError::Timeout);
@@ -129,28 +133,28 @@ impl RunningChild {
                 other => return other,
             }
             if matches!(self.child.try_wait(), Ok(Some(_)))
-                && Instant::now() >= *silent_end.get_or_insert(now + AFTER_EXIT)
+                && Instant::now() >= *silence_deadline.get_or_insert(now + AFTER_EXIT)
             {
                 return Err(RecvTimeoutError::Disconnected);
             }
         }
     }
 
-    /// How the process ended, where it has.
+    /// The exit status of the process, if it exits soon.
     pub(super) fn exit_status(&mut self) -> Option<String> {
-        let end = Instant::now() + EXIT_STATUS_WAIT;
+        let deadline = Instant::now() + EXIT_STATUS_WAIT;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status.to_string());
             }
-            if Instant::now() >= end {
+            if Instant::now() >= deadline {
                 return None;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// The last lines that it wrote to stderr; of a process that ended, all that it wrote is waited for.
+    /// The last lines of stderr. Where the process has exited, this first waits for the end of the pipe.
     pub(super) fn stderr(&mut self) -> Vec<String> {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             let _ = self.stderr_end.recv_timeout(EXIT_STATUS_WAIT);
@@ -162,11 +166,14 @@ impl RunningChild {
 
 impl Drop for RunningChild {
     fn drop(&mut self) {
-        // Closing its input asks the program to end; one that does not is ended.
+        // Closing stdin asks the program to exit; after the grace period it is killed.
         drop(self.input.take());
-        let end = Instant::now() + EXIT_GRACE_PERIOD;
-        while !self.is_late && Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
-            // What it still writes must not keep it from ending.
+        let deadline = Instant::now() + EXIT_GRACE_PERIOD;
+        while !self.is_late
+            && Instant::now() < deadline
+            && matches!(self.child.try_wait(), Ok(None))
+        {
+            // Drain the output, so that a full pipe does not keep the process from exiting.
             while self.lines.try_recv().is_ok() {}
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -220,7 +227,7 @@ fn read_lines(output: impl Read, sender: &SyncSender<OutputLine>) {
     }
 }
 
-/// Reads everything and keeps the last lines, safe to print. Nobody waits for this pipe, so it never fills.
+/// Drains stderr and keeps its last lines, safe to print. The pipe is always read, so it never fills.
 fn keep_last_lines(output: impl Read, kept: &Mutex<VecDeque<String>>) {
     let mut reader = BufReader::new(output);
     loop {
@@ -271,31 +278,31 @@ mod tests {
         assert!(!lines.iter().any(|line| line.contains('\u{1b}')));
     }
 
-    /// Its child, which no signal to its group reaches, holds stdout for longer than anybody waits.
+    /// The grandchild leaves the process group, so no signal reaches it, and holds stdout longer than the deadline.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_that_ended_is_not_waited_for() {
         let command = ["sh", "-c", "setsid sleep 20 & exit 3"].map(str::to_owned);
         let mut child = RunningChild::start(&command).ok().unwrap();
-        let end = Instant::now() + Duration::from_secs(15);
+        let deadline = Instant::now() + Duration::from_secs(15);
         assert!(matches!(
-            child.line(end),
+            child.line(deadline),
             Err(RecvTimeoutError::Disconnected)
         ));
-        assert!(Instant::now() < end);
+        assert!(Instant::now() < deadline);
         assert_eq!(child.exit_status().as_deref(), Some("exit status: 3"));
     }
 
-    /// What a wrapper leaves behind may be the server.
+    /// A wrapper may exit and leave the real server behind.
     #[cfg(unix)]
     #[test]
     fn what_a_program_left_behind_may_speak() {
         let command = ["sh", "-c", "(sleep 0.2; echo late) & exit 0"].map(str::to_owned);
         let mut child = RunningChild::start(&command).ok().unwrap();
-        let end = Instant::now() + Duration::from_secs(15);
-        assert!(matches!(child.line(end), Ok(OutputLine::Text(line)) if line == "late"));
+        let deadline = Instant::now() + Duration::from_secs(15);
+        assert!(matches!(child.line(deadline), Ok(OutputLine::Text(line)) if line == "late"));
         assert!(matches!(
-            child.line(end),
+            child.line(deadline),
             Err(RecvTimeoutError::Disconnected)
         ));
     }
@@ -305,12 +312,15 @@ mod tests {
     fn a_program_that_reads_nothing_is_not_waited_for() {
         let command = ["sleep", "600"].map(str::to_owned);
         let child = RunningChild::start(&command).ok().unwrap();
-        let end = Instant::now() + Duration::from_millis(100);
-        assert!(child.write("short", end).is_ok(), "the pipe takes it");
+        let deadline = Instant::now() + Duration::from_millis(100);
+        assert!(
+            child.write("short", deadline).is_ok(),
+            "the pipe buffers it"
+        );
         let more_than_a_pipe = "x".repeat(1024 * 1024);
-        let end = Instant::now() + Duration::from_millis(100);
+        let deadline = Instant::now() + Duration::from_millis(100);
         assert!(matches!(
-            child.write(&more_than_a_pipe, end),
+            child.write(&more_than_a_pipe, deadline),
             Err(ProgramFailure::Stuck)
         ));
     }

@@ -1,4 +1,4 @@
-//! The metadata of the authorization server.
+//! Rules about the authorization server metadata (RFC 8414).
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use super::super::{RuleVerdict, RuleViolation, ServerSurvey, Warning, text};
 use super::{check_server_metadata, if_sign_in_offered, is_address};
 use crate::survey::{MetadataDocument, SignInSurvey};
 
-pub(super) fn server_metadata(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
+pub(super) fn server_metadata(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
         if sign_in.issuer().is_none() && sign_in.server_json().is_none() {
             return RuleVerdict::Skipped("no authorization server is named");
         }
@@ -20,16 +20,16 @@ pub(super) fn server_metadata(seen: &ServerSurvey) -> RuleVerdict {
             .map(|document| format!("{}: {}", document.url, document.exchange.received_line()))
             .collect();
         RuleVerdict::from_option(Some(
-            RuleViolation::new("the metadata of the authorization server is nowhere")
+            RuleViolation::new("no authorization server metadata was found")
                 .with_excerpt(&tried.join(" | ")),
         ))
     })
 }
 
-pub(super) fn server_alias(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
+pub(super) fn server_alias(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
         if sign_in.server_json().is_none() {
-            return RuleVerdict::Skipped("the metadata of the authorization server was not found");
+            return RuleVerdict::Skipped("no authorization server metadata was found");
         }
         let complete = |found: &Value| {
             !text(found, "issuer").is_empty() && !text(found, "token_endpoint").is_empty()
@@ -40,7 +40,7 @@ pub(super) fn server_alias(seen: &ServerSurvey) -> RuleVerdict {
         let found = sign_in.server.iter().find(half);
         RuleVerdict::from_option(found.map(|document| {
             RuleViolation::new(format!(
-                "`{}` answers with something else than metadata",
+                "`{}` answers with something other than complete metadata",
                 document.url
             ))
             .with_exchange(&document.exchange)
@@ -48,10 +48,10 @@ pub(super) fn server_alias(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn issuer_equal(seen: &ServerSurvey) -> RuleVerdict {
-    if_sign_in_offered(seen, |sign_in| {
+pub(super) fn issuer_equal(survey: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(survey, |sign_in| {
         let (Some(issuer), Some(found)) = (sign_in.issuer(), sign_in.server_json()) else {
-            return RuleVerdict::Skipped("the metadata of the authorization server was not found");
+            return RuleVerdict::Skipped("no authorization server metadata was found");
         };
         let named = text(found, "issuer");
         RuleVerdict::from_option((named != issuer).then(|| {
@@ -65,19 +65,19 @@ pub(super) fn issuer_equal(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn endpoints(seen: &ServerSurvey) -> RuleVerdict {
-    check_server_metadata(seen, |found| {
+pub(super) fn endpoints(survey: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(survey, |found| {
         let keys = ["authorization_endpoint", "token_endpoint"];
         let missing = keys
             .into_iter()
-            .find(|key| !found.get(key).is_some_and(|url| is_address(seen, url)))?;
+            .find(|key| !found.get(key).is_some_and(|url| is_address(survey, url)))?;
         Some(RuleViolation::new(format!(
             "`{missing}` is no https address"
         )))
     })
 }
 
-/// Whether a list in the metadata has a value.
+/// Whether a list in the metadata contains a value.
 fn lists(found: &Value, key: &str, value: &str) -> bool {
     found
         .get(key)
@@ -85,8 +85,8 @@ fn lists(found: &Value, key: &str, value: &str) -> bool {
         .is_some_and(|all| all.iter().any(|one| one == value))
 }
 
-pub(super) fn s256(seen: &ServerSurvey) -> RuleVerdict {
-    check_server_metadata(seen, |found| {
+pub(super) fn s256(survey: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(survey, |found| {
         let good = lists(found, "code_challenge_methods_supported", "S256");
         (!good)
             .then(|| RuleViolation::new("`code_challenge_methods_supported` does not list `S256`"))
@@ -97,27 +97,27 @@ fn by_document(found: &Value) -> bool {
     found.get("client_id_metadata_document_supported") == Some(&Value::Bool(true))
 }
 
-pub(super) fn registration(seen: &ServerSurvey) -> RuleVerdict {
-    check_server_metadata(seen, |found| {
+pub(super) fn registration(survey: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(survey, |found| {
         let good = by_document(found) || !text(found, "registration_endpoint").is_empty();
         (!good).then(|| {
             RuleViolation::new(
-                "clients can register neither by a metadata document nor dynamically",
+                "clients can register neither by a client ID metadata document nor dynamically",
             )
         })
     })
 }
 
-pub(super) fn metadata_clients(seen: &ServerSurvey) -> RuleVerdict {
-    let knows = seen
+pub(super) fn metadata_clients(survey: &ServerSurvey) -> RuleVerdict {
+    let knows = survey
         .sign_in
         .as_ref()
         .and_then(SignInSurvey::server_json)
         .is_some_and(by_document);
     if !knows {
-        return RuleVerdict::Skipped("clients are not known by metadata documents");
+        return RuleVerdict::Skipped("the server does not support client ID metadata documents");
     }
-    check_server_metadata(seen, |found| {
+    check_server_metadata(survey, |found| {
         let good = lists(found, "token_endpoint_auth_methods_supported", "none");
         (!good).then(|| {
             RuleViolation::new("`token_endpoint_auth_methods_supported` does not list `none`")
@@ -125,8 +125,8 @@ pub(super) fn metadata_clients(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn iss(seen: &ServerSurvey) -> RuleVerdict {
-    check_server_metadata(seen, |found| {
+pub(super) fn iss(survey: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(survey, |found| {
         let good =
             found.get("authorization_response_iss_parameter_supported") == Some(&Value::Bool(true));
         (!good).then(|| {
@@ -135,9 +135,9 @@ pub(super) fn iss(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn refresh(seen: &ServerSurvey) -> RuleVerdict {
-    check_server_metadata(seen, |found| {
-        // Left out, the list means authorization code and implicit.
+pub(super) fn refresh(survey: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(survey, |found| {
+        // Without this list, RFC 8414 assumes `authorization_code` and `implicit`.
         let good = lists(found, "grant_types_supported", "refresh_token");
         (!good).then(|| RuleViolation::new("`grant_types_supported` does not list `refresh_token`"))
     })

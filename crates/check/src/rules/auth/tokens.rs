@@ -1,12 +1,12 @@
-//! Tokens that must be refused, and tools that ask for sign-in by themselves.
+//! Rules about forged tokens, which must be refused, and about tools that require sign-in by themselves.
 
 use serde_json::Value;
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey, SurveyedCall, Warning};
 use super::if_challenged;
 
-pub(super) fn forged_tokens(seen: &ServerSurvey) -> RuleVerdict {
-    if_challenged(seen, |sign_in| {
+pub(super) fn forged_tokens(survey: &ServerSurvey) -> RuleVerdict {
+    if_challenged(survey, |sign_in| {
         let wrong = sign_in
             .forged
             .iter()
@@ -19,11 +19,11 @@ pub(super) fn forged_tokens(seen: &ServerSurvey) -> RuleVerdict {
                 let fault =
                     RuleViolation::new(format!("{what} is answered with {status}, not 401"))
                         .with_exchange(exchange);
-                // Refused in another way, it is refused all the same.
-                let let_in = exchange
+                // A refusal with another status is still a refusal.
+                let is_accepted = exchange
                     .received()
                     .is_some_and(crate::exchange::ReceivedResponse::is_ok);
-                if let_in {
+                if is_accepted {
                     fault
                 } else {
                     fault.at_most(Warning)
@@ -33,8 +33,8 @@ pub(super) fn forged_tokens(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn invalid_token(seen: &ServerSurvey) -> RuleVerdict {
-    if_challenged(seen, |sign_in| {
+pub(super) fn invalid_token(survey: &ServerSurvey) -> RuleVerdict {
+    if_challenged(survey, |sign_in| {
         let header = |exchange: &crate::exchange::RecordedExchange| {
             let received = exchange
                 .received()
@@ -56,8 +56,8 @@ pub(super) fn invalid_token(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn tool_challenge(seen: &ServerSurvey) -> RuleVerdict {
-    let challenged: Vec<_> = seen
+pub(super) fn tool_challenge(survey: &ServerSurvey) -> RuleVerdict {
+    let challenged: Vec<_> = survey
         .calls
         .iter()
         .filter_map(|call| {

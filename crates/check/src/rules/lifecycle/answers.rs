@@ -1,46 +1,48 @@
-//! A greeting that failed, into what really came back and what to do about exactly that.
+//! Diagnosis of a failed handshake: what came back, and a fix for exactly that failure.
+//!
+//! A failed handshake is the only finding of its report, so it must say more than "does not answer".
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
 use crate::exchange::{ExchangeError, ProgramOutput, ReceivedResponse, RecordedExchange};
 use crate::text::printable;
 
-/// The most characters of an address or a message in a finding.
+/// The longest address or message in a finding, in characters.
 const MAX_SHOWN: usize = 120;
 
-pub(super) fn answers(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_connected || (seen.requires_sign_in && !seen.has_token) {
+pub(super) fn answers(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_connected || (survey.requires_sign_in && !survey.has_token) {
         return RuleVerdict::Evaluated(Vec::new());
     }
-    let Some((_, greeted)) = seen.greetings.first() else {
-        let url = seen.url.as_deref().unwrap_or_default();
+    let Some((_, exchange)) = survey.greetings.first() else {
+        let url = survey.url.as_deref().unwrap_or_default();
         let fault = RuleViolation::new(format!("`{url}` is not an http or https address"));
         let fault = fault.fix("give an address such as `https://docs.example.org/mcp`");
         return RuleVerdict::from_option(Some(fault));
     };
-    let (what, fix) = match &greeted.outcome {
-        Err(failure) => explain_failure(failure, seen),
-        Ok(received) if seen.is_http() => received_over_http(greeted, received, seen),
-        Ok(received) => received_from_program(greeted, received),
+    let (what, fix) = match &exchange.outcome {
+        Err(failure) => explain_failure(failure, survey),
+        Ok(received) if survey.is_http() => received_over_http(exchange, received, survey),
+        Ok(received) => received_from_program(exchange, received),
     };
     RuleVerdict::from_option(Some(
-        RuleViolation::new(what).with_exchange(greeted).fix(fix),
+        RuleViolation::new(what).with_exchange(exchange).fix(fix),
     ))
 }
 
-/// What a failure means, and its cure.
-fn explain_failure(failure: &ExchangeError, seen: &ServerSurvey) -> (String, &'static str) {
+/// The message and the fix for a request without a response.
+fn explain_failure(failure: &ExchangeError, survey: &ServerSurvey) -> (String, &'static str) {
     let fix = match failure {
         ExchangeError::ConnectionRefused => {
             "start the server, or correct the port: nothing listens at this one"
         }
         ExchangeError::NoSuchHost => "correct the host's name, or publish it in DNS",
         ExchangeError::Tls(why) if why.contains("certificate") => {
-            "install a certificate for this very name that public authorities vouch for, with its whole chain"
+            "install a certificate for this host name from a public certificate authority, with its full chain"
         }
         ExchangeError::Tls(_) => "serve TLS at this port, or give the address with `http://`",
-        ExchangeError::NotHttp(_) if seen.is_https => "serve HTTP at this port",
+        ExchangeError::NotHttp(_) if survey.is_https => "serve HTTP at this port",
         ExchangeError::NotHttp(_) => "serve HTTP at this port, or give the address with `https://`",
-        ExchangeError::TimedOut(_) if seen.is_http() => {
+        ExchangeError::TimedOut(_) if survey.is_http() => {
             "answer within seconds; look for a firewall that drops packets, or raise `--timeout`"
         }
         ExchangeError::TimedOut(output) => return explain_silence(output),
@@ -69,7 +71,7 @@ fn explain_exit(output: &ProgramOutput) -> (String, &'static str) {
     } else if output.stderr.is_empty() {
         "run the command in a terminal: a server reads stdin until it is closed, and says on stderr why it ends"
     } else {
-        "mend what it says on stderr; arguments and environment are those that you gave"
+        "correct what it says on stderr; the arguments and the environment are those of your command"
     };
     (what, fix)
 }
@@ -86,10 +88,10 @@ fn explain_silence(output: &ProgramOutput) -> (String, &'static str) {
 }
 
 fn received_from_program(
-    greeted: &RecordedExchange,
+    exchange: &RecordedExchange,
     _: &ReceivedResponse,
 ) -> (String, &'static str) {
-    json_rpc_refusal(greeted).unwrap_or_else(|| {
+    json_rpc_refusal(exchange).unwrap_or_else(|| {
         (
             "the answer to `initialize` is not a JSON-RPC answer to it".to_owned(),
             "answer with `jsonrpc`, the same `id`, and `result`",
@@ -97,22 +99,22 @@ fn received_from_program(
     })
 }
 
-/// A refusal in the words of JSON-RPC.
-fn json_rpc_refusal(greeted: &RecordedExchange) -> Option<(String, &'static str)> {
-    let error = greeted.error()?;
-    let said = error.get("message").and_then(serde_json::Value::as_str);
-    let said = printable(said.unwrap_or("no message"), MAX_SHOWN);
-    let code = greeted.error_code().unwrap_or_default();
+/// The message and the fix for a JSON-RPC error, if the response is one.
+fn json_rpc_refusal(exchange: &RecordedExchange) -> Option<(String, &'static str)> {
+    let error = exchange.error()?;
+    let message = error.get("message").and_then(serde_json::Value::as_str);
+    let message = printable(message.unwrap_or("no message"), MAX_SHOWN);
+    let code = exchange.error_code().unwrap_or_default();
     Some((
-        format!("the server refuses `initialize` with code {code}: {said}"),
+        format!("the server refuses `initialize` with code {code}: {message}"),
         "answer `initialize` in a revision from 2024-11-05 on, or `server/discover` in 2026-07-28",
     ))
 }
 
 fn received_over_http(
-    greeted: &RecordedExchange,
+    exchange: &RecordedExchange,
     received: &ReceivedResponse,
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
 ) -> (String, &'static str) {
     let status = received.status;
     if let 300..=399 = status {
@@ -122,22 +124,22 @@ fn received_over_http(
             format!(
                 "the server answers `initialize` with status {status} and leads to `{location}`"
             ),
-            "give the address that it leads to, if that is the endpoint; a login page means that a proxy in front wants to know the user",
+            "give the address that it leads to, if that is the endpoint; a login page means that a proxy in front requires authentication",
         );
     }
-    if status == 401 && seen.has_token {
+    if status == 401 && survey.has_token {
         return (
             "the server refuses the token with status 401".to_owned(),
             "give a token that has not expired and was issued for this address, or sign in with `--login`",
         );
     }
     if status < 300 {
-        return explain_success_status(greeted, received);
+        return explain_success_status(exchange, received);
     }
     let body = describe_body(received);
-    if let Some((said, _)) = json_rpc_refusal(greeted) {
+    if let Some((message, _)) = json_rpc_refusal(exchange) {
         return (
-            format!("{said} (status {status})"),
+            format!("{message} (status {status})"),
             status_fix(status, received),
         );
     }
@@ -147,7 +149,7 @@ fn received_over_http(
     )
 }
 
-/// The cure for a status that refuses.
+/// The fix for a response with an error status.
 fn status_fix(status: u16, received: &ReceivedResponse) -> &'static str {
     let is_page = is_page(received);
     match status {
@@ -167,19 +169,19 @@ fn status_fix(status: u16, received: &ReceivedResponse) -> &'static str {
             "take `Content-Type: application/json` with `Accept: application/json, text/event-stream`"
         }
         408 | 504 => "answer within seconds; the proxy in front gave up waiting",
-        429 => "raise the limit of requests, or check again later",
+        429 => "raise the rate limit, or check again later",
         502 | 503 => "start the server behind the proxy, and let the proxy reach it",
         500..=599 => "look at the server's log: it failed over `initialize`",
         _ => "answer POST with 200 and a JSON-RPC message",
     }
 }
 
-/// A success that is no answer.
+/// The message and the fix for a 2xx response that does not answer `initialize`.
 fn explain_success_status(
-    greeted: &RecordedExchange,
+    exchange: &RecordedExchange,
     received: &ReceivedResponse,
 ) -> (String, &'static str) {
-    if let Some(refused) = json_rpc_refusal(greeted) {
+    if let Some(refused) = json_rpc_refusal(exchange) {
         return refused;
     }
     let status = received.status;
@@ -209,7 +211,7 @@ fn explain_success_status(
                 "a web page answers `initialize`: {}",
                 describe_body(received)
             ),
-            "correct the path; this is where people go, and MCP endpoints often end in `/mcp`",
+            "correct the path; this is a web page for people, and MCP endpoints often end in `/mcp`",
         ),
         _ => (
             format!(
@@ -229,7 +231,7 @@ fn is_page(received: &ReceivedResponse) -> bool {
         || start.starts_with("<html")
 }
 
-/// What the body is, in words.
+/// Describes the body by its content type and, for a page, its title.
 fn describe_body(received: &ReceivedResponse) -> String {
     if received.bytes == 0 {
         return "an empty body".to_owned();
@@ -244,7 +246,7 @@ fn describe_body(received: &ReceivedResponse) -> String {
     }
 }
 
-/// The title of a page.
+/// The `<title>` of an HTML page, safe to print.
 fn title(received: &ReceivedResponse) -> Option<String> {
     let lower = received.text.to_ascii_lowercase();
     let from = lower.find("<title>")? + "<title>".len();

@@ -1,4 +1,4 @@
-//! The lists beside that of the tools: whether they can be read, and what stands in them.
+//! Rules about the lists of resources and prompts: whether they can be read, and whether their entries are complete.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ const LISTS: [(&str, &str, &str); 2] = [
     ("prompts", "prompts/list", "prompts"),
 ];
 
-pub(super) fn declared(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn declared(survey: &ServerSurvey) -> RuleVerdict {
     let is_declared =
-        |name: &str| at_path(&seen.initialize_result, &["capabilities", name]).is_some();
+        |name: &str| at_path(&survey.initialize_result, &["capabilities", name]).is_some();
     let declared = LISTS.into_iter().filter(|(name, ..)| is_declared(name));
     let fault = |(probe, method, key): (&str, &str, &str)| {
-        let listed = seen.probe(probe)?;
+        let listed = survey.probe(probe)?;
         let good = listed
             .result()
             .and_then(|result| result.get(key))
@@ -33,9 +33,9 @@ pub(super) fn declared(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(declared.into_iter().filter_map(fault).collect())
 }
 
-pub(super) fn undeclared(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn undeclared(survey: &ServerSurvey) -> RuleVerdict {
     let is_declared =
-        |name: &str| at_path(&seen.initialize_result, &["capabilities", name]).is_some();
+        |name: &str| at_path(&survey.initialize_result, &["capabilities", name]).is_some();
     let undeclared: Vec<_> = LISTS
         .into_iter()
         .filter(|(name, ..)| !is_declared(name))
@@ -44,7 +44,7 @@ pub(super) fn undeclared(seen: &ServerSurvey) -> RuleVerdict {
         return RuleVerdict::Skipped("resources and prompts are declared");
     }
     let fault = |(probe, method, key): (&str, &str, &str)| {
-        let listed = seen.probe(probe)?;
+        let listed = survey.probe(probe)?;
         let empty = listed
             .result()
             .and_then(|result| result.get(key))
@@ -60,10 +60,10 @@ pub(super) fn undeclared(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(undeclared.into_iter().filter_map(fault).collect())
 }
 
-/// What is wrong with the first entry that lacks something.
-pub(super) fn entries(seen: &ServerSurvey) -> RuleVerdict {
+/// Reports the first entry of each list that lacks a required member.
+pub(super) fn entries(survey: &ServerSurvey) -> RuleVerdict {
     let listed = |(probe, _, key): (&'static str, &str, &str)| {
-        let exchange = seen.probe(probe)?;
+        let exchange = survey.probe(probe)?;
         let all = exchange.result()?.get(key)?.as_array()?;
         (!all.is_empty()).then_some((key.to_owned(), exchange, all))
     };

@@ -1,4 +1,4 @@
-//! The form of single answers: ids, errors, and what every result of a revision has.
+//! Rules about the form of single responses: ids, errors, and the members that a revision requires in every result.
 
 use serde_json::Value;
 
@@ -6,35 +6,35 @@ use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
 use super::is_scope;
 use crate::exchange::RecordedExchange;
 
-pub(super) fn ping(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.legacy {
+pub(super) fn ping(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.legacy {
         return RuleVerdict::Skipped("the server does not know `initialize`");
     }
-    match seen.probe("ping") {
+    match survey.probe("ping") {
         Some(ping) => {
             let good = ping.result().is_some_and(Value::is_object);
             RuleVerdict::from_option((!good).then(|| {
                 RuleViolation::new("`ping` is not answered with an object").with_exchange(ping)
             }))
         }
-        None => RuleVerdict::Skipped("it was not asked"),
+        None => RuleVerdict::Skipped("the request was not sent"),
     }
 }
 
-pub(super) fn unknown_method(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(asked) = seen.probe("unknown-method") else {
-        return RuleVerdict::Skipped("it was not asked");
+pub(super) fn unknown_method(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(exchange) = survey.probe("unknown-method") else {
+        return RuleVerdict::Skipped("the request was not sent");
     };
-    let what = match (asked.error_code(), asked.result()) {
+    let what = match (exchange.error_code(), exchange.result()) {
         (Some(-32601), _) => return RuleVerdict::Evaluated(Vec::new()),
         (Some(code), _) => format!("a method that does not exist is refused with code {code}"),
         (None, Some(_)) => "a method that does not exist gets a result".to_owned(),
         (None, None) => "a method that does not exist gets no JSON-RPC error".to_owned(),
     };
-    RuleVerdict::from_option(Some(RuleViolation::new(what).with_exchange(asked)))
+    RuleVerdict::from_option(Some(RuleViolation::new(what).with_exchange(exchange)))
 }
 
-pub(super) fn ids_repeated(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn ids_repeated(survey: &ServerSurvey) -> RuleVerdict {
     let wrong = |exchange: &&std::sync::Arc<RecordedExchange>| {
         let Some(id) = &exchange.sent.id else {
             return false;
@@ -58,23 +58,23 @@ pub(super) fn ids_repeated(seen: &ServerSurvey) -> RuleVerdict {
         RuleViolation::new("an answer does not repeat the id of its request")
             .with_exchange(exchange)
     };
-    RuleVerdict::Evaluated(seen.log.iter().filter(wrong).take(3).map(fault).collect())
+    RuleVerdict::Evaluated(survey.log.iter().filter(wrong).take(3).map(fault).collect())
 }
 
-/// The results that came back in the newer revision.
-fn modern_results(seen: &ServerSurvey) -> impl Iterator<Item = (&RecordedExchange, &Value)> {
+/// The results of requests in revision 2026-07-28.
+fn modern_results(survey: &ServerSurvey) -> impl Iterator<Item = (&RecordedExchange, &Value)> {
     let is_modern = |exchange: &&std::sync::Arc<RecordedExchange>| {
         exchange
             .sent
             .body
             .contains("io.modelcontextprotocol/protocolVersion\":\"2026-07-28")
     };
-    let log = seen.log.iter().filter(is_modern);
+    let log = survey.log.iter().filter(is_modern);
     log.filter_map(|exchange| Some((exchange.as_ref(), exchange.result()?)))
 }
 
-pub(super) fn result_type(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.modern {
+pub(super) fn result_type(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.modern {
         return RuleVerdict::Skipped("the server does not speak 2026-07-28");
     }
     let lacks = |(_, result): &(&RecordedExchange, &Value)| {
@@ -84,7 +84,7 @@ pub(super) fn result_type(seen: &ServerSurvey) -> RuleVerdict {
         RuleViolation::new("a result of 2026-07-28 has no `resultType`").with_exchange(exchange)
     };
     RuleVerdict::Evaluated(
-        modern_results(seen)
+        modern_results(survey)
             .filter(lacks)
             .take(3)
             .map(fault)
@@ -92,8 +92,8 @@ pub(super) fn result_type(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn cache_hints(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.modern {
+pub(super) fn cache_hints(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.modern {
         return RuleVerdict::Skipped("the server does not speak 2026-07-28");
     }
     let methods = [
@@ -120,7 +120,7 @@ pub(super) fn cache_hints(seen: &ServerSurvey) -> RuleVerdict {
             .with_exchange(exchange)
     };
     RuleVerdict::Evaluated(
-        modern_results(seen)
+        modern_results(survey)
             .filter(is_list)
             .filter(lacks)
             .take(3)
@@ -129,12 +129,12 @@ pub(super) fn cache_hints(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn json_output(seen: &ServerSurvey) -> RuleVerdict {
-    let garbled = seen
+pub(super) fn json_output(survey: &ServerSurvey) -> RuleVerdict {
+    let garbled = survey
         .log
         .iter()
         .find(|exchange| exchange.received().is_some_and(|received| received.garbled));
-    let what = if seen.is_http() {
+    let what = if survey.is_http() {
         "a body or event that should be JSON is not"
     } else {
         "the program prints something to stdout that is not JSON"

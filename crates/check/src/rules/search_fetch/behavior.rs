@@ -1,4 +1,4 @@
-//! What `search` and `fetch` do when they are really called.
+//! Rules about the behaviour of `search` and `fetch` in real calls.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,9 @@ use super::super::{
 use super::payload::dedupe_violations;
 use crate::report::Severity::Warning;
 
-fn calls_for(seen: &ServerSurvey, purpose: CallPurpose) -> impl Iterator<Item = &SurveyedCall> {
-    seen.calls
+fn calls_for(survey: &ServerSurvey, purpose: CallPurpose) -> impl Iterator<Item = &SurveyedCall> {
+    survey
+        .calls
         .iter()
         .filter(move |call| call.purpose == purpose && !call.exchange.was_not_sent())
 }
@@ -19,8 +20,8 @@ fn calls_for(seen: &ServerSurvey, purpose: CallPurpose) -> impl Iterator<Item = 
 const NO_SEARCH: RuleVerdict = RuleVerdict::Skipped("`search` could not be called");
 const NO_RESULTS: RuleVerdict = RuleVerdict::Skipped("`search` returned nothing");
 
-pub(super) fn finds(seen: &ServerSurvey) -> RuleVerdict {
-    let tried: Vec<&SurveyedCall> = calls_for(seen, CallPurpose::Explore).collect();
+pub(super) fn finds(survey: &ServerSurvey) -> RuleVerdict {
+    let tried: Vec<&SurveyedCall> = calls_for(survey, CallPurpose::Explore).collect();
     let Some(last) = tried.last() else {
         return NO_SEARCH;
     };
@@ -45,10 +46,10 @@ pub(super) fn finds(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-pub(super) fn url_opens(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn url_opens(survey: &ServerSurvey) -> RuleVerdict {
     let opened: Vec<_> = ["url-1", "url-2", "url-3"]
         .into_iter()
-        .filter_map(|name| seen.probe(name))
+        .filter_map(|name| survey.probe(name))
         .collect();
     if opened.is_empty() {
         return RuleVerdict::Skipped("addresses are opened only with `--open-urls`");
@@ -66,30 +67,32 @@ pub(super) fn url_opens(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn ids_round_trip(seen: &ServerSurvey) -> RuleVerdict {
-    let found = seen
+pub(super) fn ids_round_trip(survey: &ServerSurvey) -> RuleVerdict {
+    let found = survey
         .calls
         .iter()
         .any(|call| !call.returned_results().is_empty());
     if !found {
         return NO_RESULTS;
     }
-    for_calls(seen, &[CallPurpose::Fetch], |call| {
-        let asked = call.arguments.get("id")?.as_str()?;
+    for_calls(survey, &[CallPurpose::Fetch], |call| {
+        let requested = call.arguments.get("id")?.as_str()?;
         let Some(document) = call.payload() else {
             return Some(RuleViolation::new(format!(
-                "`fetch` does not return `{asked}`, which `search` found"
+                "`fetch` does not return `{requested}`, which `search` found"
             )));
         };
         let returned = document.get("id").and_then(Value::as_str)?;
-        (returned != asked).then(|| {
-            RuleViolation::new(format!("`fetch` of `{asked}` returns the id `{returned}`"))
+        (returned != requested).then(|| {
+            RuleViolation::new(format!(
+                "`fetch` of `{requested}` returns the id `{returned}`"
+            ))
         })
     })
 }
 
-pub(super) fn ids_unique(seen: &ServerSurvey) -> RuleVerdict {
-    let searches: Vec<&SurveyedCall> = seen
+pub(super) fn ids_unique(survey: &ServerSurvey) -> RuleVerdict {
+    let searches: Vec<&SurveyedCall> = survey
         .calls
         .iter()
         .filter(|call| call.returned_results().len() > 1)
@@ -114,8 +117,8 @@ pub(super) fn ids_unique(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::from_option(searches.into_iter().find_map(fault))
 }
 
-pub(super) fn text_full(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, &[CallPurpose::Fetch], |call| {
+pub(super) fn text_full(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, &[CallPurpose::Fetch], |call| {
         let document = call.payload()?;
         let text = document.get("text")?.as_str()?;
         text.trim()
@@ -124,8 +127,8 @@ pub(super) fn text_full(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn finds_title(seen: &ServerSurvey) -> RuleVerdict {
-    let titled: Vec<&SurveyedCall> = calls_for(seen, CallPurpose::Title).collect();
+pub(super) fn finds_title(survey: &ServerSurvey) -> RuleVerdict {
+    let titled: Vec<&SurveyedCall> = calls_for(survey, CallPurpose::Title).collect();
     if titled.is_empty() {
         return NO_RESULTS;
     }
@@ -147,8 +150,8 @@ pub(super) fn finds_title(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(titled.iter().filter_map(fault).collect())
 }
 
-pub(super) fn same_twice(seen: &ServerSurvey) -> RuleVerdict {
-    let again: Vec<&SurveyedCall> = calls_for(seen, CallPurpose::Again).collect();
+pub(super) fn same_twice(survey: &ServerSurvey) -> RuleVerdict {
+    let again: Vec<&SurveyedCall> = calls_for(survey, CallPurpose::Again).collect();
     if again.is_empty() {
         return NO_RESULTS;
     }
@@ -159,32 +162,32 @@ pub(super) fn same_twice(seen: &ServerSurvey) -> RuleVerdict {
             .collect::<Vec<_>>()
     };
     let fault = |second: &&SurveyedCall| {
-        let first = calls_for(seen, CallPurpose::Title)
+        let first = calls_for(survey, CallPurpose::Title)
             .find(|first| first.arguments == second.arguments)?;
         let both = first.success().is_some() && second.success().is_some();
         (both && ids(first) != ids(second)).then(|| {
-            RuleViolation::new("the same question gets other results the second time")
+            RuleViolation::new("the same query returns different results the second time")
                 .with_exchange(&second.exchange)
         })
     };
     RuleVerdict::Evaluated(again.iter().filter_map(fault).collect())
 }
 
-/// Whether a call was answered: with a result or an error of the tool, or refused as a bad argument.
+/// Whether a call got a result, an error of the tool, or the error -32602 for invalid parameters.
 fn is_answered(call: &SurveyedCall) -> bool {
     call.result().is_some() || call.exchange.error_code() == Some(-32602)
 }
 
-pub(super) fn empty_query(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, &[CallPurpose::Empty], |call| {
+pub(super) fn empty_query(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, &[CallPurpose::Empty], |call| {
         (!is_answered(call)).then(|| {
             RuleViolation::new("an empty query is neither answered nor refused with a message")
         })
     }))
 }
 
-pub(super) fn odd_queries(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, &[CallPurpose::Odd], |call| {
+pub(super) fn odd_queries(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, &[CallPurpose::Odd], |call| {
         if is_answered(call) {
             return None;
         }
@@ -196,7 +199,7 @@ pub(super) fn odd_queries(seen: &ServerSurvey) -> RuleVerdict {
             .take(40)
             .collect();
         let fault = RuleViolation::new(format!("the query `{query}` is not answered"));
-        // Refused at the door or by the protocol, the server stands all the same.
+        // The server refused the request and is still running.
         Some(if call.exchange.has_server_failed() {
             fault
         } else {
@@ -205,8 +208,8 @@ pub(super) fn odd_queries(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn missing_argument(seen: &ServerSurvey) -> RuleVerdict {
-    for_calls(seen, &[CallPurpose::NoArgument], |call| {
+pub(super) fn missing_argument(survey: &ServerSurvey) -> RuleVerdict {
+    for_calls(survey, &[CallPurpose::NoArgument], |call| {
         let refused = call.is_error()
             || call
                 .exchange
@@ -217,8 +220,8 @@ pub(super) fn missing_argument(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn unknown_id(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, &[CallPurpose::UnknownId], |call| {
+pub(super) fn unknown_id(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, &[CallPurpose::UnknownId], |call| {
         let id = call.arguments.get("id")?.as_str()?;
         if id.is_empty() || call.is_error() || call.exchange.error_code() == Some(-32602) {
             return None;

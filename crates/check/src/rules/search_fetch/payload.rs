@@ -1,4 +1,4 @@
-//! The form of what `search` and `fetch` return.
+//! Rules about the form of what `search` and `fetch` return.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::{
 };
 use crate::report::Severity::Warning;
 
-/// One fault for each tool is enough: the same mistake stands in every answer.
+/// Removes violations with equal messages, since the same mistake usually occurs in every response.
 pub(super) fn dedupe_violations(verdict: RuleVerdict) -> RuleVerdict {
     let RuleVerdict::Evaluated(faults) = verdict else {
         return verdict;
@@ -34,8 +34,8 @@ fn texts(result: &Value) -> Vec<&str> {
         .collect()
 }
 
-pub(super) fn one_text(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, CallPurpose::PAIR, |call| {
+pub(super) fn one_text(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, CallPurpose::PAIR, |call| {
         let result = call.success()?;
         let items = result
             .get("content")
@@ -60,12 +60,12 @@ pub(super) fn one_text(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-pub(super) fn structured(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, CallPurpose::PAIR, |call| {
+pub(super) fn structured(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, CallPurpose::PAIR, |call| {
         let result = call.success()?;
         let tool = &call.tool;
         let Some(structured) = result.get("structuredContent") else {
-            // Older samples of OpenAI's have the text alone, and work.
+            // Older samples of OpenAI return the text alone, and work.
             return Some(
                 RuleViolation::new(format!("`{tool}` returns no `structuredContent`"))
                     .at_most(Warning),
@@ -82,13 +82,13 @@ pub(super) fn structured(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-/// The payload of a search that succeeded.
+/// The payload of a successful call; null where it is not JSON.
 fn payload(call: &SurveyedCall) -> Option<Value> {
     call.success().map(|_| call.payload().unwrap_or_default())
 }
 
-pub(super) fn results_form(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, CallPurpose::SEARCHES, |call| {
+pub(super) fn results_form(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, CallPurpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let Some(results) = payload.get("results").and_then(Value::as_array) else {
             return Some(RuleViolation::new("`search` returns no list `results`"));
@@ -105,8 +105,8 @@ pub(super) fn results_form(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-pub(super) fn results_alone(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, CallPurpose::SEARCHES, |call| {
+pub(super) fn results_alone(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, CallPurpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let members = payload.as_object()?;
         let other = members.keys().find(|key| *key != "results")?;
@@ -116,8 +116,8 @@ pub(super) fn results_alone(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-pub(super) fn document_form(seen: &ServerSurvey) -> RuleVerdict {
-    dedupe_violations(for_calls(seen, &[CallPurpose::Fetch], |call| {
+pub(super) fn document_form(survey: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(survey, &[CallPurpose::Fetch], |call| {
         let document = payload(call)?;
         let missing = ["id", "title", "text", "url"]
             .into_iter()
@@ -138,10 +138,10 @@ pub(super) fn document_form(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-/// Every url that was returned, with its call.
-fn urls(seen: &ServerSurvey) -> Vec<(&SurveyedCall, String)> {
+/// Every URL that was returned, with its call.
+fn urls(survey: &ServerSurvey) -> Vec<(&SurveyedCall, String)> {
     let mut urls = Vec::new();
-    for call in seen
+    for call in survey
         .calls
         .iter()
         .filter(|call| CallPurpose::PAIR.contains(&call.purpose))
@@ -163,8 +163,8 @@ fn urls(seen: &ServerSurvey) -> Vec<(&SurveyedCall, String)> {
 
 const NO_RESULTS: RuleVerdict = RuleVerdict::Skipped("`search` returned nothing");
 
-pub(super) fn url_absolute(seen: &ServerSurvey) -> RuleVerdict {
-    let urls = urls(seen);
+pub(super) fn url_absolute(survey: &ServerSurvey) -> RuleVerdict {
+    let urls = urls(survey);
     if urls.is_empty() {
         return NO_RESULTS;
     }
@@ -184,11 +184,11 @@ pub(super) fn url_absolute(seen: &ServerSurvey) -> RuleVerdict {
     }))
 }
 
-pub(super) fn url_cites(seen: &ServerSurvey) -> RuleVerdict {
-    // Answers to questions that nobody asks may hold a notice, which is no document; and a notice that
-    // comes with every answer is one result among many.
+pub(super) fn url_cites(survey: &ServerSurvey) -> RuleVerdict {
+    // Results of odd queries may hold a notice, which is no document, so they do not count. A notice that comes with
+    // every response counts once, because results are collected by id.
     let mut urls: BTreeMap<String, (String, &SurveyedCall)> = BTreeMap::new();
-    for call in seen
+    for call in survey
         .calls
         .iter()
         .filter(|call| CallPurpose::ASKED.contains(&call.purpose))

@@ -1,4 +1,4 @@
-//! What tools say of what they do.
+//! Rules about the annotations `readOnlyHint`, `destructiveHint` and `openWorldHint`.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ fn hint(tool: &Value, hint: &str) -> Option<bool> {
     tool.get("annotations")?.get(hint)?.as_bool()
 }
 
-pub(super) fn hints_explicit(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn hints_explicit(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let missing: Vec<_> = HINTS
             .into_iter()
             .filter(|found| hint(tool, found).is_none())
@@ -20,7 +20,7 @@ pub(super) fn hints_explicit(seen: &ServerSurvey) -> RuleVerdict {
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
         (!missing.is_empty()).then(|| {
             let what = format!(
-                "the tool `{}` has no true or false for {}",
+                "the tool `{}` does not set {} to true or false",
                 name(tool),
                 missing.join(", ")
             );
@@ -29,8 +29,8 @@ pub(super) fn hints_explicit(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn hints_either(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn hints_either(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let says =
             hint(tool, "readOnlyHint") == Some(true) || hint(tool, "destructiveHint").is_some();
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
@@ -44,8 +44,8 @@ pub(super) fn hints_either(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn hints_agree(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn hints_agree(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let both =
             hint(tool, "readOnlyHint") == Some(true) && hint(tool, "destructiveHint") == Some(true);
         both.then(|| {
@@ -58,12 +58,12 @@ pub(super) fn hints_agree(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn hints_honest(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn hints_honest(survey: &ServerSurvey) -> RuleVerdict {
     const CHANGES: [&str; 12] = [
         "delete", "remove", "update", "create", "write", "send", "insert", "drop", "purge",
         "rename", "upload", "publish",
     ];
-    for_each_tool(seen, |tool| {
+    for_each_tool(survey, |tool| {
         let first = text(tool, "name")
             .split(['_', '-', '.'])
             .next()

@@ -1,4 +1,4 @@
-//! The list of tools as a whole.
+//! Rules about `tools/list` as a whole: its form, its pages and its order.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use super::super::{NO_TOOLS, RuleVerdict, RuleViolation, ServerSurvey, name};
 use crate::exchange::RecordedExchange;
 use crate::survey::ToolList;
 
-pub(super) fn list_form(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn list_form(survey: &ServerSurvey) -> RuleVerdict {
     let mut faults = Vec::new();
-    for (_, page) in &seen.tool_pages {
+    for (_, page) in &survey.tool_pages {
         if let Some(result) = page.result()
             && !result.get("tools").is_some_and(Value::is_array)
         {
             faults.push(RuleViolation::new("`tools` is not a list").with_exchange(page));
-        } else if page.result().is_none() && !page.was_not_sent() && seen.tools.is_empty() {
+        } else if page.result().is_none() && !page.was_not_sent() && survey.tools.is_empty() {
             faults.push(RuleViolation::new("`tools/list` has no result").with_exchange(page));
         }
     }
     faults.truncate(1);
-    for tool in seen.tools.iter() {
+    for tool in survey.tools.iter() {
         let named = tool
             .get("name")
             .and_then(Value::as_str)
@@ -36,8 +36,8 @@ pub(super) fn list_form(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(faults)
 }
 
-pub(super) fn list_ends(seen: &ServerSurvey) -> RuleVerdict {
-    let answered = seen
+pub(super) fn list_ends(survey: &ServerSurvey) -> RuleVerdict {
+    let answered = survey
         .tool_pages
         .iter()
         .any(|(_, page)| page.result().is_some());
@@ -45,41 +45,41 @@ pub(super) fn list_ends(seen: &ServerSurvey) -> RuleVerdict {
         return RuleVerdict::Skipped("`tools/list` has no result");
     }
     let is_cut = |(_, page): &(bool, Arc<RecordedExchange>)| page.was_not_sent();
-    if seen.tool_pages.iter().any(is_cut) {
-        return RuleVerdict::Skipped("the check had no room for all of the list");
+    if survey.tool_pages.iter().any(is_cut) {
+        return RuleVerdict::Skipped("the budget of the check ended before the list did");
     }
-    let last = seen
+    let last = survey
         .tool_pages
         .iter()
         .rev()
         .find(|(_, page)| page.result().is_some());
-    RuleVerdict::from_option((!seen.tools_listed).then(|| {
+    RuleVerdict::from_option((!survey.tools_listed).then(|| {
         let fault = RuleViolation::new("`tools/list` does not end within 50 pages and 1000 tools");
         last.map_or(fault.clone(), |(_, page)| fault.with_exchange(page))
     }))
 }
 
-pub(super) fn list_stable(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.tools.is_empty() {
+pub(super) fn list_stable(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.tools.is_empty() {
         return NO_TOOLS;
     }
-    let Some(again) = &seen.tools_again else {
-        return RuleVerdict::Skipped("the check had no room for a second list");
+    let Some(again) = &survey.tools_again else {
+        return RuleVerdict::Skipped("the budget of the check ended before the second list");
     };
     let names = |tools: &ToolList| tools.iter().map(name).collect::<Vec<_>>();
-    let (first, second) = (names(&seen.tools), names(again));
+    let (first, second) = (names(&survey.tools), names(again));
     RuleVerdict::from_option((first != second).then(|| {
         RuleViolation::new("`tools/list` differs when it is asked for again")
             .with_excerpt(&format!("{first:?} and {second:?}"))
     }))
 }
 
-pub(super) fn bad_cursor(seen: &ServerSurvey) -> RuleVerdict {
-    let Some(asked) = seen.probe("bad-cursor") else {
-        return RuleVerdict::Skipped("it was not asked");
+pub(super) fn bad_cursor(survey: &ServerSurvey) -> RuleVerdict {
+    let Some(exchange) = survey.probe("bad-cursor") else {
+        return RuleVerdict::Skipped("the request was not sent");
     };
-    let taken = asked.result().is_some();
+    let taken = exchange.result().is_some();
     RuleVerdict::from_option(taken.then(|| {
-        RuleViolation::new("a cursor that was never handed out is taken").with_exchange(asked)
+        RuleViolation::new("a cursor that was never issued is accepted").with_exchange(exchange)
     }))
 }

@@ -1,20 +1,20 @@
-//! What tools say to hosts in particular: status texts, icons, schemes, keys of their own.
+//! Rules about the host-specific metadata of tools: status texts, icons, security schemes, `_meta` keys.
 
 use serde_json::Value;
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey, at_path, for_each_tool, name};
 use crate::report::Severity::Warning;
 
-/// Judges the tools that have such a thing.
+/// Evaluates a rule for each tool, and skips it where no tool has the member in question.
 fn for_tools_having(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     has: impl Fn(&Value) -> bool,
     judge: impl Fn(&Value) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if !seen.tools.is_empty() && !seen.tools.iter().any(has) {
-        return RuleVerdict::Skipped("no tool has any");
+    if !survey.tools.is_empty() && !survey.tools.iter().any(has) {
+        return RuleVerdict::Skipped("no tool has this member");
     }
-    for_each_tool(seen, judge)
+    for_each_tool(survey, judge)
 }
 
 fn meta<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
@@ -26,9 +26,9 @@ const STATUS: [&str; 2] = [
     "openai/toolInvocation/invoked",
 ];
 
-pub(super) fn status_texts(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn status_texts(survey: &ServerSurvey) -> RuleVerdict {
     let has = |tool: &Value| STATUS.iter().any(|key| meta(tool, key).is_some());
-    for_tools_having(seen, has, |tool| {
+    for_tools_having(survey, has, |tool| {
         let wrong = |key: &&str| {
             let value = meta(tool, key);
             value.is_some_and(|value| value.as_str().is_none_or(|text| text.chars().count() > 64))
@@ -42,9 +42,9 @@ pub(super) fn status_texts(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn icons(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn icons(survey: &ServerSurvey) -> RuleVerdict {
     for_tools_having(
-        seen,
+        survey,
         |tool| tool.get("icons").is_some(),
         |tool| {
             let icons = tool.get("icons")?;
@@ -64,11 +64,11 @@ pub(super) fn icons(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn security_schemes(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn security_schemes(survey: &ServerSurvey) -> RuleVerdict {
     let has = |tool: &Value| {
         tool.get("securitySchemes").is_some() || meta(tool, "securitySchemes").is_some()
     };
-    for_tools_having(seen, has, |tool| {
+    for_tools_having(survey, has, |tool| {
         let (top, mirror) = (tool.get("securitySchemes"), meta(tool, "securitySchemes"));
         let found = top.or(mirror)?;
         let good = |scheme: &Value| match scheme.get("type").and_then(Value::as_str) {
@@ -86,7 +86,7 @@ pub(super) fn security_schemes(seen: &ServerSurvey) -> RuleVerdict {
         if !proper {
             return Some(
                 RuleViolation::new(format!(
-                    "the security schemes of `{}` are not of the two kinds",
+                    "the security schemes of `{}` are no list of `noauth` and `oauth2`",
                     name(tool)
                 ))
                 .with_excerpt(found),
@@ -94,7 +94,7 @@ pub(super) fn security_schemes(seen: &ServerSurvey) -> RuleVerdict {
         }
         (top != mirror).then(|| {
             let what = format!(
-                "the security schemes of `{}` stand in one of the two places only",
+                "the security schemes of `{}` differ between the tool and its `_meta`",
                 name(tool)
             );
             RuleViolation::new(what)
@@ -104,9 +104,9 @@ pub(super) fn security_schemes(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn file_params(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn file_params(survey: &ServerSurvey) -> RuleVerdict {
     for_tools_having(
-        seen,
+        survey,
         |tool| meta(tool, "openai/fileParams").is_some(),
         |tool| {
             let listed = meta(tool, "openai/fileParams")?;
@@ -119,7 +119,7 @@ pub(super) fn file_params(seen: &ServerSurvey) -> RuleVerdict {
                 .is_some_and(|names| names.iter().all(known));
             (!good).then(|| {
                 RuleViolation::new(format!(
-                    "`openai/fileParams` of `{}` names what is no property",
+                    "`openai/fileParams` of `{}` lists a name that is no property",
                     name(tool)
                 ))
                 .with_excerpt(listed)
@@ -128,11 +128,11 @@ pub(super) fn file_params(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn retired_keys(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn retired_keys(survey: &ServerSurvey) -> RuleVerdict {
     const RETIRED: [&str; 2] = ["openai/visibility", "openai/resultCanProduceWidget"];
-    for_each_tool(seen, |tool| {
+    for_each_tool(survey, |tool| {
         let key = RETIRED.into_iter().find(|key| meta(tool, key).is_some())?;
-        // The new key beside the old one serves hosts of both years.
+        // Both keys together serve old and new hosts.
         let replaced =
             key == "openai/visibility" && at_path(tool, &["_meta", "ui", "visibility"]).is_some();
         (!replaced).then(|| {
@@ -142,10 +142,10 @@ pub(super) fn retired_keys(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn result_size_key(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn result_size_key(survey: &ServerSurvey) -> RuleVerdict {
     const KEY: &str = "anthropic/maxResultSizeChars";
     for_tools_having(
-        seen,
+        survey,
         |tool| meta(tool, KEY).is_some(),
         |tool| {
             let found = meta(tool, KEY)?;
@@ -160,9 +160,9 @@ pub(super) fn result_size_key(seen: &ServerSurvey) -> RuleVerdict {
     )
 }
 
-pub(super) fn visibility(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn visibility(survey: &ServerSurvey) -> RuleVerdict {
     for_tools_having(
-        seen,
+        survey,
         |tool| at_path(tool, &["_meta", "ui", "visibility"]).is_some(),
         |tool| {
             let found = at_path(tool, &["_meta", "ui", "visibility"])?;
@@ -172,7 +172,7 @@ pub(super) fn visibility(seen: &ServerSurvey) -> RuleVerdict {
                 .is_some_and(|all| !all.is_empty() && all.iter().all(known));
             (!good).then(|| {
                 RuleViolation::new(format!(
-                    "the visibility of `{}` is not of `model` and `app`",
+                    "the visibility of `{}` is no list of `model` and `app`",
                     name(tool)
                 ))
                 .with_excerpt(found)

@@ -1,4 +1,4 @@
-//! The schemas of tools, and whether results keep them.
+//! Rules about the schemas of tools, and about results that do not conform to them.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::schema;
 use crate::survey::{CallPurpose, SurveyedCall};
 use crate::text::printable;
 
-/// What is wrong with one schema of each tool.
-fn flaws(seen: &ServerSurvey, key: &str, what: &str) -> RuleVerdict {
-    let any = seen.tools.iter().any(|tool| tool.get(key).is_some());
-    if !any && !seen.tools.is_empty() {
+/// Validates one schema of each tool.
+fn flaws(survey: &ServerSurvey, key: &str, what: &str) -> RuleVerdict {
+    let any = survey.tools.iter().any(|tool| tool.get(key).is_some());
+    if !any && !survey.tools.is_empty() {
         return RuleVerdict::Skipped("no tool has such a schema");
     }
-    for_each_tool(seen, |tool| {
+    for_each_tool(survey, |tool| {
         let found = tool.get(key)?;
         let flaws = schema::validate_schema(found);
         (!flaws.is_empty()).then(|| {
@@ -29,16 +29,16 @@ fn flaws(seen: &ServerSurvey, key: &str, what: &str) -> RuleVerdict {
     })
 }
 
-pub(super) fn input(seen: &ServerSurvey) -> RuleVerdict {
-    flaws(seen, "inputSchema", "input")
+pub(super) fn input(survey: &ServerSurvey) -> RuleVerdict {
+    flaws(survey, "inputSchema", "input")
 }
 
-pub(super) fn output(seen: &ServerSurvey) -> RuleVerdict {
-    flaws(seen, "outputSchema", "output")
+pub(super) fn output(survey: &ServerSurvey) -> RuleVerdict {
+    flaws(survey, "outputSchema", "output")
 }
 
-pub(super) fn input_object(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn input_object(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let found = tool.get("inputSchema")?;
         let good = found.get("type").is_some_and(|kind| kind == "object");
         (!good).then(|| {
@@ -51,8 +51,8 @@ pub(super) fn input_object(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn input_choices(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn input_choices(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let found = tool.get("inputSchema")?;
         let choice = ["oneOf", "anyOf", "allOf"]
             .into_iter()
@@ -67,14 +67,14 @@ pub(super) fn input_choices(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-/// The lists that clients before 2026-07-28 get.
-pub(super) fn output_object(seen: &ServerSurvey) -> RuleVerdict {
-    if !seen.legacy {
+/// Checks the tools that legacy clients get, since 2026-07-28 allows other types at the root.
+pub(super) fn output_object(survey: &ServerSurvey) -> RuleVerdict {
+    if !survey.legacy {
         return RuleVerdict::Skipped("the server speaks 2026-07-28 only");
     }
-    let tools = match &seen.tools_other_era {
-        Some(other) if seen.modern => other,
-        _ => &seen.tools,
+    let tools = match &survey.tools_other_era {
+        Some(other) if survey.modern => other,
+        _ => &survey.tools,
     };
     let fault = |tool: &Value| {
         let found = tool.get("outputSchema")?;
@@ -90,8 +90,8 @@ pub(super) fn output_object(seen: &ServerSurvey) -> RuleVerdict {
     RuleVerdict::Evaluated(tools.iter().filter_map(fault).collect())
 }
 
-pub(super) fn output_declared(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn output_declared(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let missing = !tool.get("outputSchema").is_some_and(Value::is_object);
         missing.then(|| {
             RuleViolation::new(format!(
@@ -103,8 +103,8 @@ pub(super) fn output_declared(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn remote_refs(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn remote_refs(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let schemas = ["inputSchema", "outputSchema"]
             .into_iter()
             .filter_map(|key| tool.get(key));
@@ -119,13 +119,13 @@ pub(super) fn remote_refs(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn parameter_descriptions(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_tool(seen, |tool| {
+pub(super) fn parameter_descriptions(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(survey, |tool| {
         let properties = tool.get("inputSchema")?.get("properties")?.as_object()?;
         let silent = |(_, schema): &(&String, &Value)| {
-            let is_told = !text(schema, "description").trim().is_empty();
-            // A link may lead to a part of the schema that says it.
-            !is_told && schema.get("$ref").is_none()
+            let is_described = !text(schema, "description").trim().is_empty();
+            // The target of a `$ref` may have the description.
+            !is_described && schema.get("$ref").is_none()
         };
         let names: Vec<String> = properties
             .iter()
@@ -144,19 +144,20 @@ pub(super) fn parameter_descriptions(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn output_kept(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn output_kept(survey: &ServerSurvey) -> RuleVerdict {
     let declares = |call: &SurveyedCall| {
-        seen.tool(&call.tool)
+        survey
+            .tool(&call.tool)
             .and_then(|tool| tool.get("outputSchema"))
     };
-    if !seen
+    if !survey
         .calls
         .iter()
         .any(|call| declares(call).is_some() && call.success().is_some())
     {
         return RuleVerdict::Skipped("no tool with an output schema was called");
     }
-    for_calls(seen, CallPurpose::GOOD, |call| {
+    for_calls(survey, CallPurpose::GOOD, |call| {
         let declared = declares(call)?;
         let result = call.success()?;
         let Some(found) = result.get("structuredContent") else {
@@ -173,7 +174,7 @@ pub(super) fn output_kept(seen: &ServerSurvey) -> RuleVerdict {
         let misfits = schema::validate_value(found, declared);
         (!misfits.is_empty()).then(|| {
             RuleViolation::new(format!(
-                "`{}` does not keep its output schema: {}",
+                "a result of `{}` does not conform to its output schema: {}",
                 call.tool,
                 misfits.join("; ")
             ))

@@ -1,21 +1,21 @@
-//! Headers and bodies of revision 2026-07-28 that do not fit each other.
+//! Rules about requests of revision 2026-07-28 whose headers and bodies contradict each other.
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey, for_probe};
 use crate::exchange::RecordedExchange;
 
 const NOT_MODERN: RuleVerdict = RuleVerdict::Skipped("the server does not speak 2026-07-28");
 
-/// A refusal with this status and code.
+/// Checks that a probe is refused with this HTTP status and JSON-RPC error code.
 fn check_refusal(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     probe: &str,
     (status, code): (u16, i64),
     what: &str,
 ) -> RuleVerdict {
-    if seen.is_http() && !seen.modern {
+    if survey.is_http() && !survey.modern {
         return NOT_MODERN;
     }
-    for_probe(seen, probe, |exchange| {
+    for_probe(survey, probe, |exchange| {
         if exchange.status() == Some(status) && exchange.error_code() == Some(code) {
             return None;
         }
@@ -31,9 +31,9 @@ fn check_refusal(
     })
 }
 
-pub(super) fn later_version(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn later_version(survey: &ServerSurvey) -> RuleVerdict {
     let refused = check_refusal(
-        seen,
+        survey,
         "later-version",
         (400, -32022),
         "an unsupported revision",
@@ -41,51 +41,51 @@ pub(super) fn later_version(seen: &ServerSurvey) -> RuleVerdict {
     let RuleVerdict::Evaluated(faults) = &refused else {
         return refused;
     };
-    let listed = seen
+    let listed = survey
         .probe("later-version")
         .and_then(RecordedExchange::error);
     let listed = listed.and_then(|error| error.get("data")?.get("supported")?.as_array());
     if faults.is_empty() && listed.is_none() {
         let what = "the refusal of an unsupported revision does not say which ones are supported";
-        return for_probe(seen, "later-version", |_| Some(RuleViolation::new(what)));
+        return for_probe(survey, "later-version", |_| Some(RuleViolation::new(what)));
     }
     refused
 }
 
-pub(super) fn header_mismatch(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn header_mismatch(survey: &ServerSurvey) -> RuleVerdict {
     let mut faults = Vec::new();
     let differs = "an `Mcp-Method` that differs from the body";
-    match check_refusal(seen, "method-differs", (400, -32020), differs) {
+    match check_refusal(survey, "method-differs", (400, -32020), differs) {
         RuleVerdict::Evaluated(found) => faults.extend(found),
         skipped @ RuleVerdict::Skipped(_) => return skipped,
     }
     let missing = "a missing `MCP-Protocol-Version`";
-    // Without it a server of both eras may take the request for an older one, and refuse that.
-    let is_refused = seen
+    // A server of both eras may take such a request for a legacy one, and refuse it with another code.
+    let is_refused = survey
         .probe("no-version-header")
         .and_then(RecordedExchange::status)
         == Some(400);
     if !is_refused
         && let RuleVerdict::Evaluated(found) =
-            check_refusal(seen, "no-version-header", (400, -32020), missing)
+            check_refusal(survey, "no-version-header", (400, -32020), missing)
     {
         faults.extend(found);
     }
     RuleVerdict::Evaluated(faults)
 }
 
-pub(super) fn missing_meta(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn missing_meta(survey: &ServerSurvey) -> RuleVerdict {
     check_refusal(
-        seen,
+        survey,
         "no-meta",
         (400, -32602),
         "a request of 2026-07-28 without `_meta`",
     )
 }
 
-pub(super) fn modern_unknown_method(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn modern_unknown_method(survey: &ServerSurvey) -> RuleVerdict {
     check_refusal(
-        seen,
+        survey,
         "modern-unknown-method",
         (404, -32601),
         "a method that does not exist in 2026-07-28",

@@ -1,21 +1,21 @@
-//! Sessions that are lost or left out, and requests that share an id.
+//! Rules about sessions that are unknown, missing or ended, and about concurrent requests that share an id.
 
 use super::super::{NOT_HTTP, Note, RuleVerdict, RuleViolation, ServerSurvey, Warning, for_probe};
 use crate::exchange::RecordedExchange;
 
 const NO_SESSIONS: RuleVerdict = RuleVerdict::Skipped("the server keeps no sessions");
 
-pub(super) fn lost_session(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.has_session {
+pub(super) fn lost_session(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.has_session {
         return NO_SESSIONS;
     }
-    for_probe(seen, "lost-session", |exchange| {
+    for_probe(survey, "lost-session", |exchange| {
         let status = exchange.status();
         if status == Some(404) {
             return None;
         }
         let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
-        // A server that answers all the same loses nobody.
+        // A server that answers nevertheless breaks no client.
         let fault = RuleViolation::new(format!(
             "a session that does not exist is answered with {what}, not 404"
         ));
@@ -32,11 +32,11 @@ pub(super) fn lost_session(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn no_session(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.has_session {
+pub(super) fn no_session(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.has_session {
         return NO_SESSIONS;
     }
-    for_probe(seen, "no-session", |exchange| {
+    for_probe(survey, "no-session", |exchange| {
         let works = exchange.result().is_some();
         let refused = exchange.status() == Some(400);
         if works || refused {
@@ -51,12 +51,12 @@ pub(super) fn no_session(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn session_end(seen: &ServerSurvey) -> RuleVerdict {
-    if seen.is_http() && !seen.has_session {
+pub(super) fn session_end(survey: &ServerSurvey) -> RuleVerdict {
+    if survey.is_http() && !survey.has_session {
         return NO_SESSIONS;
     }
-    let after = seen.probe("session-ended");
-    for_probe(seen, "session-end", |end| {
+    let after = survey.probe("session-ended");
+    for_probe(survey, "session-end", |end| {
         let received = end.received()?;
         if matches!(received.status, 404 | 405) {
             return None;
@@ -77,7 +77,7 @@ pub(super) fn session_end(seen: &ServerSurvey) -> RuleVerdict {
                 "a request in a session that was ended is answered with {what}, not 404"
             ))
             .with_exchange(after);
-            // A server that answers all the same loses nobody.
+            // A server that answers nevertheless breaks no client.
             if after.result().is_some() {
                 fault.at_most(Note)
             } else {
@@ -87,9 +87,10 @@ pub(super) fn session_end(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn same_id(seen: &ServerSurvey) -> RuleVerdict {
-    let (Some(list), Some(ping)) = (seen.probe("same-id-list"), seen.probe("same-id-ping")) else {
-        return if seen.is_http() {
+pub(super) fn same_id(survey: &ServerSurvey) -> RuleVerdict {
+    let (Some(list), Some(ping)) = (survey.probe("same-id-list"), survey.probe("same-id-ping"))
+    else {
+        return if survey.is_http() {
             RuleVerdict::Skipped("the server speaks 2026-07-28 only")
         } else {
             NOT_HTTP

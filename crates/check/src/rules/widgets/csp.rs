@@ -1,4 +1,4 @@
-//! What a widget may load, and where that is written.
+//! Rules about the CSP that a widget declares.
 
 use serde_json::Value;
 
@@ -18,8 +18,8 @@ const OPENAI: [&str; 4] = [
     "redirect_domains",
 ];
 
-pub(super) fn csp_form(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+pub(super) fn csp_form(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         for (path, known) in [
             (&["ui", "csp"][..], STANDARD),
             (&["openai/widgetCSP"][..], OPENAI),
@@ -61,13 +61,13 @@ fn is_origins(value: &Value) -> bool {
         .is_some_and(|all| all.iter().all(is_origin))
 }
 
-pub(super) fn csp_both_keys(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, contents| {
+pub(super) fn csp_both_keys(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, contents| {
         let (standard, openai) = (
             widget.meta(&["ui", "csp"]),
             widget.meta(&["openai/widgetCSP"]),
         );
-        // Redirects are only ever named in the second key.
+        // A CSP without any domain means the same as none, so it needs no second key.
         let one = standard.is_some() != openai.is_some();
         let has_domains = |csp: &Value| {
             csp.as_object().is_some_and(|members| {
@@ -79,7 +79,7 @@ pub(super) fn csp_both_keys(seen: &ServerSurvey) -> RuleVerdict {
         let matters = standard.or(openai).is_some_and(has_domains);
         (one && matters).then(|| {
             RuleViolation::new(format!(
-                "the CSP of `{}` stands in one key only",
+                "the CSP of `{}` is declared under one key only",
                 widget.uri
             ))
             .with_excerpt(contents.get("_meta").unwrap_or(&Value::Null))
@@ -87,8 +87,8 @@ pub(super) fn csp_both_keys(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn meta_on_contents(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, contents| {
+pub(super) fn meta_on_contents(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, contents| {
         let entry = widget.entry.as_ref()?;
         let keys: [&[&str]; 2] = [&["_meta", "ui", "csp"], &["_meta", "openai/widgetCSP"]];
         let lost = keys
@@ -96,7 +96,7 @@ pub(super) fn meta_on_contents(seen: &ServerSurvey) -> RuleVerdict {
             .find(|path| at_path(entry, path).is_some() && at_path(contents, path).is_none())?;
         Some(
             RuleViolation::new(format!(
-                "`{}` of `{}` stands on the list only",
+                "`{}` of `{}` is declared in `resources/list` only",
                 lost.join("."),
                 widget.uri
             ))
@@ -105,8 +105,8 @@ pub(super) fn meta_on_contents(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn frames(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+pub(super) fn frames(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let keys: [&[&str]; 2] = [
             &["ui", "csp", "frameDomains"],
             &["openai/widgetCSP", "frame_domains"],

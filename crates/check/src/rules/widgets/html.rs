@@ -1,4 +1,4 @@
-//! What the text of a template loads and calls.
+//! Rules about what a template loads and calls, by static analysis of its text.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::for_each_widget;
 use crate::static_analysis::{DocumentScan, LoadKind, LoadTrigger, ResourceLoad, ScriptCall};
 use crate::survey::SurveyedWidget;
 
-/// The most characters of a template, in bytes; see the rule.
+/// The size limit of a template in bytes, for the rule `widgets/size`.
 const MAX_SIZE: usize = 1024 * 1024;
 
-pub(super) fn inline(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+pub(super) fn inline(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
         let is_code = |load: &&ResourceLoad| {
             load.kind == LoadKind::Code && load.trigger == LoadTrigger::Document
@@ -48,8 +48,8 @@ fn allowed(widget: &SurveyedWidget) -> Vec<String> {
         .collect()
 }
 
-/// Whether an entry of a CSP matches an origin, as browsers compare them. What is no proper entry is a matter of
-/// another rule, so here it counts for what its author meant.
+/// Whether a CSP entry matches an origin, as browsers compare them. Malformed entries are reported by
+/// `widgets/csp-form`, so here they count as what their author meant.
 fn covers(allowed: &str, origin: &str) -> bool {
     let (scheme, rest) = origin.split_once("://").unwrap_or(("https", origin));
     let (allowed_scheme, allowed_rest) = match allowed.split_once("://") {
@@ -67,22 +67,22 @@ fn covers(allowed: &str, origin: &str) -> bool {
     is_scheme && is_host
 }
 
-pub(super) fn csp_covers(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+pub(super) fn csp_covers(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let allowed = allowed(widget);
         let scan = DocumentScan::of(&widget.html()?);
         let is_blocked =
             |load: &&ResourceLoad| !allowed.iter().any(|one| covers(one, &load.origin));
         let blocked = || scan.loads.iter().filter(is_blocked);
-        let weighed = blocked().map(|load| {
+        let ranked = blocked().map(|load| {
             (
-                weight(load, was_requested(seen, widget, &load.origin)),
+                load_severity(load, was_requested(survey, widget, &load.origin)),
                 load,
             )
         });
-        // Of several, the first that weighs most.
+        // Of several loads, report the first of the highest severity.
         let (severity, load) =
-            weighed.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+            ranked.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
         let verb = if severity == Error {
             "loads"
         } else {
@@ -101,10 +101,10 @@ pub(super) fn csp_covers(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-/// What a load that the CSP does not allow weighs: by what the browser asked for where one looked, else by how certain
-/// the text makes it.
-fn weight(load: &ResourceLoad, was_asked_for: Option<bool>) -> Severity {
-    match (was_asked_for, load.trigger) {
+/// The severity of a load that the CSP does not allow: by what the browser requested where the widget was mounted, else
+/// by how certain the static analysis is.
+fn load_severity(load: &ResourceLoad, is_requested: Option<bool>) -> Severity {
+    match (is_requested, load.trigger) {
         (Some(true), _) => Error,
         (Some(false), _) => Note,
         (None, LoadTrigger::Document | LoadTrigger::Call) => Error,
@@ -113,9 +113,9 @@ fn weight(load: &ResourceLoad, was_asked_for: Option<bool>) -> Severity {
     }
 }
 
-/// Whether a browser that showed the widget asked for anything of this origin; `None` where nobody looked.
-fn was_requested(seen: &ServerSurvey, widget: &SurveyedWidget, origin: &str) -> Option<bool> {
-    let mounts = seen.mounts.as_ref()?.as_ref().ok()?;
+/// Whether a mounted widget requested anything from this origin; `None` where it was not mounted.
+fn was_requested(survey: &ServerSurvey, widget: &SurveyedWidget, origin: &str) -> Option<bool> {
+    let mounts = survey.mounts.as_ref()?.as_ref().ok()?;
     let mut shown = mounts
         .iter()
         .filter(|mount| mount.uri == widget.uri && mount.has_received("loaded"))
@@ -124,11 +124,11 @@ fn was_requested(seen: &ServerSurvey, widget: &SurveyedWidget, origin: &str) -> 
     Some(shown.any(|mount| mount.has_requested(origin)))
 }
 
-pub(super) fn eval(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn eval(survey: &ServerSurvey) -> RuleVerdict {
     const RUN: [&str; 4] = ["eval(", "new Function(", "setTimeout(\"", "setInterval(\""];
-    for_each_widget(seen, |widget, _| {
+    for_each_widget(survey, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
-        // A call in a `try` asks whether the host allows it, as zod and pdf.js do.
+        // A call in a `try` is a feature test, as in zod and pdf.js.
         let is_run = |call: &&ScriptCall| RUN.contains(&call.name) && !call.is_tried;
         let run = || scan.calls.iter().filter(is_run);
         let certain = run().find(|call| call.is_certain);
@@ -148,11 +148,11 @@ pub(super) fn eval(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn sandbox(seen: &ServerSurvey) -> RuleVerdict {
+pub(super) fn sandbox(survey: &ServerSurvey) -> RuleVerdict {
     const FORBIDDEN: [&str; 4] = ["alert(", "confirm(", "prompt(", "localStorage."];
-    for_each_widget(seen, |widget, _| {
+    for_each_widget(survey, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
-        // Storage that is asked for in a `try` may be missing: the widget goes on without it.
+        // Storage access in a `try` may fail: the widget works without it.
         let is_probe = |call: &ScriptCall| call.name == "localStorage." && call.is_tried;
         let is_forbidden = |call: &&ScriptCall| FORBIDDEN.contains(&call.name) && !is_probe(call);
         let found = scan.calls.iter().find(is_forbidden)?.name;
@@ -160,8 +160,8 @@ pub(super) fn sandbox(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn size(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_widget(seen, |widget, _| {
+pub(super) fn size(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(survey, |widget, _| {
         let length = widget.html()?.len();
         (length > MAX_SIZE).then(|| {
             RuleViolation::new(format!("`{}` has {length} bytes", widget.uri)).with_excerpt(&length)

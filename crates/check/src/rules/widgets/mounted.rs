@@ -1,19 +1,19 @@
-//! What happened when a browser showed the widgets.
+//! Rules about what happened when a browser mounted the widgets.
 
 use super::super::{Note, RuleVerdict, RuleViolation, ServerSurvey};
 use crate::browser::{WidgetHost, WidgetMount};
 
-/// What is wrong with each mount of each widget.
+/// Evaluates a rule for each mount of each widget.
 fn for_each_mount(
-    seen: &ServerSurvey,
+    survey: &ServerSurvey,
     judge: impl Fn(&WidgetMount) -> Option<RuleViolation>,
 ) -> RuleVerdict {
-    if seen.widgets.is_empty() {
+    if survey.widgets.is_empty() {
         return super::NO_WIDGETS;
     }
-    match &seen.mounts {
-        None => RuleVerdict::Skipped("widgets are mounted with `--browser` only"),
-        Some(Err(_)) => RuleVerdict::Skipped("the browser did not work"),
+    match &survey.mounts {
+        None => RuleVerdict::Skipped("widgets are mounted only with `--browser`"),
+        Some(Err(_)) => RuleVerdict::Skipped("the browser failed"),
         Some(Ok(mounts)) if mounts.is_empty() => RuleVerdict::Skipped("no widget could be read"),
         Some(Ok(mounts)) => RuleVerdict::Evaluated(mounts.iter().filter_map(judge).collect()),
     }
@@ -23,19 +23,19 @@ fn mount_label(mount: &WidgetMount) -> String {
     format!("`{}`, mounted as in {},", mount.uri, mount.host)
 }
 
-pub(super) fn csp(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_mount(seen, |mount| {
+pub(super) fn csp(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(survey, |mount| {
         let first = mount.violations.first()?;
-        let what = format!("{} breaks its policy: {first}", mount_label(mount));
+        let what = format!("{} violates its CSP: {first}", mount_label(mount));
         let mut fault = RuleViolation::new(what).with_excerpt(&mount.violations.join("; "));
         fault.sent = mount.policy.clone();
         Some(fault)
     })
 }
 
-pub(super) fn handshake(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_mount(seen, |mount| {
-        // ChatGPT also has its older way, which needs no greeting.
+pub(super) fn handshake(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(survey, |mount| {
+        // ChatGPT also supports `window.openai`, which needs no handshake.
         let older = mount.host == WidgetHost::ChatGpt.name() && mount.has_received("window.openai");
         let what = if !mount.has_received("loaded") {
             "never finishes loading"
@@ -48,7 +48,7 @@ pub(super) fn handshake(seen: &ServerSurvey) -> RuleVerdict {
         };
         let fault = RuleViolation::new(format!("{} {what}", mount_label(mount)))
             .with_excerpt(&mount.host_messages.join(", "));
-        // Nothing is loaded from elsewhere during a check, so what is missing may be there.
+        // External requests are blocked during a check, so the handshake code may be in a script that was not loaded.
         Some(if mount.requests.is_empty() {
             fault
         } else {
@@ -57,8 +57,8 @@ pub(super) fn handshake(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn errors(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_mount(seen, |mount| {
+pub(super) fn errors(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(survey, |mount| {
         let first = mount.errors.first()?;
         let what = format!("{} reports an error: {first}", mount_label(mount));
         let fault = RuleViolation::new(what).with_excerpt(&mount.errors.join("; "));
@@ -70,10 +70,10 @@ pub(super) fn errors(seen: &ServerSurvey) -> RuleVerdict {
     })
 }
 
-pub(super) fn network(seen: &ServerSurvey) -> RuleVerdict {
-    for_each_mount(seen, |mount| {
+pub(super) fn network(survey: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(survey, |mount| {
         let first = mount.requests.first()?;
-        let what = format!("{} asks for `{first}`", mount_label(mount));
+        let what = format!("{} requests `{first}`", mount_label(mount));
         Some(RuleViolation::new(what).with_excerpt(&mount.requests.join(" ")))
     })
 }

@@ -1,39 +1,39 @@
-//! The functions of a script, and what is known of when they run.
+//! Call graph of a script: which functions are certain to run, and which calls a `try` protects.
 //!
-//! A bundle carries functions that nothing calls, so a call in a function is certain only where the function itself is
-//! certain to run: it is called where it stands, or by its name in a plain statement that is certain to run. A name
-//! counts only where it can mean one thing: the script declares it once and does nothing else with it but call it.
+//! A bundle carries functions that nothing calls, so a call in a function is certain only where the function is certain
+//! to run: it is invoked immediately, or called by its name in a plain statement that is certain to run. A name is
+//! followed only where it is unambiguous: the script declares it once and does nothing with it but call it.
 
 use super::lexer::{JsLexer, JsToken};
 
-/// The most functions of a script that are told apart.
+/// The most functions of a script that are distinguished.
 const MAX_FUNCTIONS: usize = 100_000;
-/// The most names that are followed, and the most calls of one.
+/// The most function names that are followed, and the most calls of one name.
 const MAX_NAMES: usize = 200;
 const MAX_CALLS: usize = 100;
-/// The most calls that are followed from one place to the next.
+/// The longest chain of calls that is followed.
 const MAX_STEPS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FunctionId {
     TopLevel,
     Known(usize),
-    /// One of more functions than are told apart.
+    /// A function beyond the limit.
     Unknown,
 }
 
-/// A place in a script.
+/// The location of a token: its function, and whether a `try` encloses it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Site {
     pub function: FunctionId,
-    /// Whether a `try` stands around it in the same function.
+    /// Whether a `try` of the same function encloses it.
     pub is_tried: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Function<'a> {
     name: Option<&'a str>,
-    /// Where it is called, if that is where it stands: `(() => {})()`.
+    /// The call site, where the function is invoked immediately: `(() => {})()`.
     called_at: Option<Site>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> FunctionTable<'a> {
         FunctionId::Known(self.functions.len() - 1)
     }
 
-    /// A function is called where it stands.
+    /// Records that a function is invoked immediately at `site`.
     pub(super) fn call(&mut self, function: FunctionId, site: Site) {
         if let FunctionId::Known(id) = function
             && let Some(function) = self.functions.get_mut(id)
@@ -70,7 +70,7 @@ impl<'a> FunctionTable<'a> {
         }
     }
 
-    /// The name by which the function around a place is called, unless it is called where it stands.
+    /// The name of the function that encloses a site, where immediately invoked functions are transparent.
     fn name_around(&self, mut site: Site) -> Option<&'a str> {
         loop {
             let function = self.get(site.function)?;
@@ -82,30 +82,30 @@ impl<'a> FunctionTable<'a> {
     }
 }
 
-/// A call by name.
+/// A call by name; `is_plain` says that it is a statement of its own, outside of branches and loops.
 #[derive(Debug, Clone, Copy)]
 struct NamedCall {
     site: Site,
     is_plain: bool,
 }
 
-/// What a script does with one name.
+/// How a script uses one function name.
 #[derive(Debug, Default)]
 struct NameUses {
     declarations: usize,
     calls: Vec<NamedCall>,
-    /// It is passed on, assigned, exported, or called too often to be followed.
+    /// Whether the name is passed on, exported, or called too often to be followed.
     is_ambiguous: bool,
 }
 
-/// Says of places in a script whether they are certain to be reached, and whether an error there is caught.
+/// Answers for a site whether it is certain to be reached, and whether an error there is caught.
 pub(super) struct CallGraph<'a> {
     functions: FunctionTable<'a>,
     names: Vec<(&'a str, NameUses)>,
 }
 
 impl<'a> CallGraph<'a> {
-    /// Reads the script once more for the names of the functions around these places.
+    /// Tokenizes the script a second time, for the calls of the functions that enclose these sites.
     pub(super) fn new(script: &'a str, functions: FunctionTable<'a>, sites: &[Site]) -> Self {
         let mut names: Vec<(&str, NameUses)> = Vec::new();
         for name in sites.iter().filter_map(|site| functions.name_around(*site)) {
@@ -119,7 +119,7 @@ impl<'a> CallGraph<'a> {
         Self { functions, names }
     }
 
-    /// Whether code there runs as soon as the script does. Branches at the top level count as run.
+    /// Whether the code at a site runs as soon as the script does. Branches at the top level count as executed.
     pub(super) fn is_certain(&self, site: Site) -> bool {
         self.reaches(site, 0)
     }
@@ -138,7 +138,7 @@ impl<'a> CallGraph<'a> {
         steps < MAX_STEPS && self.calls_of(function).iter().any(runs)
     }
 
-    /// Whether a `try` stands around the place, or around every call of its function.
+    /// Whether a `try` encloses the site, or encloses every call of its function.
     pub(super) fn is_tried(&self, site: Site) -> bool {
         self.catches(site, 0)
     }
@@ -158,7 +158,7 @@ impl<'a> CallGraph<'a> {
         steps < MAX_STEPS && !calls.is_empty() && calls.iter().all(is_caught)
     }
 
-    /// Every call of a function; none where its name may mean something else.
+    /// Every call of a function; empty where its name is ambiguous.
     fn calls_of(&self, function: &Function) -> &[NamedCall] {
         let uses = function.name.and_then(|name| {
             let found = self.names.iter().find(|(known, _)| *known == name);

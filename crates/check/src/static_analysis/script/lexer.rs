@@ -1,9 +1,9 @@
-//! JavaScript source into tokens.
+//! JavaScript lexer: turns source into tokens, and tells regular expressions from divisions.
 
 use super::functions::{FunctionTable, Site};
 use super::scopes::{Opener, Scope, Scopes};
 
-/// Words after which a `/` begins a regular expression.
+/// Keywords after which a `/` begins a regular expression.
 pub(super) const BEFORE_EXPRESSION: [&str; 15] = [
     "return",
     "typeof",
@@ -21,22 +21,21 @@ pub(super) const BEFORE_EXPRESSION: [&str; 15] = [
     "await",
     "default",
 ];
-/// The tokens that are remembered: as many as say what a call loads, or what a function is called.
+/// The number of recent tokens that are kept: enough to tell what a call loads, or how a function is named.
 const MAX_RECENT: usize = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsToken<'a> {
     /// An identifier or a keyword.
     Word(&'a str),
-    /// A string, or a template literal up to its first placeholder, as it stands in the source.
+    /// A string, or a template literal up to its first placeholder, with escapes as in the source; `is_open` says that
+    /// a placeholder follows.
     Text {
         value: &'a str,
-        /// Whether a placeholder follows.
         is_open: bool,
     },
     Number,
     Regex,
-    /// One character of punctuation.
     Mark(u8),
 }
 
@@ -44,13 +43,12 @@ pub(super) struct JsLexer<'a> {
     source: &'a str,
     at: usize,
     scopes: Scopes<'a>,
-    /// The last tokens, the latest at the end.
+    /// The most recent tokens, the latest at the end.
     recent: Vec<JsToken<'a>>,
-    /// Whether the two last marks stand side by side, as in `++`.
+    /// Whether no white space separates the two last marks, as in `++`.
     is_adjacent: bool,
-    /// Whether the last token begins a line.
     begins_line: bool,
-    /// Up to here no regular expression ends, so that none is looked for twice.
+    /// The offset up to which no regular expression ends, so that a scan never repeats and stays linear.
     no_regex_until: usize,
 }
 
@@ -67,17 +65,16 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    /// Where the last token stands.
     pub(super) fn site(&self) -> Site {
         self.scopes.site()
     }
 
-    /// How many parentheses, brackets and braces are open.
+    /// The number of open parentheses, brackets and braces.
     pub(super) fn depth(&self) -> usize {
         self.scopes.depth()
     }
 
-    /// What follows, without the blanks before it.
+    /// The rest of the source after white space and comments.
     pub(super) fn rest(&mut self) -> &'a str {
         let end = self.at;
         self.skip_blanks();
@@ -96,8 +93,8 @@ impl<'a> JsLexer<'a> {
         self.scopes.functions
     }
 
-    /// Whether the last token begins a statement that runs whenever its function does: no branch, no loop, no part of
-    /// another expression. `false` in doubt.
+    /// Whether the last token begins a statement that runs whenever its function does: not in a branch or loop, and not
+    /// part of another expression. `false` in doubt.
     pub(super) fn begins_plain_statement(&self) -> bool {
         use JsToken::{Mark, Word};
         if !self.scopes.is_plain() {
@@ -125,7 +122,7 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    /// Whether something is added to the text that was the last token: `"a" + b` or `"a".concat(b)`.
+    /// Whether the string that was the last token is continued at run time: `"a" + b` or `"a".concat(b)`.
     pub(super) fn is_joined(&mut self) -> bool {
         self.rest().starts_with(['+', '.'])
     }
@@ -154,7 +151,7 @@ impl<'a> JsLexer<'a> {
                 self.at += 1;
                 self.scopes.close("");
                 self.template();
-                // The literal as a whole is a value, so that what follows it is an operator.
+                // The literal as a whole is a value, so a `/` after it divides.
                 JsToken::Number
             }
             _ if is_word(byte) => self.word(),
@@ -168,14 +165,14 @@ impl<'a> JsLexer<'a> {
         Some(token)
     }
 
-    /// Whether the body of an arrow, which is an expression, ends before this byte.
+    /// Whether the expression body of an arrow function ends before this byte.
     fn ends_arrow(&self, byte: u8) -> bool {
         if !self.scopes.is_in_arrow() {
             return false;
         }
         match byte {
             b',' | b';' | b'}' => true,
-            // Lines end statements, unless what follows can go on with the expression.
+            // A new line ends the statement, unless the next token can continue the expression.
             _ if self.begins_line && (is_word(byte) || matches!(byte, b'"' | b'\'')) => {
                 match self.recent.last() {
                     Some(JsToken::Word(word)) => !BEFORE_EXPRESSION.contains(word),
@@ -188,7 +185,7 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    /// The token that many before the latest.
+    /// The token that is `count` tokens before the latest.
     fn back(&self, count: usize) -> Option<JsToken<'a>> {
         let at = self.recent.len().checked_sub(count + 1)?;
         self.recent.get(at).copied()
@@ -237,7 +234,7 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    /// The rest of a template literal up to its end or to a placeholder, and whether it was a placeholder.
+    /// Reads a template literal up to its end or to a placeholder; the flag says that it was a placeholder.
     fn template(&mut self) -> (&'a str, bool) {
         let from = self.at;
         while let Some(byte) = self.byte(0) {
@@ -303,7 +300,7 @@ impl<'a> JsLexer<'a> {
         JsToken::Mark(byte)
     }
 
-    /// Whether a `/` here begins a regular expression rather than divides.
+    /// Whether a `/` here begins a regular expression and is no division.
     fn begins_regex(&self) -> bool {
         let Some(last) = self.back(0) else {
             return true;
@@ -325,7 +322,7 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    /// Takes the regular expression that begins here; false, and nothing taken, where none ends on this line.
+    /// Consumes the regular expression that begins here; false, with nothing consumed, where none ends on this line.
     fn regex(&mut self) -> bool {
         if self.at < self.no_regex_until {
             return false;
@@ -357,7 +354,7 @@ impl<'a> JsLexer<'a> {
     }
 }
 
-/// Bytes of words; everything beyond ASCII may stand in a name, and private names such as `#fetch` begin with a hash.
+/// Whether a byte may be part of a word. Every byte beyond ASCII may, and `#` begins private names such as `#fetch`.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#') || byte >= 0x80
 }

@@ -1,12 +1,12 @@
-//! The parentheses, brackets and braces that are open at a place in a script, and the functions that they make.
+//! Scope stack of the lexer: the open parentheses, brackets and braces, and the functions that they delimit.
 
 use super::functions::{FunctionId, FunctionTable, Site};
 use super::lexer::{BEFORE_EXPRESSION, JsToken};
 
-/// Words whose parentheses are followed by a statement.
+/// Keywords whose parentheses are followed by a statement.
 const CONTROL: [&str; 5] = ["if", "while", "for", "with", "switch"];
 
-/// What an open parenthesis or brace belongs to.
+/// What an open bracket of any kind belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Parenthesis(Opener),
@@ -14,42 +14,41 @@ pub(super) enum Scope {
     Block {
         is_branch: bool,
     },
-    /// The body of a function in braces. Only an expression can be called where it stands.
+    /// The body of a function in braces. Only a function expression can be invoked immediately.
     Function {
         is_expression: bool,
     },
-    /// The body of `x => y`, which ends with the expression.
+    /// The expression body of `x => y`, which ends with the expression.
     Arrow,
     Object,
     Try,
-    /// A placeholder of a template literal.
+    /// A `${…}` placeholder of a template literal.
     Placeholder,
 }
 
-/// What a parenthesis stands behind.
+/// What precedes an opening parenthesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opener {
-    /// A word such as `if`.
+    /// A control keyword such as `if`.
     Control,
     Catch,
-    /// The keyword `function`, with a name or without.
+    /// The keyword `function`, with or without a name.
     Function {
         is_expression: bool,
     },
-    /// Something that may be called, or the name of a method.
+    /// A callable expression, or the name of a method.
     Callee,
-    /// An operator, or nothing: it holds an expression, or the parameters of an arrow.
+    /// An operator or nothing: the parenthesis holds an expression or the parameters of an arrow function.
     Operator,
 }
 
+/// An open scope with the site of the code in it. `is_plain` says that this code runs whenever its function does, and
+/// `name` is, for a parenthesis, the name of the function that has these parameters.
 #[derive(Debug, Clone, Copy)]
 struct OpenScope<'a> {
     scope: Scope,
-    /// Where what stands in it stands.
     site: Site,
-    /// Whether that runs whenever its function does.
     is_plain: bool,
-    /// Of a parenthesis: what a function is called that has these parameters.
     name: Option<&'a str>,
 }
 
@@ -57,9 +56,9 @@ struct OpenScope<'a> {
 pub(super) struct Scopes<'a> {
     open: Vec<OpenScope<'a>>,
     pub(super) functions: FunctionTable<'a>,
-    /// What was closed last, and the name that it had.
+    /// The scope that was closed last, and its name.
     closed: Option<(Scope, Option<&'a str>)>,
-    /// The function expression that the last token ended.
+    /// The function expression that the last token closed, which a following `(` invokes.
     ended: Option<FunctionId>,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Scopes<'a> {
             .is_some_and(|open| open.scope == Scope::Arrow)
     }
 
-    /// A token that ends no function.
+    /// Notes a token that closes no function.
     pub(super) fn pass(&mut self) {
         self.ended = None;
     }
@@ -114,7 +113,7 @@ impl<'a> Scopes<'a> {
         self.open(scope, name);
     }
 
-    /// An arrow whose body is no block.
+    /// Opens an arrow function whose body is an expression.
     pub(super) fn open_arrow(&mut self, before: &[JsToken<'a>]) {
         let name = self.arrow_name(before);
         self.open(Scope::Arrow, name);
@@ -123,7 +122,7 @@ impl<'a> Scopes<'a> {
     pub(super) fn open(&mut self, scope: Scope, name: Option<&'a str>) {
         let outer = self.site();
         let (site, is_plain) = match scope {
-            // What a function does happens when it is called, which may be elsewhere.
+            // The body of a function runs when the function is called, so an enclosing `try` does not count.
             Scope::Function { .. } | Scope::Arrow => {
                 let function = self.functions.add(name);
                 let site = Site {
@@ -150,14 +149,14 @@ impl<'a> Scopes<'a> {
         });
     }
 
-    /// Ends the arrows that the innermost bracket holds.
+    /// Closes the arrow functions inside the innermost bracket.
     pub(super) fn close_arrows(&mut self) {
         while self.is_in_arrow() {
             self.ended = self.open.pop().map(|open| open.site.function);
         }
     }
 
-    /// Ends a parenthesis, bracket or brace. `rest` is what follows it.
+    /// Closes a parenthesis, bracket or brace. `rest` is the source after it, which may invoke a function expression.
     pub(super) fn close(&mut self, rest: &str) {
         self.close_arrows();
         let Some(closed) = self.open.pop() else {
@@ -172,7 +171,7 @@ impl<'a> Scopes<'a> {
             Scope::Function {
                 is_expression: true,
             } => (Some(closed.site.function), is_called),
-            // An arrow is called only from outside of the parentheses around it.
+            // An arrow function can be invoked only through the parentheses around it.
             Scope::Function { .. } => (Some(closed.site.function), false),
             Scope::Parenthesis(Opener::Operator) => (self.ended, is_called),
             _ => (None, false),
@@ -185,7 +184,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// What a brace begins here.
+    /// The kind of scope that a brace opens here.
     fn brace(&self, before: &[JsToken]) -> Scope {
         use JsToken::{Mark, Word};
         match before {
@@ -210,7 +209,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// What an arrow is called, by the tokens up to it.
+    /// The name of an arrow function, from the tokens up to its `=>`.
     fn arrow_name(&self, before: &[JsToken<'a>]) -> Option<&'a str> {
         match before {
             [
@@ -230,7 +229,7 @@ impl<'a> Scopes<'a> {
     }
 }
 
-/// What a parenthesis stands behind, and what a function is called whose parameters it holds.
+/// Classifies an opening parenthesis, with the name of the function whose parameters it holds.
 fn opener<'a>(before: &[JsToken<'a>]) -> (Opener, Option<&'a str>) {
     use JsToken::{Mark, Word};
     let function = |rest: &[JsToken], name| {
@@ -261,7 +260,7 @@ fn without_async<'a, 'b>(tokens: &'b [JsToken<'a>]) -> &'b [JsToken<'a>] {
     }
 }
 
-/// Whether the keyword `function` after these tokens begins an expression rather than a declaration.
+/// Whether the keyword `function` after these tokens begins an expression and not a declaration.
 fn is_operator(before: &[JsToken]) -> bool {
     match before.last() {
         None => false,
@@ -273,7 +272,7 @@ fn is_operator(before: &[JsToken]) -> bool {
     }
 }
 
-/// The variable to which what follows is assigned.
+/// The variable to which the next expression is assigned.
 fn assigned<'a>(before: &[JsToken<'a>]) -> Option<&'a str> {
     match without_async(before) {
         [

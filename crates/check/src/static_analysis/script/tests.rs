@@ -1,4 +1,4 @@
-//! Scripts, and what is found in them.
+//! Scripts with the loads and calls that the scanner must find in them.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn calls_that_load_are_found() {
     }
 }
 
-/// Code that runs as soon as the script does, as deep as it may stand.
+/// Code that runs as soon as the script does, however deeply it is nested, and code that may never run.
 #[test]
 fn calls_that_certainly_run_are_told_apart() {
     let load = "fetch('https://a.example/')";
@@ -283,7 +283,7 @@ fn what_the_sandbox_forbids_is_found() {
     }
 }
 
-/// Depth and length cost no more than one pass.
+/// The cost stays linear in the length, whatever the nesting.
 #[test]
 fn deep_and_long_scripts_end() {
     for piece in ["{eval(", "`${", "[", "</*", "a/", "'", "/["] {

@@ -1,11 +1,11 @@
-//! Defects of sign-in.
+//! Defects of OAuth: challenge, metadata, forged tokens and login.
 
 use serde_json::{Value, json};
 
 use super::{Broken, edited};
 use crate::server::CannedReply;
 
-/// Changes the metadata at paths that hold this word.
+/// Changes the metadata at paths that contain this word.
 fn metadata(word: &'static str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
     let broken = Broken::reply(move |_, call, reply| {
         if call.path.contains(word) && reply.status == 200 {
@@ -20,7 +20,7 @@ fn metadata(word: &'static str, change: impl Fn(&mut Value) + Send + Sync + 'sta
 const RESOURCE: &str = "oauth-protected-resource";
 const SERVER: &str = "oauth-authorization-server";
 
-/// Takes the challenge away from refusals, or changes it.
+/// Changes the challenge of every refusal.
 fn challenge(change: fn(&str) -> String) -> Broken {
     let broken = Broken::reply(move |_, _, mut reply| {
         for (name, value) in &mut reply.headers {
@@ -33,7 +33,7 @@ fn challenge(change: fn(&str) -> String) -> Broken {
     broken.sign_in()
 }
 
-/// A server with a tool that asks for sign-in by itself, with these words.
+/// A server with one tool that requires sign-in, with this challenge.
 pub(crate) fn asking(words: &'static str) -> Broken {
     Broken::call("show_status", move |_, result| {
         *result = json!({
@@ -43,7 +43,7 @@ pub(crate) fn asking(words: &'static str) -> Broken {
     })
 }
 
-/// A server with sign-in that is checked with a login.
+/// A server that requires sign-in, checked with `login`.
 pub(crate) fn signing_in(
     defect: impl Fn(&str, &crate::server::ReceivedCall, CannedReply) -> CannedReply
     + Send

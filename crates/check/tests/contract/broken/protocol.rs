@@ -1,4 +1,4 @@
-//! Defects of the first words, of the endpoint, and of its defences.
+//! Defects of the lifecycle, of the transport and of security.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,18 +33,18 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
             result["serverInfo"] = json!({"name": "x"})
         }),
         "version-negotiation" => Broken::reply(|_, call, reply| {
-            let asked = call.body["params"]["protocolVersion"].clone();
+            let requested = call.body["params"]["protocolVersion"].clone();
             edited(reply, |message| {
-                if asked == "1999-01-01" {
-                    message["result"]["protocolVersion"] = asked.clone();
+                if requested == "1999-01-01" {
+                    message["result"]["protocolVersion"] = requested.clone();
                 }
             })
         }),
         "no-modern-initialize" => Broken::reply(|_, call, reply| {
-            let asked = call.body["params"]["protocolVersion"].clone();
+            let requested = call.body["params"]["protocolVersion"].clone();
             edited(reply, |message| {
-                if asked == "2026-07-28" {
-                    message["result"]["protocolVersion"] = asked.clone();
+                if requested == "2026-07-28" {
+                    message["result"]["protocolVersion"] = requested.clone();
                 }
             })
         }),
@@ -121,7 +121,7 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
     })
 }
 
-/// Answers to a request with this header are made by `reply`.
+/// Uses `reply` for requests with this header.
 fn when(header: &'static str, value: &'static str, reply: fn() -> CannedReply) -> Broken {
     Broken::reply(move |_, call, good| {
         if call.header(header) == Some(value) {
@@ -132,7 +132,7 @@ fn when(header: &'static str, value: &'static str, reply: fn() -> CannedReply) -
     })
 }
 
-/// Answers what was refused, as a server that does not look would.
+/// Answers requests that should be refused, as a server without validation would.
 fn lenient(fits: fn(&crate::server::ReceivedCall) -> bool) -> Broken {
     Broken::reply(move |_, call, reply| {
         if fits(call) {

@@ -1,4 +1,4 @@
-//! Defects of `search` and `fetch`, and of sizes and times.
+//! Defects of `search` and `fetch`, and of sizes and latencies.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,11 +17,11 @@ fn results(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
     })
 }
 
-/// Answers searches for what fits as told.
+/// Uses `reply` for searches whose query matches.
 fn query(fits: fn(&str) -> bool, reply: fn() -> CannedReply) -> Broken {
     Broken::reply(move |_, call, good| {
-        let asked = call.body["params"]["arguments"]["query"].as_str();
-        if asked.is_some_and(fits) {
+        let sent_query = call.body["params"]["arguments"]["query"].as_str();
+        if sent_query.is_some_and(fits) {
             reply()
         } else {
             good
@@ -88,7 +88,7 @@ pub(super) fn search_fetch(name: &str) -> Option<Broken> {
     })
 }
 
-/// A server whose results have addresses on itself, which answer with this status.
+/// A server whose results have URLs on itself, which answer with this status.
 pub(crate) fn opening(status: u16) -> Broken {
     let broken = Broken::reply(move |origin, call, reply| {
         if call.path.starts_with("/d/") {
@@ -128,7 +128,7 @@ pub(super) fn limits(name: &str) -> Option<Broken> {
             result["instructions"] = json!("x".repeat(2_049))
         }),
         "result-chars" => long(150_001),
-        // The tool says that it may have 150,000 characters; these are more, and a quarter as many tokens.
+        // The tool declares a limit of 150,000 characters; this is more, and about a quarter as many tokens.
         "result-tokens" => long(151_000),
         "answer-bytes" => Broken::reply(|_, call, reply| {
             if call.method() == "resources/templates/list" {

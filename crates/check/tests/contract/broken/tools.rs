@@ -1,4 +1,4 @@
-//! Defects of tools, and tools that have changed since a host saw them.
+//! Defects of tools, and tools that differ from the baseline.
 
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ pub(super) fn tools(name: &str) -> Option<Broken> {
     })
 }
 
-/// What a host saw when the server was good.
+/// The tools of the reference server, as a baseline.
 pub(crate) fn known_tools() -> Vec<Value> {
     let server = Broken::nothing().serve();
     let target = docent_check::CheckTarget::Url(server.url);

@@ -1,10 +1,10 @@
-//! Defects of widgets.
+//! Defects of widgets, found by static analysis or in a browser.
 
 use serde_json::{Value, json};
 
 use super::{Broken, edited};
 
-/// Changes the template that is read.
+/// Changes the item that `resources/read` returns.
 fn read(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
     Broken::result("resources/read", move |result| {
         change(&mut result["contents"][0])
@@ -17,17 +17,17 @@ fn html(body: &'static str) -> Broken {
     })
 }
 
-/// Shown in the browser of this machine.
+/// Checks the server with the browser of this machine, if there is one.
 pub(crate) fn browsed(broken: Broken) -> Broken {
-    broken.checked(|options| options.browser = docent_check::find_browser())
+    broken.checked(|options| options.browser = crate::widgets::browser())
 }
 
-/// A widget that greets its host, with something more in it.
+/// The working widget with additional markup, mounted in a browser.
 pub(crate) fn mounted(more: &'static str) -> Broken {
     browsed(greeting(more))
 }
 
-/// The same, only read.
+/// The working widget with additional markup, without a browser.
 pub(crate) fn greeting(more: &'static str) -> Broken {
     read(move |contents| contents["text"] = json!(crate::good::GREETING.replace("</body>", more)))
 }
