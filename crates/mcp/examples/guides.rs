@@ -1,9 +1,10 @@
-//! The programs of the guides, to the letter: `cargo run -p docent-mcp --example guides -- kit`.
-//! A test compares the files with the pages that show them.
+//! Runs the programs that the guides print: `cargo run -p docent-mcp --example guides -- kit`.
+//!
+//! The files are included verbatim, and a test compares each with the code block of its page.
 
 type Ended = Result<(), Box<dyn std::error::Error>>;
 
-/// `docs/kit.md`
+/// The program of `docs/kit.md`, the quick start.
 mod kit {
     include!("guides/kit.rs");
 
@@ -12,7 +13,7 @@ mod kit {
     }
 }
 
-/// `docs/guides/app.md`
+/// The program of `docs/guides/app.md`, the tutorial of an app.
 mod app {
     include!("guides/app.rs");
 
@@ -21,11 +22,11 @@ mod app {
     }
 }
 
-/// `docs/apps.md`
+/// The program of `docs/apps.md`, an app with a widget.
 mod apps {
     include!("guides/apps.rs");
 
-    /// The page shows an app and leaves serving it to the others.
+    /// The page only builds the app, so this function serves it.
     #[tokio::main]
     pub(crate) async fn run() -> super::Ended {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:8126").await?;

@@ -1,7 +1,7 @@
-//! A task board as a complete ChatGPT app: the model lists tasks and shows the board, the board's
-//! widget moves cards, a user hands in a file, and somebody who is not signed in is asked to.
+//! A complete ChatGPT app: a task board with tools for the model, a widget that moves cards, a file upload and a tool
+//! that requests sign-in.
 //!
-//! `cargo run -p docent-mcp --example kanban`, then `docent preview http://127.0.0.1:8123/mcp`.
+//! Run `cargo run -p docent-mcp --example kanban`, then `docent preview http://127.0.0.1:8123/mcp`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +31,7 @@ struct Task {
     files: Vec<String>,
 }
 
-/// The tasks. A real app would ask its database.
+/// The task store, shared by all tools. A real app would query its database instead.
 #[derive(Clone)]
 pub(crate) struct Tasks(Arc<Mutex<Vec<Task>>>);
 
@@ -56,7 +56,8 @@ impl Tasks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes one task and gives it back; a mistake with data for one that is not there.
+    /// Applies `change` to one task and returns the result. An unknown id is a tool error with machine-readable data,
+    /// so that the widget can tell it from other failures.
     fn change(&self, id: &str, change: impl FnOnce(&mut Task)) -> Result<Task, Failure> {
         let mut tasks = self.lock();
         let Some(task) = tasks.iter_mut().find(|task| task.id == id) else {
@@ -69,8 +70,8 @@ impl Tasks {
     }
 }
 
-/// Reads: the model looks things up with this, and no widget is mounted. Whoever asks for their own
-/// tasks without having signed in gets the host's sign-in.
+/// The read-only tool: the model queries tasks with it, and the host mounts no widget. It asks an anonymous user to
+/// sign in when they filter for their own tasks.
 struct ListTasks(Tasks);
 
 #[derive(Deserialize, JsonSchema)]
@@ -111,8 +112,8 @@ impl Tool for ListTasks {
     }
 }
 
-/// Shows: the only tool with the widget. The model reads how many tasks there are in each column, the
-/// widget gets the tasks themselves in `_meta`.
+/// The display tool, and the only one with a widget. The model reads the number of tasks per column, and the widget
+/// gets the tasks themselves in `_meta`.
 struct ShowBoard(Tasks);
 
 #[derive(Deserialize, JsonSchema)]
@@ -172,7 +173,7 @@ impl Tool for ShowBoard {
     }
 }
 
-/// Changes: called by the widget when a card is moved, hidden from the model.
+/// The write tool that the widget calls when a user moves a card. It is hidden from the model.
 struct UpdateTask(Tasks);
 
 #[derive(Deserialize, JsonSchema)]
@@ -200,7 +201,7 @@ impl Tool for UpdateTask {
     }
 }
 
-/// Takes a file that the user dropped into the conversation.
+/// The upload tool: it attaches a file from the conversation to a task.
 struct AttachFile(Tasks);
 
 #[derive(Deserialize, JsonSchema)]
@@ -228,15 +229,15 @@ impl Tool for AttachFile {
     }
 
     async fn call(&self, input: Attachment, _: Context) -> Result<Answer<Task>, Failure> {
-        // A real app would fetch `input.file.download_url` here, which is only good for a short time.
+        // A real app would fetch `input.file.download_url` here, which expires after a few minutes.
         let name = input.file.name.unwrap_or(input.file.id);
         let changed = self.0.change(&input.id, |task| task.files.push(name))?;
         Ok(Answer::new(changed))
     }
 }
 
-/// The page is part of the program. While it is being worked on, with `KANBAN_WIDGET` set to the path of
-/// `board.html`, it is read anew each time.
+/// The widget, with its page compiled into the program. For development, set `KANBAN_WIDGET` to the path of
+/// `board.html`: the page is then read from that file at every request.
 fn widget() -> Widget {
     let [name, title] = ["board", "Task board"];
     let about = "A board of tasks in three columns, with cards to move.";

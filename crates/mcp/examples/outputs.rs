@@ -1,5 +1,7 @@
-//! A server with one tool for every kind of output type, to see what clients make of each.
-//! It is for tests: `cargo run -p docent-mcp --example outputs -- 127.0.0.1:8125`.
+//! Output fixtures: a server with one tool for every kind of output type, to test how clients handle each schema and
+//! result.
+//!
+//! It exists for tests only: `cargo run -p docent-mcp --example outputs -- 127.0.0.1:8125`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Gives the same output at every call.
+/// A tool that returns the same output at every call.
 struct Gives<T>(&'static str, T);
 
 impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for Gives<T> {
@@ -184,7 +186,7 @@ fn nested() -> Nested {
     }
 }
 
-/// Texts, which no program reads.
+/// Output types that become plain text without structured data.
 fn texts(app: AppBuilder) -> AppBuilder {
     app.tool(Gives("string", "a \"quoted\" word\nand a line".to_owned()))
         .tool(Gives("string_empty", String::new()))
@@ -196,7 +198,7 @@ fn texts(app: AppBuilder) -> AppBuilder {
         .tool(Gives("unit_struct", UnitStruct))
 }
 
-/// Types that can be anything.
+/// Output types without a schema, where each value decides how it is represented.
 fn values(app: AppBuilder) -> AppBuilder {
     app.tool(Gives("value_object", json!({"a": [1, null]})))
         .tool(Gives("value_list", json!([1, "b"])))
@@ -207,7 +209,7 @@ fn values(app: AppBuilder) -> AppBuilder {
         .tool(Gives("value_newtype", Anything(json!(false))))
 }
 
-/// What is no object by itself.
+/// Output types that are not JSON objects and are therefore wrapped in the member `result`.
 fn wrapped(app: AppBuilder) -> AppBuilder {
     app.tool(Gives("list", vec![place()]))
         .tool(Gives("list_empty", Vec::<Place>::new()))
@@ -241,7 +243,7 @@ fn wrapped(app: AppBuilder) -> AppBuilder {
         ))
 }
 
-/// What is an object already.
+/// Output types that are JSON objects and pass unchanged.
 fn objects(app: AppBuilder) -> AppBuilder {
     app.tool(Gives("struct", place()))
         .tool(Gives("struct_empty", EmptyStruct {}))

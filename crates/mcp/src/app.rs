@@ -1,4 +1,7 @@
-//! The app: its name, tools, resources and prompts, checked once when it is built.
+//! The application object: identity, tools, resources, prompts and widgets of an MCP server.
+//!
+//! [`AppBuilder::build`] validates everything once, so that a mistake which a host would refuse at connection time
+//! fails the build instead, with a message that says what to change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -19,15 +22,27 @@ use crate::result::{DualFormat, TextForm};
 use crate::tool::{ErasedTool, OutputContract, Tool, ToolAdapter};
 use crate::widget::Widget;
 
-/// A picture for an app or a tool.
+/// An icon of an app or a tool, which hosts show beside its title.
+///
+/// ```rust
+/// use docent_mcp::{App, Icon};
+///
+/// let icon = Icon {
+///     src: "https://tides.example/icon.png".to_owned(),
+///     mime_type: "image/png".to_owned(),
+///     sizes: vec!["48x48".to_owned()],
+/// };
+/// let app = App::builder("tides", "1.0.0").icon(icon).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
-    /// An https address or a `data:` uri.
+    /// The address of the image: an `https://` URL or a `data:image/` URI. Hosts load nothing else.
     pub src: String,
-    /// Such as `image/png`.
+    /// The media type of the image, such as `image/png`.
     pub mime_type: String,
-    /// Such as `48x48`.
+    /// The sizes that the image is made for, such as `48x48`.
     pub sizes: Vec<String>,
 }
 
@@ -44,7 +59,21 @@ impl Icon {
     }
 }
 
-/// An MCP server that is ready to be served over HTTP, stdio, or both. Clones are one app.
+/// A validated MCP server that can be served over HTTP, stdio, or both at once.
+///
+/// Cloning is cheap, and all clones share one state: a change announced through [`App::changes`] reaches the clients
+/// of every transport.
+///
+/// ```rust,no_run
+/// use docent_mcp::{App, http};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = App::builder("tides", "1.0.0").title("Tides").build()?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+/// http::serve(app, Default::default(), listener, Default::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct App(Arc<AppInner>);
 
@@ -52,7 +81,7 @@ pub(crate) struct AppInner {
     pub(crate) identity: ServerIdentity,
     pub(crate) tools: Vec<RegisteredTool>,
     pub(crate) tool_by_name: HashMap<String, usize>,
-    pub(crate) shelf: ResourceRegistry,
+    pub(crate) registry: ResourceRegistry,
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) dual: DualFormat,
     pub(crate) text: TextForm,
@@ -63,27 +92,28 @@ pub(crate) struct AppInner {
     pub(crate) observer: Option<Arc<dyn CallObserver>>,
     pub(crate) changes: ChangeNotifier,
     pub(crate) closing: CancellationToken,
-    /// The rendered tools with the version of the tools they show.
+    /// The cached `tools/list` JSON, keyed by the version of the tools that it was rendered from.
     pub(crate) tool_list: RwLock<Option<(u64, Arc<str>)>>,
 }
 
-/// A tool with the facts about it that every call needs.
+/// A tool with what every call needs of its descriptor, computed once at build time.
+///
+/// `security` lists the sign-in methods of the descriptor, and `None` leaves them to the server. `headers` pairs each
+/// input property with the `Mcp-Param-*` header in which clients must repeat it.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Box<dyn ErasedTool>,
     pub(crate) streams: bool,
     pub(crate) output: OutputContract,
-    /// How callers may sign in, if the tool says so.
     pub(crate) security: Option<Vec<Security>>,
-    /// Properties that clients repeat in an `Mcp-Param-*` header, with the header's name.
     pub(crate) headers: Vec<(String, String)>,
 }
 
 impl RegisteredTool {
     fn new(
         tool: Box<dyn ErasedTool>,
-        shelf: &ResourceRegistry,
+        registry: &ResourceRegistry,
     ) -> Result<(String, Self), BuildError> {
-        let wire = tool.wire(shelf)?;
+        let wire = tool.wire(registry)?;
         let ToolDescriptor {
             name,
             streams,
@@ -109,10 +139,11 @@ impl RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// True when nobody may call the tool without signing in.
+    /// Whether every call of the tool needs a signed-in caller: it declares sign-in methods, and anonymous is not
+    /// among them.
     pub(crate) fn requires_sign_in(&self) -> bool {
-        let ways = self.security.as_deref();
-        ways.is_some_and(|ways| !ways.contains(&Security::NoAuth))
+        let methods = self.security.as_deref();
+        methods.is_some_and(|methods| !methods.contains(&Security::NoAuth))
     }
 }
 
@@ -132,16 +163,17 @@ fn parameter_headers(wire: &Value) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// How long clients may keep what does not depend on who asks.
+/// Cache lifetimes in milliseconds that modern results announce (`ttlMs`).
+///
+/// `discover_ms` is for `server/discover`, which changes only with a new version of the server. `list_ms` is for
+/// lists and resources, which change with the data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheHints {
-    /// For `server/discover`, which changes only with a new version.
     pub(crate) discover_ms: u64,
-    /// For lists and resources, which change with the data.
     pub(crate) list_ms: u64,
 }
 
-/// Who the server says it is.
+/// The identity that the server announces in `initialize`, `server/discover` and every modern result.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServerIdentity {
@@ -155,13 +187,14 @@ pub(crate) struct ServerIdentity {
     pub(crate) icons: Vec<Icon>,
     #[serde(skip)]
     pub(crate) instructions: Option<String>,
-    /// The same as JSON, made once because every modern result carries it.
+    /// The serialized identity, cached because every modern result contains it.
     #[serde(skip)]
     pub(crate) wire: Value,
 }
 
 impl App {
-    /// Starts building an app; `name` is for machines, such as `acme-docs`.
+    /// Starts an [`AppBuilder`]. The `name` identifies the server to programs, such as `acme-docs`; people see the
+    /// [title](AppBuilder::title).
     #[must_use]
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> AppBuilder {
         AppBuilder {
@@ -188,7 +221,7 @@ impl App {
         }
     }
 
-    /// The handle with which to tell listening clients that something changed.
+    /// Returns the handle that notifies subscribed clients of changed tools, prompts and resources.
     #[must_use]
     pub fn changes(&self) -> ChangeNotifier {
         self.0.changes.clone()
@@ -205,22 +238,23 @@ impl App {
             .and_then(|&index| self.0.tools.get(index))
     }
 
-    /// A tool that nobody may call without signing in.
+    /// Returns the name of a tool that requires sign-in, if there is one. A server without authentication refuses to
+    /// start with it.
     pub(crate) fn tool_requiring_sign_in(&self) -> Option<&str> {
         let mut tools = self.0.tool_by_name.iter();
-        let demanding = |index: &usize| {
+        let requires_sign_in = |index: &usize| {
             let tool = self.0.tools.get(*index);
             tool.is_some_and(RegisteredTool::requires_sign_in)
         };
-        tools.find_map(|(name, index)| demanding(index).then_some(name.as_str()))
+        tools.find_map(|(name, index)| requires_sign_in(index).then_some(name.as_str()))
     }
 
-    /// The tools as a JSON array, rendered once for each change of them.
+    /// Returns the tools as a JSON array. The list is rendered once per change and served from the cache in between.
     pub(crate) fn tool_list(&self) -> Result<Arc<str>, BuildError> {
         let version = self.0.changes.tools_version();
         if let Ok(cached) = self.0.tool_list.read()
-            && let Some((made_for, list)) = cached.as_ref()
-            && *made_for == version
+            && let Some((cached_version, list)) = cached.as_ref()
+            && *cached_version == version
         {
             return Ok(list.clone());
         }
@@ -228,7 +262,7 @@ impl App {
             .0
             .tools
             .iter()
-            .map(|entry| entry.tool.wire(&self.0.shelf))
+            .map(|entry| entry.tool.wire(&self.0.registry))
             .collect::<Result<_, _>>()?;
         let list: Arc<str> = Value::Array(tools).to_string().into();
         if let Ok(mut cached) = self.0.tool_list.write() {
@@ -238,7 +272,21 @@ impl App {
     }
 }
 
-/// Collects the parts of an [`App`].
+/// Builder of an [`App`]; start it with [`App::builder`].
+///
+/// ```rust
+/// use docent_mcp::{App, Resource, ResourceBody};
+///
+/// let about = ResourceBody::Text("Tides of Port Ellin, computed daily.".to_owned());
+/// let app = App::builder("tides", "1.0.0")
+///     .title("Tides")
+///     .instructions("Look up the tides of a harbour with `tides`.")
+///     .website("https://tides.example")
+///     .locales(["en", "de"])
+///     .resource(Resource::fixed("docs://about", "about", "text/plain", about))
+///     .build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 pub struct AppBuilder {
     identity: ServerIdentity,
     tools: Vec<Box<dyn ErasedTool>>,
@@ -255,108 +303,109 @@ pub struct AppBuilder {
 }
 
 impl AppBuilder {
-    /// The name shown to people.
+    /// Sets the display name, which hosts show to people instead of the machine-readable name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.identity.title = Some(title.into());
         self
     }
 
-    /// What the model should know about the server as a whole. The first 512 characters must
-    /// stand alone: ChatGPT may read no further.
+    /// Sets the instructions: what the model should know about the server as a whole. The first 512 characters must
+    /// make sense on their own, because ChatGPT may read no further.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.identity.instructions = Some(text.into());
         self
     }
 
-    /// A page about the app.
+    /// Sets the address of a web page about the app.
     #[must_use]
     pub fn website(mut self, url: impl Into<String>) -> Self {
         self.identity.website_url = Some(url.into());
         self
     }
 
-    /// A picture for the app.
+    /// Adds an icon. Several icons are variants of one image, in different sizes or formats.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.identity.icons.push(icon);
         self
     }
 
-    /// Adds a tool. Hosts see the tools in the order they were added.
+    /// Adds a [`Tool`]. Hosts list the tools in the order in which they were added.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Box::new(ToolAdapter::new(tool)));
         self
     }
 
-    /// Adds a resource.
+    /// Adds a [`Resource`], which clients read at a fixed URI.
     #[must_use]
     pub fn resource(mut self, resource: Resource) -> Self {
         self.resources.push(resource);
         self
     }
 
-    /// Adds a pattern of resources.
+    /// Adds a [`ResourceTemplate`], which serves every URI that matches a pattern.
     #[must_use]
     pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
         self.templates.push(template);
         self
     }
 
-    /// Adds a widget, which tools render by its name.
+    /// Adds a [`Widget`]. A tool renders it by name, with [`ToolDescriptor::widget`].
     #[must_use]
     pub fn widget(mut self, widget: Widget) -> Self {
         self.widgets.push(widget);
         self
     }
 
-    /// Adds a prompt.
+    /// Adds a [`Prompt`], which hosts offer to their users.
     #[must_use]
     pub fn prompt(mut self, prompt: Prompt) -> Self {
         self.prompts.push(prompt);
         self
     }
 
-    /// When results repeat themselves beside `content`.
+    /// Sets for which clients a result repeats its `results` beside `content`.
     #[must_use]
     pub const fn dual_format(mut self, dual: DualFormat) -> Self {
         self.dual = dual;
         self
     }
 
-    /// What the text item of a result holds.
+    /// Sets whether the text of a result is the JSON of its data or prose.
     #[must_use]
     pub const fn text_form(mut self, text: TextForm) -> Self {
         self.text = text;
         self
     }
 
-    /// Explains failures of tools that are nobody's mistake, such as a service that is away for a while: the
-    /// caller reads what this says in place of a reference to the log.
+    /// Sets the [`ErrorExplainer`], which turns transient errors, such as an unavailable backend, into a message and
+    /// a hint for the caller. Errors that it does not explain stay internal errors with a reference to the log.
     #[must_use]
     pub const fn explain(mut self, explain: ErrorExplainer) -> Self {
         self.explain = Some(explain);
         self
     }
 
-    /// Declares that tools send log messages (see [`Context::log`](crate::Context::log)).
+    /// Declares the `logging` capability, for tools that send log messages to the client (see
+    /// [`Context::log`](crate::Context::log)).
     #[must_use]
     pub const fn logging(mut self) -> Self {
         self.logging = true;
         self
     }
 
-    /// The languages the app speaks, as tags such as `en` or `pt-BR`; the first is for everyone
-    /// whose language is not among them. Clients that name theirs hear which they get.
+    /// Sets the languages of the app as tags such as `en` or `pt-BR`. The first is the fallback for users whose
+    /// language is not listed. A client that names its language is told which one it gets.
     #[must_use]
     pub fn locales<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.locales = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Has somebody hear of every call to a tool, beside those who do already.
+    /// Adds a [`CallObserver`]. Observers added before keep receiving calls too.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
         self.observer = Some(match self.observer.take() {
@@ -366,23 +415,23 @@ impl AppBuilder {
         self
     }
 
-    /// The names of the tools so far, in their order.
+    /// Returns the names of the tools added so far, in their order.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
         let names = self.tools.iter().map(|tool| tool.descriptor().name);
         names.collect()
     }
 
-    /// Checks everything that hosts would refuse later.
+    /// Validates the app and builds it.
     ///
     /// # Errors
-    /// The first part that hosts would refuse, with what to change.
+    /// Returns the first part that a host would refuse, and says what to change.
     pub fn build(mut self) -> Result<App, BuildError> {
         self.identity.wire = json!(self.identity);
         for icon in &self.identity.icons {
             icon.check()?;
         }
-        let shelf = ResourceRegistry::new(
+        let registry = ResourceRegistry::new(
             self.resources,
             self.templates,
             &self.widgets,
@@ -391,7 +440,7 @@ impl AppBuilder {
         let mut tools = Vec::with_capacity(self.tools.len());
         let mut tool_by_name = HashMap::new();
         for tool in self.tools {
-            let (name, tool) = RegisteredTool::new(tool, &shelf)?;
+            let (name, tool) = RegisteredTool::new(tool, &registry)?;
             if tool_by_name.insert(name.clone(), tools.len()).is_some() {
                 return Err(BuildError::Duplicate(name));
             }
@@ -402,7 +451,7 @@ impl AppBuilder {
             identity: self.identity,
             tools,
             tool_by_name,
-            shelf,
+            registry,
             prompts: self.prompts,
             dual: self.dual,
             text: self.text,

@@ -1,5 +1,6 @@
-//! One call to a tool, from checked JSON to the JSON of its result. Shared by every transport and
-//! by both ways through the server: answered at once, or inside a stream.
+//! Execution of one `tools/call`, from checked JSON to the JSON of its result.
+//!
+//! All transports share it, and so do both paths through the server: an immediate answer, or a reply stream.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -23,10 +24,10 @@ use crate::rpc::RpcError;
 use crate::rpc_message::RpcParams;
 use crate::trace::{SPANS, TraceParent};
 
-/// The code of a failure of ours.
+/// JSON-RPC error code for an internal error.
 const INTERNAL: i32 = -32603;
 
-/// A `tools/call` with its parameters checked and copied out of the message.
+/// A `tools/call` request with its parameters checked and copied out of the message buffer.
 #[derive(Debug)]
 pub(crate) struct ToolCall {
     pub(crate) name: String,
@@ -35,18 +36,20 @@ pub(crate) struct ToolCall {
     round: InputRound,
 }
 
-/// Who asks and how: the same for all the work that one request causes.
+/// The caller, the protocol revision and the time limit under which all work of one request runs.
+///
+/// `trace` is the trace context of the transport. The request may name another one in its `_meta`, which takes
+/// precedence.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerContext {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
-    pub(crate) patience: Duration,
-    /// The trace that the transport named; the request itself may name another.
+    pub(crate) handler_timeout: Duration,
     pub(crate) trace: Option<TraceParent>,
 }
 
 impl CallerContext {
-    /// Whether what this caller sees may be kept for others.
+    /// The cache scope of a result: only answers to anonymous callers may be shared between users.
     pub(crate) const fn cache_scope(&self) -> &'static str {
         if self.caller.is_anonymous() {
             "public"
@@ -77,37 +80,38 @@ impl ToolCall {
         })
     }
 
-    /// True when the client asked to be told about progress, which needs a stream.
+    /// Whether the client asked for progress notifications, which need a stream.
     pub(crate) fn wants_progress(&self) -> bool {
         self.meta
             .as_ref()
             .is_some_and(|meta| meta.get().contains("\"progressToken\""))
     }
 
-    /// The pseudonym that the host gives the user, if any.
+    /// Returns the pseudonym under which the host reports its user, if it sent one.
     pub(crate) fn subject(&self) -> Option<Pseudonym> {
         client_hints::subject(self.meta.as_ref()?.get())
     }
 
-    /// Answers a call that came too soon, in words that a model understands.
+    /// Answers a call over the rate limit with a tool error that tells the model how long to wait before it retries.
     pub(crate) fn rate_limited(
         app: &App,
-        asker: &CallerContext,
+        caller_context: &CallerContext,
         wait: Duration,
     ) -> Result<String, RpcError> {
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let failure = Failure::caller("too many calls")
             .hint(format!("wait {seconds} seconds, then call again"));
-        result_format(app, asker).failed(failure, &app.inner().identity.wire)
+        result_format(app, caller_context).failed(failure, &app.inner().identity.wire)
     }
 
-    /// Answers a call of somebody who has to sign in first, or with more scopes.
+    /// Answers a call without a sign-in, or with too few scopes. The challenge in `_meta` makes ChatGPT open its
+    /// sign-in.
     pub(crate) fn forbidden(
         app: &App,
-        asker: &CallerContext,
+        caller_context: &CallerContext,
         challenge: String,
     ) -> Result<String, RpcError> {
-        let failure = if asker.caller.is_anonymous() {
+        let failure = if caller_context.caller.is_anonymous() {
             Failure::caller("Authentication required.")
                 .hint("ask the user to sign in, then call again")
         } else {
@@ -115,21 +119,21 @@ impl ToolCall {
                 .hint("ask the user to sign in again and grant it, then call again")
         };
         let failure = failure.meta("mcp/www_authenticate", vec![challenge]);
-        result_format(app, asker).failed(failure, &app.inner().identity.wire)
+        result_format(app, caller_context).failed(failure, &app.inner().identity.wire)
     }
 
-    /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
+    /// Runs the tool. `Err` is a protocol error; a tool that failed is an `Ok` whose result has `isError`.
     pub(crate) async fn run(
         self,
         app: &App,
-        asker: &CallerContext,
+        caller_context: &CallerContext,
         cancel: CancellationToken,
-        back: Option<NotificationChannel>,
+        notifications: Option<NotificationChannel>,
     ) -> Result<String, RpcError> {
-        let mut watch = self.record(app, asker);
+        let mut recorder = self.record(app, caller_context);
         let mut end = |outcome: CallStatus, touched: Vec<String>| {
-            if let Some(watch) = &mut watch {
-                (watch.outcome, watch.touched) = (outcome, touched);
+            if let Some(recorder) = &mut recorder {
+                (recorder.outcome, recorder.touched) = (outcome, touched);
             }
         };
         let Some(entry) = app.tool(&self.name) else {
@@ -137,22 +141,25 @@ impl ToolCall {
             return Err(invalid_params(format!("there is no tool `{}`", self.name)));
         };
         let context = Context {
-            caller: asker.caller.clone(),
-            revision: asker.revision,
+            caller: caller_context.caller.clone(),
+            revision: caller_context.revision,
             meta: RequestMeta::new(self.meta),
             cancel,
-            back,
+            notifications,
             round: self.round,
             prose: app.inner().text == TextForm::Prose,
             locales: app.inner().locales.clone(),
             watched: app.inner().observer.is_some(),
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
-        let (shape, server) = (result_format(app, asker), &app.inner().identity.wire);
+        let (shape, server) = (
+            result_format(app, caller_context),
+            &app.inner().identity.wire,
+        );
         let span =
             tracing::info_span!(target: SPANS, "tool", tool = self.name.as_str(), outcome = Empty);
         let work = entry.tool.call(arguments, entry.output, context);
-        let work = run_guarded(asker.patience, work).instrument(span.clone());
+        let work = run_guarded(caller_context.handler_timeout, work).instrument(span.clone());
         let outcome = match work.await {
             Ok(Ok(mut payloads)) => {
                 span.record("outcome", "done");
@@ -168,22 +175,23 @@ impl ToolCall {
         } else {
             CallStatus::Mistaken
         };
-        let told = if is_ours { "failed" } else { "mistaken" };
-        span.record("outcome", told);
+        let label = if is_ours { "failed" } else { "mistaken" };
+        span.record("outcome", label);
         end(ended, Vec::new());
         outcome
     }
 
-    /// Whoever watches calls hears of this one, when what is returned is dropped.
-    pub(crate) fn record(&self, app: &App, asker: &CallerContext) -> Option<CallRecorder> {
+    /// Starts a record of this call, if the app has an observer. The observer receives it when the recorder is
+    /// dropped.
+    pub(crate) fn record(&self, app: &App, caller_context: &CallerContext) -> Option<CallRecorder> {
         let sent = (self.arguments.clone(), self.meta.clone());
-        CallRecorder::new(app, (CallKind::Tool, &self.name), sent, asker)
+        CallRecorder::new(app, (CallKind::Tool, &self.name), sent, caller_context)
     }
 }
 
-fn result_format(app: &App, asker: &CallerContext) -> ResultFormat {
+fn result_format(app: &App, caller_context: &CallerContext) -> ResultFormat {
     ResultFormat {
-        revision: asker.revision,
+        revision: caller_context.revision,
         dual: app.inner().dual,
     }
 }
@@ -208,19 +216,19 @@ impl InputRound {
     }
 }
 
-/// Runs somebody else's code: a panic and an endless wait both become an answer. Without this the
-/// client of a panicking handler would wait for ever.
+/// Runs a handler of the app with a panic guard and a timeout, and turns both into an answer. Without this the client
+/// of a panicking handler would wait for ever.
 pub(crate) async fn run_guarded<T>(
-    patience: Duration,
+    handler_timeout: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<Result<T, Failure>, RpcError> {
     let caught = AssertUnwindSafe(work).catch_unwind();
-    match tokio::time::timeout(patience, caught).await {
+    match tokio::time::timeout(handler_timeout, caught).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(internal(&HandlerPanic(panic_text(panic.as_ref())))),
         Err(_) => Ok(Err(Failure::caller(format!(
             "this took longer than {} seconds and was stopped",
-            patience.as_secs()
+            handler_timeout.as_secs()
         ))
         .hint("ask for less, or try again later"))),
     }

@@ -1,5 +1,7 @@
-//! A finished call into a note for whoever watches calls, such as an audit log or a meter. What tools do is
-//! none of its business: they say themselves what their answers are about.
+//! Call observation: one [`CallRecord`] per finished call, for an audit log or a metric.
+//!
+//! The recorder knows nothing about tools. A tool reports what its answer is about itself, with
+//! [`Answer::touched`](crate::Answer::touched).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +16,40 @@ use crate::call::CallerContext;
 use crate::request_context::RequestMeta;
 use crate::trace::TraceParent;
 
-/// The most things that an answer says to be about; a list of results has at most a hundred.
+/// Maximum number of subjects in [`CallRecord::touched`]. A list of results has at most a hundred.
 pub const MAX_TOUCHED: usize = 256;
 
-/// The most bytes of what a client says about itself that are passed on.
-const MAX_SAID_BYTES: usize = 256;
+/// Maximum length of a tool or client name that is passed on; the client controls both.
+const MAX_CLIENT_TEXT_BYTES: usize = 256;
 
-/// Where a modern client says what it is.
+/// The `_meta` key under which clients of 2026-07-28 name themselves.
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// Somebody who hears of every call to a tool and of every resource that is read, once, when that has ended.
+/// Observer of calls. It is notified once for every tool call and every resource that was read, after the call has
+/// ended.
+///
+/// ```rust
+/// use std::sync::Arc;
+///
+/// use docent_mcp::{App, CallObserver, CallRecord};
+///
+/// struct LogCalls;
+///
+/// impl CallObserver for LogCalls {
+///     fn on_call(&self, call: &CallRecord<'_>) {
+///         println!("{} {:?} after {:?}", call.tool, call.outcome, call.took);
+///     }
+/// }
+///
+/// let app = App::builder("tides", "1.0.0").observer(Arc::new(LogCalls)).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 pub trait CallObserver: Send + Sync + 'static {
-    /// Takes note of a call. It is waited for, so it must not wait for anything itself.
+    /// Receives one finished call. The call waits for this method, so it must not block.
     fn on_call(&self, call: &CallRecord<'_>);
 }
 
-/// Two who both hear of every call.
+/// Combines two observers, so that an app can have any number of them.
 pub(crate) struct ObserverPair(
     pub(crate) Arc<dyn CallObserver>,
     pub(crate) Arc<dyn CallObserver>,
@@ -42,58 +62,60 @@ impl CallObserver for ObserverPair {
     }
 }
 
-/// What was called.
+/// The kind of request that a [`CallRecord`] describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
-    /// A tool.
+    /// A call of a tool (`tools/call`).
     Tool,
-    /// A resource, which was read.
+    /// A resource that was read (`resources/read`).
     Resource,
-    /// A page, of whose visits a program tells its observer by itself.
+    /// An HTTP page. The kit does not record these; a program that serves pages reports visits to its observer
+    /// itself.
     Page,
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// With an answer.
+    /// The call succeeded and was answered.
     Done,
-    /// With an answer that says what is wrong about the call.
+    /// The caller made a mistake, and the answer explains it.
     Mistaken,
-    /// With a failure of ours.
+    /// The call failed with an internal error.
     Failed,
-    /// Before it began, since its caller may not make it.
+    /// The call was refused because the caller lacks permission.
     Forbidden,
-    /// Before it began, since its caller had made too many.
+    /// The call was refused by the rate limit.
     TooSoon,
-    /// Nobody waited for its end.
+    /// The client disconnected or cancelled before the call ended.
     Abandoned,
 }
 
-/// A call that has ended.
+/// A finished call, as a [`CallObserver`] receives it.
 #[derive(Debug)]
 pub struct CallRecord<'c> {
-    /// What was called.
+    /// The kind of request.
     pub what: CallKind,
-    /// The name of the tool, as it was called; for anything else what it is called in the protocol.
+    /// The name of the tool as the client sent it, or the protocol method of any other request.
     pub tool: &'c str,
-    /// What was sent to it, as JSON.
+    /// The arguments of the call, as JSON.
     pub arguments: &'c str,
-    /// Who called.
+    /// The verified caller.
     pub caller: &'c Caller,
-    /// The program through which they did, as it says itself or as the issuer knows it.
+    /// The client program, as it names itself in `_meta` or as the issuer of the token knows it.
     pub client: Option<&'c str>,
-    /// The `traceparent` that came with the call, if it is one: in its `_meta`, or else as a header.
+    /// The `traceparent` of the call, if it is valid. The one in `_meta` takes precedence over the HTTP header.
     pub trace: Option<TraceParent>,
-    /// How it ended.
+    /// The result of the call.
     pub outcome: CallStatus,
-    /// What the answer is about, as [the tool said](crate::Answer::touched).
+    /// The subjects of the answer, such as document ids, as [the tool reported them](crate::Answer::touched).
     pub touched: &'c [String],
-    /// How long it took.
+    /// The duration of the call.
     pub took: Duration,
 }
 
-/// A call on its way. It is told when this is dropped, so that none is missed.
+/// A call in progress. The observer is notified when this is dropped, so that cancelled and panicking calls are
+/// recorded too.
 pub(crate) struct CallRecorder {
     observer: Arc<dyn CallObserver>,
     what: CallKind,
@@ -108,21 +130,21 @@ pub(crate) struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Begins to watch a call with these arguments and this `_meta`, where somebody wants to hear of it.
+    /// Starts to record a call with these arguments and this `_meta`, if the app has an observer.
     pub(crate) fn new(
         app: &App,
         (what, name): (CallKind, &str),
         (arguments, meta): (Option<Box<RawValue>>, Option<Box<RawValue>>),
-        asker: &CallerContext,
+        caller_context: &CallerContext,
     ) -> Option<Self> {
         Some(Self {
             observer: app.inner().observer.clone()?,
             what,
             tool: name.to_owned(),
             arguments,
-            caller: asker.caller.clone(),
+            caller: caller_context.caller.clone(),
             meta: RequestMeta::new(meta),
-            trace: asker.trace,
+            trace: caller_context.trace,
             start: Instant::now(),
             outcome: CallStatus::Abandoned,
             touched: Vec::new(),
@@ -153,15 +175,15 @@ fn bounded_text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str).map(bounded_prefix)
 }
 
-/// As much of a text as is passed on.
+/// The longest prefix of at most [`MAX_CLIENT_TEXT_BYTES`] that ends at a character boundary.
 fn bounded_prefix(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_SAID_BYTES);
+    let end = text.floor_char_boundary(MAX_CLIENT_TEXT_BYTES);
     text.get(..end).unwrap_or_default()
 }
 
 impl fmt::Debug for CallRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Watch({})", self.tool)
+        write!(f, "CallRecorder({})", self.tool)
     }
 }
 

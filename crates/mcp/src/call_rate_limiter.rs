@@ -1,8 +1,8 @@
-//! How often one caller may call: by the verified caller, else by the pseudonym that the host gives
-//! the user, and never by address, since all users of a host share its few.
+//! Rate limit for tool calls: one token bucket per caller.
 //!
-//! This is fairness among the users of honest hosts. A client that makes up pseudonyms gets past it and
-//! meets the bounds on connections and on work in flight instead.
+//! The key is the verified caller, or else the pseudonym that the host gives its user. It is never the IP address,
+//! because all users of a host share a few. This is fairness among the users of honest hosts: a client that invents
+//! pseudonyms gets past it, and is bounded by the limits on connections and requests in flight.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,12 +13,14 @@ use tokio::time::Instant;
 use crate::auth::Caller;
 use crate::client_hints::Pseudonym;
 
-/// How many callers are remembered. Whoever has not called for a minute is forgotten anyway.
+/// Maximum number of buckets. A bucket that is full again, after a minute without calls, carries no information and
+/// is evicted first.
 const MAX_CALLERS: usize = 10_000;
 
-/// Counts calls. Each process counts for itself: nothing is shared, and nothing has to be.
+/// The token buckets of one process. Replicas do not share them, so the effective limit grows with their number.
+///
+/// `per_minute` is both the refill rate and the capacity of a bucket. 0 turns the rate limit off.
 pub(crate) struct CallRateLimiter {
-    /// Calls a minute, and at most as many at once; none counts for nothing.
     per_minute: u32,
     buckets: Mutex<HashMap<RateLimitKey, TokenBucket>>,
 }
@@ -29,7 +31,7 @@ enum RateLimitKey {
     Subject(Pseudonym),
 }
 
-/// What is left of a caller's minute, as of a moment.
+/// A token bucket: `left` tokens at the time `at`. It is refilled lazily, when it is next used.
 struct TokenBucket {
     left: f64,
     at: Instant,
@@ -43,8 +45,8 @@ impl CallRateLimiter {
         }
     }
 
-    /// Takes one call from what the caller has left, or says how long to wait. Somebody without a name
-    /// is let through.
+    /// Takes one token of the caller's bucket, or returns how long to wait for the next one. A caller without a name
+    /// is not counted.
     pub(crate) fn take(
         &self,
         caller: &Caller,
@@ -84,8 +86,8 @@ impl TokenBucket {
     }
 }
 
-/// Makes room: who has everything left is as good as forgotten, and if that is not enough, the half
-/// that has most left is too.
+/// Evicts buckets to make room. Full buckets are dropped first; if that is not enough, the fuller half goes too, so
+/// that the greediest callers stay limited.
 fn evict_buckets(buckets: &mut HashMap<RateLimitKey, TokenBucket>, most: f64, now: Instant) {
     buckets.retain(|_, bucket| bucket.left_at(most, now) < most);
     if buckets.len() < MAX_CALLERS {
@@ -147,7 +149,7 @@ mod tests {
             Caller::verified("i", subject, None, Default::default(), Default::default())
         };
         let takes =
-            |subject: &str, told: &str| rates.take(&caller(subject), || named(told), now).is_ok();
+            |subject: &str, hint: &str| rates.take(&caller(subject), || named(hint), now).is_ok();
         assert!(takes("a", "x") && takes("a", "y"));
         assert!(!takes("a", "z"), "another pseudonym is no other caller");
         assert!(takes("b", "x"));

@@ -1,11 +1,13 @@
-//! Word that a list or a resource has changed, from the app to every client that listens.
+//! Change notifications from the app to every client that listens with `subscriptions/listen`.
+//!
+//! They go through a bounded broadcast channel, so a slow listener can delay neither the app nor the other listeners.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::broadcast;
 
-/// What changed.
+/// A change that clients can subscribe to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChangeEvent {
     Tools,
@@ -14,57 +16,67 @@ pub(crate) enum ChangeEvent {
     Resource(String),
 }
 
-/// A listener that falls this far behind is cut off rather than fed from an endless queue.
+/// Capacity of the channel. A listener that falls further behind is disconnected instead of fed from an unbounded
+/// queue.
 const QUEUE: usize = 64;
 
-/// A handle with which the app's owner says that something changed. Clones speak to the same
-/// listeners.
+/// Handle with which a program announces changes of its app. All clones notify the same listeners.
+///
+/// ```rust
+/// use docent_mcp::App;
+///
+/// let app = App::builder("tides", "1.0.0").build()?;
+/// let changes = app.changes();
+/// changes.tools(); // clients list the tools again
+/// changes.resource("docs://tides/today"); // clients read this resource again
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ChangeNotifier {
-    word: broadcast::Sender<ChangeEvent>,
+    sender: broadcast::Sender<ChangeEvent>,
     tools: Arc<AtomicU64>,
 }
 
 impl ChangeNotifier {
     pub(crate) fn new() -> Self {
         Self {
-            word: broadcast::Sender::new(QUEUE),
+            sender: broadcast::Sender::new(QUEUE),
             tools: Arc::default(),
         }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
-        self.word.subscribe()
+        self.sender.subscribe()
     }
 
-    /// Counts the changes of the tools, so that a list made before one is known to be old.
+    /// Version counter of the tools, by which a cached list is known to be stale.
     pub(crate) fn tools_version(&self) -> u64 {
         self.tools.load(Ordering::Acquire)
     }
 
-    /// The tools, or what they say about themselves, changed.
+    /// Announces that tools were added or removed, or that a descriptor changed.
     pub fn tools(&self) {
         self.tools.fetch_add(1, Ordering::Release);
         self.send(ChangeEvent::Tools);
     }
 
-    /// The prompts changed.
+    /// Announces that the list of prompts changed.
     pub fn prompts(&self) {
         self.send(ChangeEvent::Prompts);
     }
 
-    /// The list of resources changed.
+    /// Announces that the list of resources changed.
     pub fn resources(&self) {
         self.send(ChangeEvent::Resources);
     }
 
-    /// The content of one resource changed.
+    /// Announces that the content of the resource at `uri` changed.
     pub fn resource(&self, uri: impl Into<String>) {
         self.send(ChangeEvent::Resource(uri.into()));
     }
 
     fn send(&self, change: ChangeEvent) {
-        // Nobody listening is the usual case, not a failure.
-        let _ = self.word.send(change);
+        // An error means that nobody listens, which is the usual case.
+        let _ = self.sender.send(change);
     }
 }

@@ -1,9 +1,8 @@
-//! What a host tells about the user behind a request: `_meta` members into values for wording and
-//! counting.
+//! Unverified hints of the host about its user (`_meta`), for wording and rate limits.
 //!
-//! Anyone can write them, so none may decide what somebody is allowed to see. That is in the types:
-//! only a [`Caller`](crate::Caller), which the server verified, opens anything, nothing here turns into
-//! one, and a [`Pseudonym`] cannot be made, read or compared with a text.
+//! Any client can write them, so they must never decide what somebody may see. The types enforce that: only a
+//! [`Caller`](crate::Caller), which the server verified, grants access, no hint converts into one, and a
+//! [`Pseudonym`] cannot be constructed, read or compared with a text.
 
 use std::fmt;
 
@@ -12,56 +11,83 @@ use serde_json::{Map, Value};
 
 use crate::widget::fingerprint;
 
-/// The longest text that a host may tell; what is longer counts as not told.
+/// Maximum length of a hint in characters. A longer one is ignored.
 const MAX_CHARS: usize = 512;
 
-/// What the host told about the user, each of it only perhaps.
+/// Hints of the host about its user, all optional and none verified. Get them from
+/// [`Context::client_hints`](crate::Context::client_hints).
+///
+/// ```rust
+/// use docent_mcp::Context;
+///
+/// fn unit(context: &Context) -> &'static str {
+///     let location = context.client_hints().location.unwrap_or_default();
+///     match location.country.as_deref() {
+///         Some("US") => "feet",
+///         _ => "metres",
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientHints {
-    /// The program in front of the user, for statistics.
+    /// The user agent of the program in front of the user, for statistics.
     pub user_agent: Option<String>,
-    /// Roughly where the user is.
+    /// The rough location of the user.
     pub location: Option<UserLocation>,
-    /// The user, by a name that means nothing elsewhere.
+    /// The user, under a pseudonym of the host.
     pub subject: Option<Pseudonym>,
-    /// The conversation.
+    /// The conversation, under a pseudonym of the host.
     pub session: Option<Pseudonym>,
-    /// The user's organization.
+    /// The organization of the user, under a pseudonym of the host.
     pub organization: Option<Pseudonym>,
 }
 
-/// Roughly where the user is, for units, maps and the news of the place.
+/// The rough location of the user, for units, maps and local news.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UserLocation {
-    /// The city.
+    /// The name of the city.
     pub city: Option<String>,
-    /// The state or province.
+    /// The state, province or region.
     pub region: Option<String>,
-    /// The country, most often in two letters.
+    /// The country, usually as a two-letter code.
     pub country: Option<String>,
-    /// Such as `Europe/Lisbon`.
+    /// The IANA time zone, such as `Europe/Lisbon`.
     pub timezone: Option<String>,
-    /// Degrees east, from -180 to 180.
+    /// Longitude in degrees east, from -180 to 180.
     pub longitude: Option<f64>,
-    /// Degrees north, from -90 to 90.
+    /// Latitude in degrees north, from -90 to 90.
     pub latitude: Option<f64>,
 }
 
-/// Somebody or something the host gave a name that means nothing elsewhere.
+/// A pseudonym that the host gives a user, a conversation or an organization. It means nothing to other hosts.
 ///
-/// Two of one name are equal, so it can be the key of a counter. The name itself stays inside:
+/// Equal pseudonyms compare equal, so one can be the key of a counter. The text itself cannot be read:
 ///
 /// ```compile_fail
-/// fn may_read(told: docent_mcp::Told) -> bool {
-///     told.subject.is_some_and(|subject| subject == "v1/the-boss")
+/// fn may_read(hints: docent_mcp::ClientHints) -> bool {
+///     hints.subject.is_some_and(|subject| subject == "v1/the-boss")
 /// }
 /// ```
 ///
-/// and it is no caller:
+/// and it does not convert into a caller:
 ///
 /// ```compile_fail
 /// fn caller(subject: docent_mcp::Pseudonym) -> docent_mcp::Caller {
 ///     subject.into()
+/// }
+/// ```
+///
+/// What remains is to compare, to hash and to log it:
+///
+/// ```rust
+/// use std::collections::HashMap;
+///
+/// use docent_mcp::{ClientHints, Pseudonym};
+///
+/// fn count(calls: &mut HashMap<Pseudonym, u32>, hints: ClientHints) {
+///     if let Some(subject) = hints.subject {
+///         *calls.entry(subject).or_default() += 1;
+///     }
 /// }
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +98,7 @@ impl Pseudonym {
         text(value).map(|name| Self(name.into()))
     }
 
-    /// Sixteen letters that stand for it in a log, from which it cannot be read back.
+    /// Returns a hash of sixteen hexadecimal digits for log lines, from which the pseudonym cannot be recovered.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint(self.0.as_bytes(), 8)
@@ -102,7 +128,7 @@ impl ClientHints {
 
 const SUBJECT: &str = "openai/subject";
 
-/// The subject alone, of a `_meta` that nobody has parsed yet: it is looked at for every call.
+/// Extracts the subject alone from an unparsed `_meta`, because the rate limit needs it for every call.
 pub(crate) fn subject(meta: &str) -> Option<Pseudonym> {
     #[derive(Deserialize)]
     struct SubjectMeta {
@@ -118,9 +144,9 @@ pub(crate) fn subject(meta: &str) -> Option<Pseudonym> {
 
 impl UserLocation {
     fn of(members: &Map<String, Value>) -> Self {
-        let word = |key: &str| members.get(key).and_then(text);
+        let field = |key: &str| members.get(key).and_then(text);
         let degrees = |key: &str, most: f64| {
-            // Hosts were seen to send numbers as texts.
+            // Some hosts send numbers as strings.
             let value = members.get(key)?;
             let number = value
                 .as_f64()
@@ -128,10 +154,10 @@ impl UserLocation {
             Some(number).filter(|number: &f64| number.abs() <= most)
         };
         Self {
-            city: word("city"),
-            region: word("region"),
-            country: word("country"),
-            timezone: word("timezone"),
+            city: field("city"),
+            region: field("region"),
+            country: field("country"),
+            timezone: field("timezone"),
             longitude: degrees("longitude", 180.0),
             latitude: degrees("latitude", 90.0),
         }
@@ -151,7 +177,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(meta: &Value) -> ClientHints {
+    fn hints(meta: &Value) -> ClientHints {
         ClientHints::of(|key| meta.get(key))
     }
 
@@ -163,7 +189,7 @@ mod tests {
         ] {
             let place = json!({"city": "Lisbon", "region": "Lisboa", "country": "PT",
                 "timezone": "Europe/Lisbon", "longitude": longitude, "latitude": latitude});
-            let location = told(&json!({"openai/userLocation": place}))
+            let location = hints(&json!({"openai/userLocation": place}))
                 .location
                 .unwrap();
             assert_eq!(
@@ -179,7 +205,7 @@ mod tests {
     fn what_makes_no_sense_was_not_told() {
         let longest = "x".repeat(MAX_CHARS);
         assert!(
-            told(&json!({"openai/userAgent": longest}))
+            hints(&json!({"openai/userAgent": longest}))
                 .user_agent
                 .is_some()
         );
@@ -190,10 +216,12 @@ mod tests {
             json!({"openai/userAgent": "a\nb", "openai/subject": "\u{0}"}),
             json!({"openai/userLocation": "Lisbon"}),
         ] {
-            assert_eq!(told(&meta), ClientHints::default(), "{meta}");
+            assert_eq!(hints(&meta), ClientHints::default(), "{meta}");
         }
         let odd = json!({"longitude": 181, "latitude": "NaN", "city": ["x"], "country": "inf"});
-        let location = told(&json!({"openai/userLocation": odd})).location.unwrap();
+        let location = hints(&json!({"openai/userLocation": odd}))
+            .location
+            .unwrap();
         assert_eq!(
             location,
             UserLocation {
@@ -207,11 +235,11 @@ mod tests {
     fn a_pseudonym_counts_but_does_not_speak() {
         let meta = json!({"openai/subject": "v1/secret", "openai/session": "v1/secret",
             "openai/organization": "v1/other"});
-        let told = told(&meta);
-        assert_eq!(told.subject, told.session);
-        assert_ne!(told.subject, told.organization);
-        assert!(!format!("{told:?}").contains("secret"));
-        assert_eq!(subject(&meta.to_string()), told.subject);
+        let hints = hints(&meta);
+        assert_eq!(hints.subject, hints.session);
+        assert_ne!(hints.subject, hints.organization);
+        assert!(!format!("{hints:?}").contains("secret"));
+        assert_eq!(subject(&meta.to_string()), hints.subject);
         assert_eq!(subject(r#"{"openai/subject":7}"#), None);
         assert_eq!(subject("{}"), None);
     }

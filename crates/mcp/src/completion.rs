@@ -1,4 +1,5 @@
-//! Suggestions for the arguments of prompts and the variables of resource templates.
+//! Completion: suggested values for prompt arguments and for the variables of resource templates
+//! (`completion/complete`).
 
 use std::future::{Future, ready};
 use std::sync::Arc;
@@ -10,10 +11,24 @@ use serde_json::{Value, json};
 use crate::auth::Caller;
 use crate::error::Failure;
 
-/// At most this many suggestions travel, as the protocol rules.
-const MOST: usize = 100;
+/// Maximum number of suggestions in one response, as the protocol requires.
+const MAX_SUGGESTIONS: usize = 100;
 
-/// Turns what the user has typed so far into suggestions.
+/// Completes what the user has typed so far. Attach it with [`Prompt::complete`](crate::Prompt::complete) or
+/// [`ResourceTemplate::complete`](crate::ResourceTemplate::complete).
+///
+/// ```rust
+/// use docent_mcp::{Completer, Prompt};
+///
+/// let harbours = Completer::new(|typed| {
+///     let known = ["Port Ellin", "Port Sand", "Gull Rock"];
+///     let matching = known.iter().filter(|name| name.starts_with(typed));
+///     matching.map(|name| (*name).to_owned()).collect()
+/// });
+/// let prompt = Prompt::new("tides", "Tides", "Asks for the tides.", |_, _| async { Ok(Vec::new()) })
+///     .required("harbour", "Which harbour.")
+///     .complete("harbour", harbours);
+/// ```
 #[derive(Clone)]
 pub struct Completer(Arc<SuggestFn>);
 
@@ -21,12 +36,12 @@ type SuggestFn =
     dyn Fn(String, Caller) -> BoxFuture<'static, Result<Vec<String>, Failure>> + Send + Sync;
 
 impl Completer {
-    /// A completer that suggests the same to everybody.
+    /// Creates a completer whose suggestions are the same for every caller.
     pub fn new(suggest: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Self {
         Self::for_caller(move |typed, _| ready(Ok(suggest(&typed))))
     }
 
-    /// A completer that knows for whom it suggests.
+    /// Creates an asynchronous completer that gets the verified caller, for suggestions that depend on permissions.
     pub fn for_caller<F, R>(suggest: F) -> Self
     where
         F: Fn(String, Caller) -> R + Send + Sync + 'static,
@@ -40,11 +55,13 @@ impl Completer {
     pub(crate) async fn suggest(&self, typed: String, caller: Caller) -> Result<Value, Failure> {
         let mut values = (self.0)(typed, caller).await?;
         let total = values.len();
-        values.truncate(MOST);
-        Ok(json!({"completion": {"values": values, "total": total, "hasMore": total > MOST}}))
+        values.truncate(MAX_SUGGESTIONS);
+        Ok(
+            json!({"completion": {"values": values, "total": total, "hasMore": total > MAX_SUGGESTIONS}}),
+        )
     }
 
-    /// The answer when nothing is known about what is being completed.
+    /// The response when no completer is registered for the argument.
     pub(crate) fn nothing() -> Value {
         json!({"completion": {"values": [], "total": 0, "hasMore": false}})
     }

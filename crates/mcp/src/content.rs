@@ -1,67 +1,78 @@
-//! The items of `content`: what the model reads, in the shapes of the protocol.
+//! Content blocks: the items of `content` in a tool result or a prompt message, as the model reads them.
 
 use serde::Serialize;
 
-/// One item of a tool's `content` or of a prompt's message.
+/// One item of a tool's `content` or of a prompt message.
+///
+/// ```rust
+/// use docent_mcp::{Answer, ContentBlock};
+///
+/// let chart = "iVBORw0KGgo="; // base64
+/// let answer = Answer::new(()).content([
+///     ContentBlock::text("High water at 04:12 and 16:40."),
+///     ContentBlock::image(chart, "image/png"),
+/// ]);
+/// # let _ = answer;
+/// ```
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentBlock {
-    /// Plain text.
+    /// Plain text, which every host passes to the model.
     Text {
-        /// The text.
+        /// The text of the item itself.
         text: String,
     },
-    /// A picture.
+    /// An image that travels inside the result.
     Image {
-        /// Base64 of the picture.
+        /// The bytes of the image, encoded as base64.
         data: String,
-        /// Such as `image/png`.
+        /// The media type of the image, such as `image/png`.
         #[serde(rename = "mimeType")]
         mime_type: String,
     },
-    /// A sound.
+    /// A sound that travels inside the result.
     Audio {
-        /// Base64 of the sound.
+        /// The bytes of the sound, encoded as base64.
         data: String,
-        /// Such as `audio/wav`.
+        /// The media type of the sound, such as `audio/wav`.
         #[serde(rename = "mimeType")]
         mime_type: String,
     },
-    /// A resource carried inside the result.
+    /// A text resource that is embedded in the result.
     Resource {
-        /// The resource.
+        /// The embedded resource, with its URI and its text.
         resource: ResourceText,
     },
-    /// A pointer to a resource that the client may read.
+    /// A link to a resource that the client may read.
     ResourceLink {
-        /// Where it is.
+        /// The URI of the linked resource.
         uri: String,
-        /// What it is called.
+        /// The display name of the linked resource.
         name: String,
     },
 }
 
-/// A text resource with its address.
+/// A text resource with its URI, for [`ContentBlock::Resource`].
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceText {
-    /// Its address.
+    /// The URI of the resource.
     pub uri: String,
-    /// Such as `text/plain`.
+    /// The media type, such as `text/plain`.
     pub mime_type: String,
-    /// Its text.
+    /// The content of the resource.
     pub text: String,
 }
 
 impl ContentBlock {
-    /// A text item.
+    /// Creates a text item.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// A picture, given as base64.
+    /// Creates an image item from base64.
     #[must_use]
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image {
@@ -70,7 +81,7 @@ impl ContentBlock {
         }
     }
 
-    /// A sound, given as base64.
+    /// Creates a sound item from base64.
     #[must_use]
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio {
@@ -79,7 +90,7 @@ impl ContentBlock {
         }
     }
 
-    /// A text resource carried inside the result.
+    /// Creates an item that embeds a text resource.
     #[must_use]
     pub fn resource(
         uri: impl Into<String>,

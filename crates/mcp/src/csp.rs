@@ -1,48 +1,59 @@
-//! The origins a widget needs into the content security policy under which a host runs it.
+//! Content Security Policy of widgets: the policy that a host derives from the origins a widget declares.
 //!
-//! One function, [`policy`], so that whoever previews or checks a widget does it under the rules it
-//! will really meet. Where they come from:
+//! Previewing and checking use the one function [`policy`], so that a widget is tested under the rules it will really
+//! meet. Their sources:
 //!
-//! - MCP Apps, specification 2026-01-26: "Host Behavior" has the policy for a widget that declares no
-//!   domains, "CSP Construction from Metadata" the one for a widget that does.
-//! - ChatGPT follows that text (OpenAI, plugins reference: `_meta.ui.csp`, with `openai/widgetCSP` as its
-//!   alias); it allows frames that were declared and reviews such apps harder.
-//! - Claude follows it too, without frames: `frameDomains` is restricted there (Claude, MCP Apps
-//!   troubleshooting). No host allows `eval`.
+//! - MCP Apps, specification 2026-01-26: "Host Behavior" has the policy for a widget that declares no domains, "CSP
+//!   Construction from Metadata" the one for a widget that does.
+//! - ChatGPT follows that text (OpenAI, plugins reference: `_meta.ui.csp`, with `openai/widgetCSP` as its alias). It
+//!   allows declared frames, and reviews such apps more strictly.
+//! - Claude follows it too, without frames: `frameDomains` is restricted there (Claude, MCP Apps troubleshooting). No
+//!   host allows `eval`.
 
-/// The origins that a widget may use, by what for. Empty lists are the safe default and pass every host.
+/// The origins that a widget may use, by purpose. Empty lists are the safe default, which every host accepts.
+///
+/// ```rust
+/// use docent_mcp::csp::{HostStyle, WidgetDomains, policy};
+///
+/// let domains = WidgetDomains {
+///     connect: vec!["https://api.tides.example".to_owned()],
+///     ..WidgetDomains::default()
+/// };
+/// let header = policy(Some(&domains), HostStyle::Claude);
+/// assert!(header.contains("connect-src 'self' https://api.tides.example;"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WidgetDomains {
-    /// For `fetch`, XHR and web sockets.
+    /// Origins for `fetch`, XHR and web sockets (`connect-src`).
     pub connect: Vec<String>,
-    /// For scripts, styles, pictures, fonts and media.
+    /// Origins for scripts, styles, images, fonts and media.
     pub resource: Vec<String>,
-    /// For frames inside the widget.
+    /// Origins for frames inside the widget (`frame-src`).
     pub frame: Vec<String>,
-    /// For the document's base address.
+    /// Origins for the document's base URL (`base-uri`).
     pub base_uri: Vec<String>,
-    /// For links that ChatGPT opens without a warning; no part of the policy.
+    /// Origins of links that ChatGPT opens without a warning. They are not part of the policy.
     pub redirect: Vec<String>,
 }
 
-/// Whose rules a widget runs under.
+/// The host whose policy applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostStyle {
-    /// ChatGPT.
+    /// ChatGPT, which allows declared frames.
     ChatGpt,
-    /// Claude.
+    /// Claude, which allows no frames at all.
     Claude,
 }
 
-/// How many origins one list may have; more is a sign that a proxy of one's own is wanted.
+/// Maximum number of origins in one list. A widget that needs more should use a proxy of its own.
 pub const MAX_DOMAINS: usize = 32;
 
-/// The longest origin: the longest name in the domain system, a scheme and a port.
+/// Maximum length of an origin in characters: the longest DNS name, a scheme and a port.
 const MAX_DOMAIN_CHARS: usize = 270;
 
-/// The policy a host puts on a widget; `None` for a widget that declares nothing at all.
+/// Returns the policy that a host applies to a widget; `None` stands for a widget that declares nothing at all.
 ///
-/// Entries that are not origins are left out, since a host would not let them loosen anything.
+/// Entries that are not origins are left out, since a host would ignore them too.
 #[must_use]
 pub fn policy(domains: Option<&WidgetDomains>, style: HostStyle) -> String {
     let Some(domains) = domains else {
@@ -88,8 +99,8 @@ pub fn policy(domains: Option<&WidgetDomains>, style: HostStyle) -> String {
     .join("; ")
 }
 
-/// True for a scheme and a host, with `*.` before it or a port behind it if need be, and nothing else:
-/// what stands in a policy must not be able to end its directive. Plain `http` only on this machine.
+/// Whether a text is an origin: a scheme and a host, with an optional `*.` prefix and port, and nothing else. An
+/// entry of a policy must not be able to end its directive. Plain `http` and `ws` are allowed for localhost only.
 pub(crate) fn is_origin(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else {
         return false;
@@ -116,7 +127,7 @@ pub(crate) fn is_origin(text: &str) -> bool {
     text.len() <= MAX_DOMAIN_CHARS && scheme_fits && port_fits && name.split('.').all(is_label)
 }
 
-/// True when a list of declared origins covers an address.
+/// Whether a list of declared origins covers a URL.
 pub(crate) fn covers_url(origins: &[String], address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else {
         return false;

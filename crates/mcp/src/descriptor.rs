@@ -1,4 +1,4 @@
-//! A tool as `tools/list` shows it, in the spellings of every host.
+//! Tool descriptors: a tool as `tools/list` shows it, with the metadata that each host reads.
 
 use serde_json::{Map, Value, json};
 
@@ -8,38 +8,38 @@ use crate::file;
 use crate::resource_registry::ResourceRegistry;
 use crate::schema::{self, OutputForm, OutputSchema};
 
-/// The longest status text that ChatGPT takes.
+/// Maximum length of a status text in characters, as ChatGPT accepts it.
 const MAX_STATUS_CHARS: usize = 64;
 
-/// What a tool does to the world. Hosts want all four said, never implied.
+/// The behaviour hints of a tool (MCP `annotations`). Hosts require all four, so none has a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolAnnotations {
-    /// Nothing is created, changed, sent or queued.
+    /// The tool creates, changes, sends and queues nothing (`readOnlyHint`).
     pub read_only: bool,
-    /// Some use of it cannot be undone.
+    /// Some use of the tool cannot be undone (`destructiveHint`).
     pub destructive: bool,
-    /// The same call twice does no more than once.
+    /// Repeating a call has no further effect (`idempotentHint`).
     pub idempotent: bool,
-    /// It can change what is publicly visible outside.
+    /// The tool can change what is publicly visible outside (`openWorldHint`).
     pub open_world: bool,
 }
 
 impl ToolAnnotations {
-    /// Reads, and nothing else: hosts call it without asking the user.
+    /// A read-only tool. Hosts call it without asking the user.
     pub const READ_ONLY: Self = Self {
         read_only: true,
         destructive: false,
         idempotent: true,
         open_world: false,
     };
-    /// Changes the user's own data in a way that can be undone.
+    /// A tool that changes the user's own data in a way that can be undone.
     pub const WRITES: Self = Self {
         read_only: false,
         destructive: false,
         idempotent: false,
         open_world: false,
     };
-    /// Deletes or overwrites, so that hosts ask first.
+    /// A tool that deletes or overwrites data. Hosts ask the user first.
     pub const DESTRUCTIVE: Self = Self {
         read_only: false,
         destructive: true,
@@ -48,28 +48,28 @@ impl ToolAnnotations {
     };
 }
 
-/// Who may call a tool.
+/// The audience of a tool: the model, the app's widgets, or both. It is a hint for hosts, not access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolAudience {
-    /// The model alone.
+    /// Only the model may call the tool.
     Model,
-    /// The app's widgets alone: hosts hide the tool from the model.
+    /// Only the app's widgets may call the tool: hosts hide it from the model.
     Widgets,
-    /// Both.
+    /// The model and the widgets may call the tool.
     Everyone,
 }
 
-/// One way in which a tool may be called.
+/// A security scheme of a tool: one way in which it may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Security {
-    /// Without sign-in.
+    /// The tool can be called anonymously.
     NoAuth,
-    /// Signed in, with these scopes.
+    /// The caller must be signed in and have all of these scopes.
     OAuth2(Vec<String>),
 }
 
 impl Security {
-    /// Signed in, with these scopes.
+    /// Creates the scheme that requires a signed-in caller with these scopes.
     #[must_use]
     pub fn oauth2<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
         Self::OAuth2(scopes.into_iter().map(Into::into).collect())
@@ -84,6 +84,16 @@ impl Security {
 }
 
 /// A tool as `tools/list` shows it.
+///
+/// ```rust
+/// use docent_mcp::{Security, ToolAnnotations, ToolDescriptor};
+///
+/// let text = "Use this when the user asks for the tides of a harbour.";
+/// let tool = ToolDescriptor::new("tides", "Tides", text, ToolAnnotations::READ_ONLY)
+///     .status("Looking up tides…", "Tides ready")
+///     .security([Security::NoAuth, Security::oauth2(["tides.read"])]);
+/// # let _ = tool;
+/// ```
 #[derive(Debug, Clone)]
 pub struct ToolDescriptor {
     pub(crate) name: String,
@@ -101,7 +111,7 @@ pub struct ToolDescriptor {
     pub(crate) dual: bool,
 }
 
-/// The schemas made from a tool's types.
+/// The schemas generated from a tool's input and output types.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolSchemas<'a> {
     pub(crate) input: &'a Value,
@@ -109,7 +119,7 @@ pub(crate) struct ToolSchemas<'a> {
 }
 
 impl ToolDescriptor {
-    /// The four things hosts refuse to do without.
+    /// Creates a descriptor from the four parts that hosts require.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -134,95 +144,97 @@ impl ToolDescriptor {
         }
     }
 
-    /// A picture for the tool.
+    /// Adds an icon to the tool.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.icons.push(icon);
         self
     }
 
-    /// A `_meta` member of the descriptor.
+    /// Adds a `_meta` member to the descriptor.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Renders the result in a widget of the app, by its name. Give it to a tool that shows, not to one
-    /// that fetches: a host mounts the widget anew at every call.
+    /// Renders the result in the widget of this name. Give it to a tool that shows something, not to one that fetches
+    /// data: a host mounts the widget again at every call.
     #[must_use]
     pub fn widget(mut self, name: impl Into<String>) -> Self {
         self.widget = Some(name.into());
         self
     }
 
-    /// Who may call the tool. Without this the model may, and widgets where the host follows the standard.
+    /// Sets the audience. The default is the model, and widgets on hosts that follow the MCP Apps standard.
     #[must_use]
     pub const fn audience(mut self, audience: ToolAudience) -> Self {
         self.audience = Some(audience);
         self
     }
 
-    /// What ChatGPT shows while the tool works and when it is done, in at most 64 characters each.
+    /// Sets the status texts that ChatGPT shows during and after a call, each of 1 to 64 characters.
     #[must_use]
     pub fn status(self, working: impl Into<String>, done: impl Into<String>) -> Self {
         self.meta(INVOKING, working.into())
             .meta(INVOKED, done.into())
     }
 
-    /// How callers may sign in; several ways mean that each will do. Without [`Security::NoAuth`] among them nobody
-    /// calls the tool anonymously: [`http::serve`](crate::http::serve) does not start with such a tool unless its options
-    /// say who may sign in. Over stdio the caller is the owner of the process, who may call everything. It stands at the top of the
-    /// descriptor, where ChatGPT looks, and again in `_meta`, because SDKs drop members that they do not
-    /// know.
+    /// Sets the security schemes, any one of which is sufficient. Without [`Security::NoAuth`] among them the tool
+    /// cannot be called anonymously, and [`http::serve`](crate::http::serve) refuses to start unless its options have
+    /// `auth`. Over stdio the caller is the owner of the process, who may call everything.
+    ///
+    /// The schemes are written to the top level of the descriptor, where ChatGPT reads them, and again to `_meta`,
+    /// because SDKs drop members that they do not know.
     #[must_use]
-    pub fn security(mut self, ways: impl IntoIterator<Item = Security>) -> Self {
-        self.security = Some(ways.into_iter().collect());
+    pub fn security(mut self, schemes: impl IntoIterator<Item = Security>) -> Self {
+        self.security = Some(schemes.into_iter().collect());
         self
     }
 
-    /// Replaces the input schema made from the type, for contracts that fix every byte.
+    /// Replaces the generated input schema, for contracts that fix every byte.
     #[must_use]
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.input_schema = Some(schema);
         self
     }
 
-    /// Replaces the output schema made from the type, for contracts that fix every byte. It describes
-    /// the data as clients get it, an object.
+    /// Replaces the generated output schema, for contracts that fix every byte. It describes the data as clients get
+    /// it, which is an object.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output_schema = Some(schema);
         self
     }
 
-    /// The tool sends log messages while it works, so that its answer is always a stream.
-    /// Progress needs no such word: a client that wants it says so in its request.
+    /// Declares that the tool sends log messages, so its response is always a stream. Progress needs no declaration:
+    /// a client that wants it asks for it.
     #[must_use]
     pub const fn streams(mut self) -> Self {
         self.streams = true;
         self
     }
 
-    /// The tool takes part in the dual format: its `results` also stand beside `content`.
+    /// Opts in to the dual format: the `results` of the data are repeated beside `content` (see
+    /// [`DualFormat`](crate::DualFormat)).
     #[must_use]
     pub const fn dual(mut self) -> Self {
         self.dual = true;
         self
     }
 
-    /// The descriptor as JSON, or what hosts would refuse about it.
+    /// Returns the descriptor as JSON, or the first thing in it that hosts would refuse.
     pub(crate) fn wire(
         mut self,
         schemas: ToolSchemas<'_>,
-        shelf: &ResourceRegistry,
+        registry: &ResourceRegistry,
     ) -> Result<Value, BuildError> {
         self.check()?;
         let mut input = self.input(schemas.input)?;
         let output = self.output(schemas.output)?;
         self.add_file_params(&mut input)?;
-        self.add_widget_meta(shelf)?;
-        self.check_meta(&input, shelf)?;
+        self.add_widget_meta(registry)?;
+        self.check_meta(&input, registry)?;
         let mut tool = json!({
             "name": self.name,
             "title": self.title,
@@ -249,8 +261,8 @@ impl ToolDescriptor {
         if !self.icons.is_empty() {
             set("icons", json!(self.icons));
         }
-        if let Some(ways) = self.security {
-            let schemes: Vec<Value> = ways.iter().map(Security::wire).collect();
+        if let Some(schemes) = self.security {
+            let schemes: Vec<Value> = schemes.iter().map(Security::wire).collect();
             set("securitySchemes", json!(schemes));
             self.meta
                 .insert("securitySchemes".to_owned(), json!(schemes));
@@ -261,16 +273,16 @@ impl ToolDescriptor {
         Ok(tool)
     }
 
-    /// The input schema, written by hand or made from the type.
-    fn input(&mut self, made: &Value) -> Result<Value, BuildError> {
+    /// Returns the input schema: the hand-written one, or else the generated one.
+    fn input(&mut self, generated: &Value) -> Result<Value, BuildError> {
         let by_hand = self.input_schema.take();
-        // A choice by hand is the author's word; one that came of a type is a surprise.
-        if by_hand.is_none() && schema::is_choice(made) {
+        // A hand-written choice is intended; a generated one comes as a surprise.
+        if by_hand.is_none() && schema::is_choice(generated) {
             return Err(self.tool_error(
                 "takes one of several shapes, which hosts refuse in an input: use one struct with optional fields",
             ));
         }
-        let input = by_hand.unwrap_or_else(|| made.clone());
+        let input = by_hand.unwrap_or_else(|| generated.clone());
         if input.get("type") != Some(&json!("object")) {
             return Err(BuildError::Input(self.name.clone()));
         }
@@ -280,12 +292,12 @@ impl ToolDescriptor {
         }
     }
 
-    /// The output schema, written by hand or made from the type.
-    fn output(&mut self, made: &OutputSchema) -> Result<Option<Value>, BuildError> {
+    /// Returns the output schema: the hand-written one, or else the generated one.
+    fn output(&mut self, generated: &OutputSchema) -> Result<Option<Value>, BuildError> {
         let Some(by_hand) = self.output_schema.take() else {
-            return Ok(made.schema.clone());
+            return Ok(generated.schema.clone());
         };
-        if matches!(made.form, OutputForm::Empty | OutputForm::Text) {
+        if matches!(generated.form, OutputForm::Empty | OutputForm::Text) {
             return Err(self.tool_error(
                 "has an output schema but gives no data: leave out the schema, or make the output a struct",
             ));
@@ -308,7 +320,7 @@ impl ToolDescriptor {
     fn check(&self) -> Result<(), BuildError> {
         let name = &self.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        // The protocol allows 128, but both stores refuse more than 64.
+        // The protocol allows 128 characters, but the app stores of both hosts refuse more than 64.
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             return Err(BuildError::Name(name.clone()));
         }
@@ -327,13 +339,13 @@ impl ToolDescriptor {
         }
         if self.security.as_ref().is_some_and(Vec::is_empty) {
             return Err(self.tool_error(
-                "names no way to call it: add `Security::NoAuth` or `Security::oauth2`",
+                "has an empty list of security schemes: add `Security::NoAuth` or `Security::oauth2`",
             ));
         }
         self.icons.iter().try_for_each(Icon::check)
     }
 
-    /// Lists the input's files, by their type, and takes the marks of that type out of the schema.
+    /// Moves file parameters from the schema, where their type marked them, to `openai/fileParams`.
     fn add_file_params(&mut self, input: &mut Value) -> Result<(), BuildError> {
         let mut names = Vec::new();
         let properties = input.get_mut("properties").and_then(Value::as_object_mut);
@@ -347,7 +359,7 @@ impl ToolDescriptor {
         }
         if has_mark(input) {
             return Err(self.tool_error(
-                "has a file inside a list or another object: hosts fill in files at the top of the input alone",
+                "has a file inside a list or another object: hosts fill in files at the top level of the input only",
             ));
         }
         if !names.is_empty() {
@@ -356,12 +368,12 @@ impl ToolDescriptor {
         Ok(())
     }
 
-    /// Says who may call the tool and what shows its result, in every spelling.
-    fn add_widget_meta(&mut self, shelf: &ResourceRegistry) -> Result<(), BuildError> {
+    /// Adds the widget and the audience to `_meta`, under the keys of every host.
+    fn add_widget_meta(&mut self, registry: &ResourceRegistry) -> Result<(), BuildError> {
         let mut ui = Map::new();
         if let Some(name) = self.widget.take() {
-            let Some(widget) = shelf.widget(&name) else {
-                let known: Vec<&str> = shelf.widget_names().collect();
+            let Some(widget) = registry.widget(&name) else {
+                let known: Vec<&str> = registry.widget_names().collect();
                 return Err(self.tool_error(format!(
                     "renders the widget `{name}`, which the app does not have: add it with `AppBuilder::widget` \
                      (it has: {})",
@@ -380,9 +392,9 @@ impl ToolDescriptor {
             self.audience = self.audience.or(Some(ToolAudience::Everyone));
         }
         if let Some(audience) = self.audience {
-            if audience == ToolAudience::Widgets && shelf.widget_names().next().is_none() {
+            if audience == ToolAudience::Widgets && registry.widget_names().next().is_none() {
                 return Err(self.tool_error(
-                    "is for widgets alone, but the app has none: add a widget, or let the model call it",
+                    "is for widgets only, but the app has none: add a widget, or let the model call it",
                 ));
             }
             let (names, by_widgets) = match audience {
@@ -400,7 +412,7 @@ impl ToolDescriptor {
         }
         if !ui.is_empty() {
             match self.meta.entry("ui").or_insert_with(|| json!({})) {
-                Value::Object(said) => said.extend(ui),
+                Value::Object(existing) => existing.extend(ui),
                 _ => {
                     return Err(self
                         .tool_error("has a `ui` in its `_meta` that is no object: leave it out"));
@@ -410,8 +422,8 @@ impl ToolDescriptor {
         Ok(())
     }
 
-    /// Looks at the finished `_meta`, so that what was put there by hand is held to the same rules.
-    fn check_meta(&self, input: &Value, shelf: &ResourceRegistry) -> Result<(), BuildError> {
+    /// Validates the finished `_meta`, so that hand-written members obey the same rules.
+    fn check_meta(&self, input: &Value, registry: &ResourceRegistry) -> Result<(), BuildError> {
         for key in [INVOKING, INVOKED] {
             let Some(text) = self.meta.get(key) else {
                 continue;
@@ -428,9 +440,9 @@ impl ToolDescriptor {
             .iter()
             .filter_map(|key| self.meta.get(*key));
         for uri in nested.into_iter().chain(flat) {
-            if uri.as_str().is_none_or(|uri| shelf.find(uri).is_none()) {
+            if uri.as_str().is_none_or(|uri| registry.find(uri).is_none()) {
                 return Err(self.tool_error(format!(
-                    "renders {uri}, where nothing can be read: add the page with `AppBuilder::widget`"
+                    "renders {uri}, which is not a resource of the app: add the page with `AppBuilder::widget`"
                 )));
             }
         }
@@ -449,15 +461,15 @@ impl ToolDescriptor {
     }
 }
 
-/// Says in a finished descriptor how callers may sign in, in both places, unless it says so itself.
-pub(crate) fn add_security_schemes(tool: &mut Value, ways: &[Security]) {
+/// Adds the default security schemes to a finished descriptor, in both places, unless it has its own.
+pub(crate) fn add_security_schemes(tool: &mut Value, schemes: &[Security]) {
     let Some(tool) = tool
         .as_object_mut()
         .filter(|tool| !tool.contains_key("securitySchemes"))
     else {
         return;
     };
-    let schemes: Vec<Value> = ways.iter().map(Security::wire).collect();
+    let schemes: Vec<Value> = schemes.iter().map(Security::wire).collect();
     tool.insert("securitySchemes".to_owned(), json!(schemes));
     let meta = tool.entry("_meta").or_insert_with(|| json!({}));
     if let Some(meta) = meta.as_object_mut() {
@@ -469,7 +481,7 @@ const INVOKING: &str = "openai/toolInvocation/invoking";
 const INVOKED: &str = "openai/toolInvocation/invoked";
 const OUTPUT_TEMPLATE: &str = "openai/outputTemplate";
 const FILE_PARAMS: &str = "openai/fileParams";
-/// The first spelling of the standard, which its own SDK still writes beside the present one.
+/// The first key of the MCP Apps standard, which its SDK still writes beside the current one.
 const FLAT_RESOURCE_URI: &str = "ui/resourceUri";
 
 fn has_mark(schema: &Value) -> bool {

@@ -1,8 +1,8 @@
-//! One request in, its answer out, whatever transport carried it.
+//! Dispatch of one JSON-RPC request to its handler, for every transport.
 //!
-//! There are two ways through. `tools/list`, and calls of tools that say nothing while they work,
-//! are answered at once. Everything else, and every call that may send progress or log messages,
-//! runs on rmcp, which keeps the stream of messages in order and knows the rules of each revision.
+//! There are two paths. `tools/list`, and calls of tools that send nothing while they work, are answered directly.
+//! Everything else, and every call that may send progress or log messages, runs on rmcp, which keeps the stream of
+//! messages in order and knows the rules of each revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,27 +31,30 @@ use crate::rpc::{RpcError, result_answer};
 use crate::rpc_message::{RpcParams, RpcRequest};
 use crate::trace::TraceParent;
 
-/// How long a large body waits for its turn on HTTP; then its sender is told to come back in a second.
+/// How long a large body may wait for its turn to be parsed on HTTP. After that the client gets a 503 with
+/// `Retry-After: 1`.
 pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes of a `subscriptions/listen`. What it asks for is kept for as long as it listens, so 2,000 listeners keep 32 MiB
-/// at most; 200 addresses of resources fit.
+/// Maximum size of a `subscriptions/listen` request in bytes. Its filter stays in memory as long as the client
+/// listens, so 2,000 listeners hold 32 MiB at most; 200 resource URIs fit.
 const LISTEN_BYTES: usize = 16 * 1024;
 
-/// Answers requests for one app.
+/// The request dispatcher of one app, with the limits that all of its connections share.
+///
+/// `own_listeners` bounds the listeners of a single connection, where a connection carries many messages.
+/// `big_parses` holds the permits for parsing large bodies, and `rates` the token buckets for tool calls.
 #[derive(Clone)]
 pub(crate) struct RequestDispatcher {
     pub(crate) app: App,
     pub(crate) limits: Arc<HttpLimits>,
     pub(crate) auth: Option<Auth>,
     listeners: Arc<ListenerPlaces>,
-    /// The listeners of one connection, where it carries many messages.
     own_listeners: Option<Arc<Semaphore>>,
     big_parses: Arc<Semaphore>,
     rates: Arc<CallRateLimiter>,
 }
 
-/// Too many large bodies are being worked on.
+/// The wait for a parse permit timed out, because too many large bodies are being processed.
 #[derive(Debug)]
 pub(crate) struct NoTurn;
 
@@ -71,32 +74,34 @@ impl RequestDispatcher {
         }
     }
 
-    /// The same for one connection that carries many messages: it has a bound on its listeners.
+    /// Returns a dispatcher for one connection that carries many messages, with a limit on its own listeners.
     pub(crate) fn for_connection(mut self) -> Self {
         self.own_listeners = Some(Arc::new(Semaphore::new(self.limits.stream_in_flight)));
         self
     }
 
-    /// Waits until a body of this size may be parsed, for as long as `patience` where there is a bound. Large ones take
-    /// turns, on every transport, and keep their turn until they are answered: what is made of them is larger than they
-    /// are. Nothing else is held meanwhile, so that those who wait take nothing from small calls.
+    /// Waits for a permit to parse a body of this size, for at most `max_wait`. Small bodies need none.
+    ///
+    /// Large ones are limited on every transport, and keep their permit until they are answered: parsed JSON takes
+    /// more memory than its bytes. Nothing else is held during the wait, so waiting bodies take no slot from small
+    /// calls.
     pub(crate) async fn parse_turn(
         &self,
         bytes: usize,
-        patience: Option<Duration>,
+        max_wait: Option<Duration>,
     ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
         if bytes <= self.limits.big_body {
             return Ok(None);
         }
         let turn = self.big_parses.clone().acquire_owned();
-        let turn = match patience {
-            Some(patience) => timeout(patience, turn).await.map_err(|_| NoTurn)?,
+        let turn = match max_wait {
+            Some(max_wait) => timeout(max_wait, turn).await.map_err(|_| NoTurn)?,
             None => turn.await,
         };
         turn.map(Some).map_err(|_| NoTurn)
     }
 
-    /// The answer to a message that is larger than allowed, on every transport.
+    /// Returns the error for a message over the size limit of its method, on every transport.
     pub(crate) fn oversized(&self, request: &RpcRequest<'_>) -> Option<String> {
         let (what, most) = match request.method.as_ref() {
             "tools/call" => ("a tool call", self.limits.call_bytes),
@@ -112,7 +117,7 @@ impl RequestDispatcher {
         Some(error.answer(Some(&request.id)))
     }
 
-    /// Somebody who asks, in the trace that the transport named.
+    /// Combines a caller with the revision, the handler timeout and the trace context of its request.
     pub(crate) fn caller_context(
         &self,
         caller: &Caller,
@@ -122,79 +127,89 @@ impl RequestDispatcher {
         CallerContext {
             caller: caller.clone(),
             revision,
-            patience: self.limits.handler,
+            handler_timeout: self.limits.handler,
             trace,
         }
     }
 
-    /// Has whoever watches hear of a call that its transport refused.
-    pub(crate) fn record_refused(&self, params: &RpcParams<'_>, asker: &CallerContext) {
+    /// Records a call that its transport refused, so that observers see it too.
+    pub(crate) fn record_refused(&self, params: &RpcParams<'_>, caller_context: &CallerContext) {
         if let Ok(call) = ToolCall::parse(params) {
-            record_outcome(call.record(&self.app, asker), CallStatus::Forbidden);
+            record_outcome(
+                call.record(&self.app, caller_context),
+                CallStatus::Forbidden,
+            );
         }
     }
 
-    /// What this caller lacks to call a tool; nothing for a tool that is not there.
+    /// Returns the scopes that this caller needs to call a tool and does not have. An unknown tool needs none.
     pub(crate) fn missing_scope(&self, caller: &Caller, tool: &str) -> Option<MissingScope> {
         let entry = self.app.tool(tool)?;
         match &self.auth {
             Some(auth) => auth.missing_scope(caller, entry.security.as_deref()),
-            // `http::serve` does not start like this, but a router can be embedded.
+            // `http::serve` refuses to start like this, but an embedded router can get here.
             None if entry.requires_sign_in() && !caller.is_owner() => Some(MissingScope::unknown()),
             None => None,
         }
     }
 
-    /// Answers one request. `cancel` fires when the client cancels or has gone. Messages that wait for their reader
-    /// count against `share`.
+    /// Answers one request. `cancel` fires when the client cancels or disconnects. Queued messages count against the
+    /// byte budget of `share`.
     pub(crate) async fn answer(
         &self,
         request: &RpcRequest<'_>,
-        asker: CallerContext,
+        caller_context: CallerContext,
         cancel: CancellationToken,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
         let outcome = match request.method.as_ref() {
-            "tools/list" => self.tool_list(request, &asker),
-            "tools/call" => match self.parse_and_rate_limit(&request.params, &asker) {
-                Ok(Ok(call)) if self.missing_scope(&asker.caller, &call.name).is_some() => {
-                    record_outcome(call.record(&self.app, &asker), CallStatus::Forbidden);
-                    self.forbidden(&asker, &call.name)
+            "tools/list" => self.tool_list(request, &caller_context),
+            "tools/call" => match self.parse_and_rate_limit(&request.params, &caller_context) {
+                Ok(Ok(call))
+                    if self
+                        .missing_scope(&caller_context.caller, &call.name)
+                        .is_some() =>
+                {
+                    record_outcome(
+                        call.record(&self.app, &caller_context),
+                        CallStatus::Forbidden,
+                    );
+                    self.forbidden(&caller_context, &call.name)
                 }
                 Ok(Err((call, wait))) => {
-                    record_outcome(call.record(&self.app, &asker), CallStatus::TooSoon);
-                    ToolCall::rate_limited(&self.app, &asker, wait)
+                    record_outcome(call.record(&self.app, &caller_context), CallStatus::TooSoon);
+                    ToolCall::rate_limited(&self.app, &caller_context, wait)
                 }
                 Ok(Ok(call)) if self.must_stream(&call) => {
                     return self
-                        .run_on_rmcp(request, (asker, Some(call)), cancel, share)
+                        .run_on_rmcp(request, (caller_context, Some(call)), cancel, share)
                         .await;
                 }
                 Ok(Ok(call)) => {
                     let _guard = cancel.clone().drop_guard();
-                    call.run(&self.app, &asker, cancel, None).await
+                    call.run(&self.app, &caller_context, cancel, None).await
                 }
                 Err(error) => Err(error),
             },
             _ => {
                 return self
-                    .run_on_rmcp(request, (asker, None), cancel, share)
+                    .run_on_rmcp(request, (caller_context, None), cancel, share)
                     .await;
             }
         };
         whole_reply(request, outcome)
     }
 
-    /// Reads a call, and counts it; the inner error has how long its caller has to wait.
+    /// Parses a call and takes a token for it. The inner error is a call over the rate limit, with the time to wait.
     fn parse_and_rate_limit(
         &self,
         params: &RpcParams<'_>,
-        asker: &CallerContext,
+        caller_context: &CallerContext,
     ) -> Result<Result<ToolCall, (ToolCall, Duration)>, RpcError> {
         let call = ToolCall::parse(params)?;
         let counted = self
             .rates
-            .take(&asker.caller, || call.subject(), Instant::now());
+            .take(&caller_context.caller, || call.subject(), Instant::now());
         Ok(match counted {
             Ok(()) => Ok(call),
             Err(wait) => Err((call, wait)),
@@ -205,21 +220,22 @@ impl RequestDispatcher {
         call.wants_progress() || self.app.tool(&call.name).is_some_and(|entry| entry.streams)
     }
 
-    /// A call that needs signing in, or more than was granted, in the words that ChatGPT acts upon.
-    fn forbidden(&self, asker: &CallerContext, tool: &str) -> Result<String, RpcError> {
-        let lack = self.missing_scope(&asker.caller, tool);
+    /// Answers a call without sufficient sign-in with a tool error that contains the challenge, which is the form
+    /// that ChatGPT reacts to.
+    fn forbidden(&self, caller_context: &CallerContext, tool: &str) -> Result<String, RpcError> {
+        let missing = self.missing_scope(&caller_context.caller, tool);
         let challenge = self
             .auth
             .as_ref()
-            .zip(lack)
-            .map(|(auth, lack)| auth.in_band_challenge(&lack));
-        ToolCall::forbidden(&self.app, asker, challenge.unwrap_or_default())
+            .zip(missing)
+            .map(|(auth, missing)| auth.in_band_challenge(&missing));
+        ToolCall::forbidden(&self.app, caller_context, challenge.unwrap_or_default())
     }
 
     fn tool_list(
         &self,
         request: &RpcRequest<'_>,
-        asker: &CallerContext,
+        caller_context: &CallerContext,
     ) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
             return Err(invalid_params(
@@ -227,22 +243,22 @@ impl RequestDispatcher {
             ));
         }
         let tools = self
-            .tools_for(&asker.caller)
+            .tools_for(&caller_context.caller)
             .map_err(|error| internal(&error))?;
-        if !asker.revision.is_modern() {
+        if !caller_context.revision.is_modern() {
             return Ok(format!(r#"{{"tools":{tools}}}"#));
         }
         let inner = self.app.inner();
         Ok(format!(
             r#"{{"resultType":"complete","tools":{tools},"ttlMs":{},"cacheScope":"{}","_meta":{{"{SERVER_INFO}":{}}}}}"#,
             inner.cache.list_ms,
-            asker.cache_scope(),
+            caller_context.cache_scope(),
             inner.identity.wire
         ))
     }
 
-    /// The tools as a JSON array: all of them for somebody who has yet to sign in, and for somebody who
-    /// has, those that they may call. Each says which sign-in it wants.
+    /// Returns the tools as a JSON array, each with its sign-in methods. An anonymous caller sees all of them; a
+    /// signed-in caller sees only those it may call.
     fn tools_for(&self, caller: &Caller) -> Result<Arc<str>, BuildError> {
         let list = self.app.tool_list()?;
         let Some(auth) = &self.auth else {
@@ -264,7 +280,7 @@ impl RequestDispatcher {
         Ok(Value::Array(tools).to_string().into())
     }
 
-    /// A place to listen, for a request that does.
+    /// Takes a listener permit, if the request is `subscriptions/listen`.
     fn listener(
         &self,
         request: &RpcRequest<'_>,
@@ -277,15 +293,15 @@ impl RequestDispatcher {
         self.listeners.take(caller, own).map(Some)
     }
 
-    /// Runs a request on rmcp: a service of its own, for this one message, without a session.
+    /// Runs a request on rmcp, in a service instance for this single message and without a session.
     async fn run_on_rmcp(
         &self,
         request: &RpcRequest<'_>,
-        (asker, call): (CallerContext, Option<ToolCall>),
+        (caller_context, call): (CallerContext, Option<ToolCall>),
         cancel: CancellationToken,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
-        let listener = match self.listener(request, &asker.caller) {
+        let listener = match self.listener(request, &caller_context.caller) {
             Ok(listener) => listener,
             Err(error) => return whole_reply(request, Err(error)),
         };
@@ -298,21 +314,21 @@ impl RequestDispatcher {
                 );
             }
         };
-        let peer = peer(&asker, request);
+        let peer = peer(&caller_context, request);
         let meter = share.map(|share| AnswerMeter {
-            owner: share.budget().slot(&asker.caller),
+            owner: share.budget().slot(&caller_context.caller),
             share: Arc::clone(share),
         });
-        let served = crate::rmcp_service::RmcpService::new(self.app.clone(), asker, call);
+        let served = crate::rmcp_service::RmcpService::new(self.app.clone(), caller_context, call);
         let (transport, messages) = ReplyTransport::new(message, meter);
         let running = serve_directly_with_ct(served, transport, peer, cancel.clone());
-        let (work, kept) = oneshot::channel();
+        let (work, permit) = oneshot::channel();
         tokio::spawn(async move {
             if let Err(error) = running.waiting().await {
-                tracing::error!(%error, "the task of a request ended badly");
+                tracing::error!(%error, "request task failed");
             }
-            // What was given to it meanwhile goes with it.
-            drop(kept);
+            // Releases the in-flight permit that the receiver got while the work ran.
+            drop(permit);
         });
         let reply = messages.reply(cancel.drop_guard(), listener, work).await;
         reply.unwrap_or_else(|| whole_reply(request, Err(internal(&NoAnswerError))))
@@ -320,13 +336,13 @@ impl RequestDispatcher {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the service ended without an answer")]
+#[error("the service ended without a response")]
 struct NoAnswerError;
 
-/// Tells whoever watches that a call has ended before it began.
-fn record_outcome(watch: Option<CallRecorder>, outcome: CallStatus) {
-    if let Some(mut watch) = watch {
-        watch.outcome = outcome;
+/// Records the status of a call that ended before it began.
+fn record_outcome(recorder: Option<CallRecorder>, outcome: CallStatus) {
+    if let Some(mut recorder) = recorder {
+        recorder.outcome = outcome;
     }
 }
 
@@ -337,16 +353,17 @@ fn whole_reply(request: &RpcRequest<'_>, outcome: Result<String, RpcError>) -> R
     }
 }
 
-/// rmcp learns the revision of a legacy request only from what the handshake left behind. There
-/// is no handshake behind a stateless request, so its result is stated here.
+/// Builds the handshake data from which rmcp takes the revision of a legacy request. A stateless request has no
+/// handshake, so the data is stated here.
 fn peer(
-    asker: &CallerContext,
+    caller_context: &CallerContext,
     request: &RpcRequest<'_>,
 ) -> Option<rmcp::model::InitializeRequestParams> {
     if request.method == "initialize" {
         return None;
     }
-    let version: ProtocolVersion = serde_json::from_value(json!(asker.revision.as_str())).ok()?;
+    let version: ProtocolVersion =
+        serde_json::from_value(json!(caller_context.revision.as_str())).ok()?;
     serde_json::from_value(json!({
         "protocolVersion": version,
         "capabilities": {},

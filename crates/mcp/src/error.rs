@@ -1,4 +1,4 @@
-//! What can go wrong, by whose fault it is: the caller's mistakes, our failures, a bad build.
+//! Errors, divided by who can fix them: mistakes of the caller, internal failures, and an invalid build.
 
 use std::fmt;
 
@@ -8,9 +8,26 @@ use crate::elicitation::Elicitation;
 
 /// Why a tool, prompt or resource gave no answer.
 ///
-/// There are two channels. What the caller can mend is shown to the model as a tool error with a
-/// hint. What only we can mend stays opaque: the client sees a reference, the log has the cause.
-/// Any `std::error::Error` turns into the second kind with `?`.
+/// There are two channels. What the caller can fix is shown to the model as a tool error with a hint. What only the
+/// operator can fix stays opaque: the client sees a reference, and the log has the cause under that reference. Any
+/// `std::error::Error` becomes the second kind through `?`.
+///
+/// ```rust
+/// use docent_mcp::Failure;
+///
+/// fn tides(harbour: &str) -> Result<String, Failure> {
+///     if harbour != "Port Ellin" {
+///         return Err(Failure::caller(format!("no tide table for `{harbour}`"))
+///             .hint("the only harbour is `Port Ellin`"));
+///     }
+///     Ok(std::fs::read_to_string("tides.txt")?)
+/// }
+///
+/// assert_eq!(
+///     tides("Atlantis").unwrap_err().to_string(),
+///     "no tide table for `Atlantis` (the only harbour is `Port Ellin`)"
+/// );
+/// ```
 #[derive(Debug)]
 pub struct Failure(pub(crate) FailureKind);
 
@@ -24,7 +41,7 @@ pub(crate) enum FailureKind {
     Internal(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What the caller can mend.
+/// A mistake of the caller, with everything that its tool error contains.
 #[derive(Debug)]
 pub(crate) struct CallerError {
     pub(crate) message: String,
@@ -34,7 +51,7 @@ pub(crate) struct CallerError {
 }
 
 impl Failure {
-    /// The caller's mistake: shown to the model, which can try again.
+    /// Creates a mistake of the caller. The model reads the message and can try again.
     #[must_use]
     pub fn caller(message: impl Into<String>) -> Self {
         Self(FailureKind::Caller(Box::new(CallerError {
@@ -45,7 +62,7 @@ impl Failure {
         })))
     }
 
-    /// Adds what to do about a caller's mistake.
+    /// Adds a hint that says how to fix a mistake of the caller.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         if let FailureKind::Caller(mistake) = &mut self.0 {
@@ -54,7 +71,7 @@ impl Failure {
         self
     }
 
-    /// Adds a `_meta` member to a caller's mistake, for hosts that read more than the text.
+    /// Adds a `_meta` member to a mistake of the caller, for hosts that read more than the text.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let FailureKind::Caller(mistake) = &mut self.0 {
@@ -63,8 +80,8 @@ impl Failure {
         self
     }
 
-    /// Adds data to a caller's mistake, for programs and widgets: it becomes `structuredContent`, and
-    /// what is no object its member `result`, because clients take no other data.
+    /// Adds data to a mistake of the caller, for programs and widgets. It becomes `structuredContent`; a value that
+    /// is not an object becomes its member `result`, because clients accept nothing else.
     #[must_use]
     pub fn data(mut self, value: impl Into<Value>) -> Self {
         if let FailureKind::Caller(mistake) = &mut self.0 {
@@ -78,9 +95,9 @@ impl Failure {
         self
     }
 
-    /// The caller has to sign in first, or with more scopes. `resource_metadata` is the address of
-    /// the server's document of RFC 9728, and `why` is read by the user. ChatGPT opens its sign-in
-    /// for the tool when the tool also lists [`Security::OAuth2`](crate::Security::OAuth2).
+    /// Creates a sign-in challenge: the caller has to sign in first, or with more scopes. `resource_metadata` is the
+    /// URL of the server's protected resource metadata (RFC 9728), and the user reads `why`. ChatGPT opens its
+    /// sign-in if the tool also declares [`Security::OAuth2`](crate::Security::OAuth2).
     #[must_use]
     pub fn sign_in(resource_metadata: &str, why: &str) -> Self {
         let [metadata, text] = [resource_metadata, why].map(quotable);
@@ -92,37 +109,50 @@ impl Failure {
             .meta("mcp/www_authenticate", vec![challenge])
     }
 
-    /// No such resource or prompt; `what` is the uri or name that was asked for.
+    /// Creates a not-found error; `what` is the requested URI or name.
     #[must_use]
     pub fn not_found(what: impl Into<String>) -> Self {
         Self(FailureKind::NotFound(what.into()))
     }
 
-    /// The request itself is unacceptable: answered as a protocol error, not as a tool result.
+    /// Refuses the request with a protocol error instead of a tool result.
     #[must_use]
     pub fn refused(message: impl Into<String>) -> Self {
         Self(FailureKind::Refused(message.into()))
     }
 
-    /// The client did not declare a capability that this call needs, such as `sampling`.
+    /// Refuses the request because the client did not declare a capability that it needs, such as `sampling`.
     #[must_use]
     pub const fn missing_capability(name: &'static str) -> Self {
         Self(FailureKind::MissingCapability(name))
     }
 
-    /// The call cannot go on before the user has answered; see [`Ask`].
+    /// Suspends the call until the user has answered; see [`Elicitation`].
     #[must_use]
-    pub fn needs_input(ask: Elicitation) -> Self {
-        Self(FailureKind::NeedsInput(Box::new(ask)))
+    pub fn needs_input(elicitation: Elicitation) -> Self {
+        Self(FailureKind::NeedsInput(Box::new(elicitation)))
     }
 }
 
-/// Says of a failure that is nobody's mistake, such as a service that is away for a while, what happened and
-/// what to do; nothing of one that only we can mend.
+/// Explains a transient error, such as an unavailable backend, to the caller: it returns a message and a hint. `None`
+/// leaves the error internal. Register it with [`AppBuilder::explain`](crate::AppBuilder::explain).
+///
+/// ```rust
+/// use docent_mcp::{App, ErrorExplainer};
+///
+/// const EXPLAIN: ErrorExplainer = |error| {
+///     let error = error.downcast_ref::<std::io::Error>()?;
+///     let is_down = error.kind() == std::io::ErrorKind::ConnectionRefused;
+///     is_down.then(|| ("the tide service is down".to_owned(), "try again in a minute".to_owned()))
+/// };
+///
+/// let app = App::builder("tides", "1.0.0").explain(EXPLAIN).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 pub type ErrorExplainer = fn(&(dyn std::error::Error + 'static)) -> Option<(String, String)>;
 
 impl Failure {
-    /// The same, said to the caller where it can be explained.
+    /// Turns an internal error into a mistake of the caller if `explain` knows it, and logs the original.
     pub(crate) fn explained(self, explain: Option<ErrorExplainer>) -> Self {
         let FailureKind::Internal(error) = &self.0 else {
             return self;
@@ -135,8 +165,8 @@ impl Failure {
     }
 }
 
-/// A text as it can stand in a quoted string of a header: what could end the string, or is not ASCII
-/// that prints, is left out.
+/// Filters a text for a quoted string of an HTTP header: it drops what could end the string, and what is not
+/// printable ASCII.
 fn quotable(text: &str) -> String {
     text.chars()
         .filter(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'))
@@ -160,7 +190,7 @@ impl fmt::Display for Failure {
                 None => f.write_str(&mistake.message),
             },
             FailureKind::Refused(message) => f.write_str(message),
-            FailureKind::NotFound(what) => write!(f, "nothing is called `{what}`"),
+            FailureKind::NotFound(what) => write!(f, "`{what}` was not found"),
             FailureKind::MissingCapability(name) => {
                 write!(f, "the client did not declare `{name}`")
             }
@@ -170,55 +200,63 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why an [`App`](crate::App) could not be built. Each says what to change.
+/// Why an [`App`](crate::App) could not be built. Each message says what to change.
+///
+/// ```rust
+/// use docent_mcp::{App, BuildError, Icon};
+///
+/// let icon = Icon { src: "icon.png".to_owned(), mime_type: "image/png".to_owned(), sizes: Vec::new() };
+/// let built = App::builder("tides", "1.0.0").icon(icon).build();
+/// assert!(matches!(built.err(), Some(BuildError::Icon(src)) if src == "icon.png"));
+/// ```
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A name that hosts refuse.
+    /// The name of a tool is not one that hosts accept.
     #[error("`{0}` is not a tool name: use 1 to 64 letters, digits, `_`, `-` or `.`")]
     Name(String),
     /// Two tools, prompts or resources share a name.
     #[error("`{0}` is registered twice: give each tool, prompt and resource a name of its own")]
     Duplicate(String),
-    /// Hosts show the title and steer by the description, so neither may be empty.
+    /// A tool has no title or no description. Hosts show the one and choose tools by the other.
     #[error("tool `{tool}` has no {what}: hosts refuse a tool without one")]
     Missing {
-        /// The tool in question.
+        /// The name of the tool that is not valid.
         tool: String,
-        /// What it lacks.
+        /// What the tool lacks: its `title` or its `description`.
         what: &'static str,
     },
-    /// The input schema is not an object.
+    /// The input schema of a tool is not an object.
     #[error(
         "the input of tool `{0}` is not an object: use a struct with named fields, or `()` for a tool that takes nothing"
     )]
     Input(String),
-    /// A resource's address cannot be told from another or from plain text.
+    /// The URI of a resource is not absolute.
     #[error("`{0}` is not an absolute uri: start it with a scheme, such as `docs://`")]
     Uri(String),
-    /// A name that cannot stand in a widget's address.
+    /// The name of a widget cannot be part of its URI.
     #[error("`{0}` is not a widget name: use 1 to 64 lower-case letters, digits or `-`")]
     WidgetName(String),
-    /// A widget that hosts would not show, or not whole.
+    /// A widget that hosts would refuse, or show incompletely.
     #[error("widget `{widget}` {what}")]
     Widget {
-        /// The widget in question.
+        /// The name of the widget that is not valid.
         widget: String,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         what: String,
     },
     /// A tool that hosts would refuse, or call in the wrong way.
     #[error("tool `{tool}` {what}")]
     Tool {
-        /// The tool in question.
+        /// The name of the tool that is not valid.
         tool: String,
-        /// What is wrong and what to do about it.
+        /// What is wrong and how to fix it.
         what: String,
     },
-    /// A language that nobody can ask for.
+    /// A language of the app is not a valid language tag (BCP 47).
     #[error("`{0}` is not a language tag: write it as in `en`, `pt-BR` or `zh-Hant`")]
     Locale(String),
-    /// A picture that hosts do not load.
+    /// The address of an icon is not one that hosts load.
     #[error("`{0}` is not the address of an icon: use `https://` or a `data:image/` uri")]
     Icon(String),
 }

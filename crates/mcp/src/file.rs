@@ -1,4 +1,4 @@
-//! A file that the user gave to a tool: the object that hosts send today, or the plain id of earlier days.
+//! File parameters: a file from the conversation, as the object that hosts send today or the plain id of older ones.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,29 +8,43 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A file among a tool's input. A field of this type is listed in `openai/fileParams` by itself; it must
-/// stand at the top of the input, because hosts look no deeper.
+/// A file in a tool's input. A field of this type is listed in `openai/fileParams` automatically. It must be at the
+/// top level of the input, because hosts look no deeper.
 ///
-/// The address to fetch it from is short-lived and comes from outside: it is `https` by existing, but
-/// whoever fetches it still has to bound size and time, and to refuse addresses inside their own network.
+/// The download URL expires soon and comes from outside. Its scheme is checked to be `https`, but whoever fetches it
+/// still has to limit size and time, and to refuse addresses inside their own network (SSRF).
+///
+/// ```rust
+/// use docent_mcp::FileParam;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Attachment {
+///     file: FileParam,
+/// }
+///
+/// let json = r#"{"file": {"file_id": "f1", "download_url": "https://files.example/f1"}}"#;
+/// let input: Attachment = serde_json::from_str(json)?;
+/// assert_eq!(input.file.download_url.as_deref(), Some("https://files.example/f1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileParam {
-    /// The host's name for the file.
+    /// The id of the file at the host.
     pub id: String,
-    /// Where to fetch it; absent from hosts that send the id alone.
+    /// The URL to download the file from. It is absent on hosts that send the id alone.
     pub download_url: Option<String>,
-    /// Such as `image/png`, as the host says it.
+    /// The media type as the host reports it, such as `image/png`.
     pub mime_type: Option<String>,
-    /// The name it had on the user's machine.
+    /// The name of the file on the user's machine.
     pub name: Option<String>,
 }
 
-/// The key by which the adapter recognizes the type in a schema; it never reaches the wire.
+/// Schema key that marks this type for the tool adapter. It is removed before the schema reaches a client.
 pub(crate) const MARK: &str = "x-docent-file";
 
-/// The longest id, type and name; real ones have under a hundred characters.
+/// Maximum length of the id, media type and name in characters. Real ones have under a hundred.
 const MAX_CHARS: usize = 512;
-/// The longest address; signed ones are long.
+/// Maximum length of the download URL in characters. Signed URLs are long.
 const MAX_URL_CHARS: usize = 8 * 1024;
 
 impl<'de> Deserialize<'de> for FileParam {
@@ -105,7 +119,8 @@ impl JsonSchema for FileParam {
         true
     }
 
-    /// What hosts of today fill in. The plain id is taken too, but no host that asks needs to know.
+    /// The object that current hosts fill in. The plain id is accepted too, but hosts that read schemas never send
+    /// it.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",

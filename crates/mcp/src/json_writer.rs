@@ -1,23 +1,25 @@
-//! Texts into JSON, where most of an answer is long strings: a stretch without anything to escape is
-//! found many bytes at a time and copied in one go.
+//! A JSON writer for answers that are mostly long strings.
+//!
+//! It searches for characters to escape in blocks of 32 bytes, and copies each clean stretch at once.
 
 use serde::Serialize;
 
 use crate::rpc::to_text;
 
-/// How many bytes are looked at together; enough for the compiler to use vector instructions.
+/// Block size of the search in bytes; enough for the compiler to use vector instructions.
 const BLOCK: usize = 32;
 
-/// What JSON is written onto: a text, or [`Data`].
+/// The target of the writer: a [`String`], or [`EscapedJson`].
+///
+/// A caller picks the method by what it knows about a piece of JSON, so that nothing is scanned twice.
 pub trait JsonSink {
-    /// Any JSON.
+    /// Appends any JSON; a sink that escapes has to scan it.
     fn json(&mut self, json: &str);
 
-    /// JSON without quotes and backslashes.
+    /// Appends JSON that is known to contain no quotes and backslashes.
     fn plain(&mut self, json: &str);
 
-    /// What begins or ends a string, quotes and all that stands beside them, and the same as it stands between
-    /// the quotes of another string.
+    /// Appends punctuation that contains quotes, given both plain and escaped for use inside another string.
     fn quotes(&mut self, json: &str, quoted: &str);
 }
 
@@ -38,10 +40,20 @@ impl JsonSink for String {
     }
 }
 
-/// JSON, and the same JSON as it stands between the quotes of a JSON string.
+/// JSON together with the same JSON escaped for use inside a JSON string.
 ///
-/// A result holds its data both ways. Who writes them together need not look for quotes in what was just
+/// A tool result contains its data both ways. Writing them together saves a search for quotes in what was just
 /// written.
+///
+/// ```rust
+/// use docent_mcp::{EscapedJson, JsonObject};
+///
+/// let mut object = JsonObject::append_to(EscapedJson::with_capacity(64));
+/// object.text("harbour", "Port Ellin");
+/// object.json("high_water", &["04:12", "16:40"]);
+/// let data = object.end();
+/// assert_eq!(data.as_str(), r#"{"harbour":"Port Ellin","high_water":["04:12","16:40"]}"#);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct EscapedJson {
     pub(crate) text: String,
@@ -49,22 +61,22 @@ pub struct EscapedJson {
 }
 
 impl EscapedJson {
-    /// No JSON yet, with room for this many bytes.
+    /// Creates an empty value with room for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         Self {
             text: String::with_capacity(bytes),
-            // Quotes grow.
+            // Escaped quotes take two bytes.
             quoted: String::with_capacity(bytes + bytes / 8),
         }
     }
 
-    /// Adds JSON, or a piece of it.
+    /// Appends JSON, or a part of it.
     pub fn push(&mut self, json: &str) {
         self.json(json);
     }
 
-    /// The JSON as it is.
+    /// Returns the plain JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -93,97 +105,106 @@ impl JsonSink for EscapedJson {
 
 /// A JSON object under construction.
 ///
-/// For a tool whose answer is mostly text, writing it through this in
-/// [`Tool::json`](crate::Tool::json) costs a third of what serializing it does.
+/// For a tool whose answer is mostly text, writing it this way in [`Tool::json`](crate::Tool::json) takes a third of
+/// the time of serializing it.
+///
+/// ```rust
+/// use docent_mcp::JsonObject;
+///
+/// let mut object = JsonObject::with_capacity(64);
+/// object.text("harbour", "Port Ellin");
+/// object.raw("tides", "[1,2]");
+/// assert_eq!(object.end(), r#"{"harbour":"Port Ellin","tides":[1,2]}"#);
+/// ```
 #[derive(Debug)]
-pub struct JsonObject<I = String> {
-    ink: I,
+pub struct JsonObject<S = String> {
+    sink: S,
     is_empty: bool,
 }
 
 impl JsonObject {
-    /// An object without members, with room for this many bytes.
+    /// Creates an empty object with room for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         Self::append_to(String::with_capacity(bytes))
     }
 }
 
-impl<I: JsonSink> JsonObject<I> {
-    /// An object without members behind what was written before: [`end`](Self::end) gives both. A list of many
-    /// objects is written in one piece this way.
+impl<S: JsonSink> JsonObject<S> {
+    /// Starts an object behind existing output; [`end`](Self::end) returns both. A list of objects can be written
+    /// into one buffer this way.
     #[must_use]
-    pub const fn append_to(ink: I) -> Self {
+    pub const fn append_to(sink: S) -> Self {
         Self {
-            ink,
+            sink,
             is_empty: true,
         }
     }
 
-    /// Adds a member that is already JSON.
+    /// Adds a member whose value is already JSON.
     pub fn raw(&mut self, key: &str, json: &str) {
-        self.value(key, |ink| ink.json(json));
+        self.value(key, |sink| sink.json(json));
     }
 
-    /// Adds a text. Inlined, so that of a key that is known nothing has to be found out.
+    /// Adds a string member. Always inlined, so that the checks of a constant key are done at compile time.
     #[inline(always)]
     pub fn text(&mut self, key: &str, text: &str) {
         self.key(key);
-        self.ink.quotes("\":\"", "\\\":\\\"");
-        escape(text, &mut self.ink);
-        self.ink.quotes("\"", "\\\"");
+        self.sink.quotes("\":\"", "\\\":\\\"");
+        escape(text, &mut self.sink);
+        self.sink.quotes("\"", "\\\"");
     }
 
-    /// Adds what `write` writes onto the object so far, which must be one JSON value.
-    pub(crate) fn value(&mut self, key: &str, write: impl FnOnce(&mut I)) {
+    /// Adds a member whose value `write` appends to the output; it must be one JSON value.
+    pub(crate) fn value(&mut self, key: &str, write: impl FnOnce(&mut S)) {
         self.key(key);
-        self.ink.quotes("\":", "\\\":");
-        write(&mut self.ink);
+        self.sink.quotes("\":", "\\\":");
+        write(&mut self.sink);
     }
 
-    /// Adds a value that serializes itself.
+    /// Adds a member by serializing a value.
     pub fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
         self.raw(key, &to_text(value));
     }
 
-    /// The object, and what stands before it.
+    /// Ends the object, and returns it with everything written before.
     #[must_use]
-    pub fn end(mut self) -> I {
+    pub fn end(mut self) -> S {
         if self.is_empty {
-            self.ink.plain("{");
+            self.sink.plain("{");
         }
-        self.ink.plain("}");
-        self.ink
+        self.sink.plain("}");
+        self.sink
     }
 
-    /// A key without its last quote, and what parts it from the member before.
+    /// Writes the separator and a key without its closing quote.
     #[inline(always)]
     fn key(&mut self, key: &str) {
         if std::mem::take(&mut self.is_empty) {
-            self.ink.quotes("{\"", "{\\\"");
+            self.sink.quotes("{\"", "{\\\"");
         } else {
-            self.ink.quotes(",\"", ",\\\"");
+            self.sink.quotes(",\"", ",\\\"");
         }
-        // Nearly every key is a name.
+        // Nearly every key is an identifier, which needs no escaping.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if key.bytes().all(is_plain) {
-            self.ink.plain(key);
+            self.sink.plain(key);
         } else {
-            escape(key, &mut self.ink);
+            escape(key, &mut self.sink);
         }
     }
 }
 
-/// Writes a text as it stands between the quotes of a JSON string.
+/// Escapes a text for use inside a JSON string.
 fn escape(text: &str, out: &mut impl JsonSink) {
     let mut rest = text;
     loop {
-        // What has to be escaped is ASCII, so that a stretch ends between two characters.
-        let (stretch, odd) = rest
+        // Characters to escape are ASCII, so a stretch always ends at a character boundary.
+        let (stretch, tail) = rest
             .split_at_checked(plain_prefix_len(rest))
             .unwrap_or((rest, ""));
         out.plain(stretch);
-        let Some(byte) = odd.bytes().next() else {
+        let Some(byte) = tail.bytes().next() else {
             return;
         };
         match byte {
@@ -196,66 +217,70 @@ fn escape(text: &str, out: &mut impl JsonSink) {
             0x0C => out.quotes(r"\f", r"\\f"),
             _ => out.json(&format!(r"\u{byte:04x}")),
         }
-        rest = odd.get(1..).unwrap_or_default();
+        rest = tail.get(1..).unwrap_or_default();
     }
 }
 
-/// How many bytes at the beginning of a text need no escaping.
+/// Returns the length of the prefix that needs no escaping.
 fn plain_prefix_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     let length = blocks.iter().take_while(|block| is_plain(block)).count() * BLOCK;
     let tail = bytes.get(length..).unwrap_or_default();
-    // The end of a text that is plain so far is looked at as a block too, which overlaps the last one.
+    // The tail of a clean text is checked as one more block, which overlaps the last one.
     if tail.len() < BLOCK && bytes.last_chunk().is_some_and(is_plain) {
         return text.len();
     }
     length + first_to_escape(tail).unwrap_or(tail.len())
 }
 
-/// Whether nothing of a block needs escaping.
+/// Whether a block contains nothing to escape.
 #[inline]
 fn is_plain(block: &[u8; BLOCK]) -> bool {
-    let is_odd =
+    let needs_escape =
         |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0
+    block
+        .iter()
+        .fold(0, |found, byte| found | needs_escape(*byte))
+        == 0
 }
 
-/// Where the first byte stands that needs escaping, eight of them at a time.
+/// Finds the first byte to escape, eight bytes at a time.
 #[inline]
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        let odd = escape_mask(*word);
-        if odd != 0 {
-            return Some(at * 8 + odd.trailing_zeros() as usize / 8);
+        let mask = escape_mask(*word);
+        if mask != 0 {
+            return Some(at * 8 + mask.trailing_zeros() as usize / 8);
         }
     }
-    // Filled up with what needs no escaping.
+    // Padded with a byte that needs no escaping.
     let mut last = [b'x'; 8];
     for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    let odd = escape_mask(last);
-    (odd != 0).then(|| words.len() * 8 + odd.trailing_zeros() as usize / 8)
+    let mask = escape_mask(last);
+    (mask != 0).then(|| words.len() * 8 + mask.trailing_zeros() as usize / 8)
 }
 
-/// The lowest bit that is set is in the first byte that needs escaping; none is set when none does.
+/// Returns a mask whose lowest set bit is in the first byte to escape; 0 if there is none.
 #[inline]
 fn escape_mask(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = ONES << 7;
     let word = u64::from_le_bytes(word);
-    // A byte below `least` borrows from the ones above it, so that these may be taken for odd as well.
+    // A byte below `least` borrows from the bytes above it, so those may be marked wrongly; only the lowest mark
+    // counts.
     let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & HIGH;
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     below(word, 0x20) | is(b'"') | is(b'\\')
 }
 
-/// Writes JSON onto `out` as it stands between the quotes of a JSON string. It has no control
-/// characters, so that quotes and backslashes are all there is to escape.
+/// Escapes JSON for use inside a JSON string. Valid JSON has no control characters outside of escapes, so only quotes
+/// and backslashes change.
 pub(crate) fn escape_json(json: &str, out: &mut String) {
-    // What has to be escaped begins the next stretch.
+    // The escaped character itself starts the next stretch.
     let mut from = 0;
     for at in memchr::memchr2_iter(b'"', b'\\', json.as_bytes()) {
         out.push_str(json.get(from..at).unwrap_or_default());

@@ -1,11 +1,11 @@
 //! Build MCP servers and ChatGPT apps that every host accepts.
 //!
-//! An [`App`] has [tools](Tool), [resources](Resource) and [prompts](Prompt). It is served over
-//! [HTTP](http::serve) or [stdio](stdio::serve), in every revision of the protocol at once, and
-//! keeps nothing between requests. A [`Widget`] is a page that hosts show in the conversation.
+//! An [`App`] has [tools](Tool), [resources](Resource) and [prompts](Prompt). It is served over [HTTP](http::serve)
+//! or [stdio](stdio::serve), speaks every revision of the protocol at once, and keeps no state between requests. A
+//! [`Widget`] is a page that hosts show in the conversation.
 //!
 //! ```
-//! use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool};
+//! use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Name { name: String }
@@ -14,8 +14,9 @@
 //! impl Tool for Greet {
 //!     type Input = Name;
 //!     type Output = String;
-//!     fn descriptor(&self) -> Descriptor {
-//!         Descriptor::new("greet", "Greet", "Use this to greet someone.", Hints::READ_ONLY)
+//!     fn descriptor(&self) -> ToolDescriptor {
+//!         let text = "Use this to greet someone.";
+//!         ToolDescriptor::new("greet", "Greet", text, ToolAnnotations::READ_ONLY)
 //!     }
 //!     async fn call(&self, input: Name, _: Context) -> Result<Answer<String>, Failure> {
 //!         Ok(Answer::new(format!("Hello, {}", input.name)))
@@ -90,7 +91,7 @@ pub use tool::Tool;
 pub use trace::{REQUEST_SPAN, SPANS, TraceParent};
 pub use widget::{Widget, WidgetPermission, claude_domain};
 
-/// The guides' examples compile, or the tests fail.
+/// Compiles the code blocks of the guides as doc tests, so that a page cannot show code that no longer builds.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/kit.md")]
 #[doc = include_str!("../../../docs/apps.md")]

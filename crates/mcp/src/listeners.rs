@@ -1,9 +1,9 @@
-//! Places for clients that listen for changes.
+//! Permits for clients that listen for changes (`subscriptions/listen`).
 //!
-//! A listener stays for hours and works for nobody, so it has no place among the requests in flight: a few dozen would
-//! take all of them. These places are shared out as the byte budgets are: a verified caller may hold half of what is
-//! still free, so nobody takes them all, and no list of who is greedy has to be kept. Each connection that carries many
-//! messages has a bound of its own beside it.
+//! A listener stays open for hours without work, so it does not count as a request in flight: a few dozen would use
+//! up that limit. Listener permits are shared by a dynamic threshold, like the byte budgets. A verified caller may
+//! hold half of what is still free, so nobody takes them all, and no list of greedy callers is needed. A connection
+//! that carries many messages has a limit of its own in addition.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use crate::auth::Caller;
 use crate::http::error_response::INTERNAL_ERROR;
 use crate::rpc::RpcError;
 
-/// One verified caller may hold this part of what is free.
+/// A verified caller may hold one part in this many of the free permits.
 const CALLER_PART: usize = 2;
 
-/// The places of a server.
+/// The listener permits of one server, counted in total and per verified caller.
 #[derive(Debug)]
 pub(crate) struct ListenerPlaces {
     total: usize,
@@ -31,7 +31,7 @@ struct TakenPlaces {
     of_callers: HashMap<String, usize>,
 }
 
-/// A place, given back when this is dropped.
+/// A listener permit, which is returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ListenerPermit {
     places: Arc<ListenerPlaces>,
@@ -47,7 +47,7 @@ impl ListenerPlaces {
         })
     }
 
-    /// A place for this caller, and one of the connection's `own` where it has a bound.
+    /// Takes a permit for this caller, and one of the connection's `own` if it has a limit.
     pub(crate) fn take(
         self: &Arc<Self>,
         caller: &Caller,
@@ -130,7 +130,7 @@ mod tests {
         assert!(take(&known("a")).is_none());
         let other = take(&known("b"));
         assert!(other.is_some());
-        // Nobody in particular takes what is left.
+        // Anonymous callers take the rest.
         let nobody: Vec<_> = (0..9).map_while(|_| take(&Caller::anonymous())).collect();
         assert_eq!(nobody.len(), 5);
         drop((greedy, other, nobody));

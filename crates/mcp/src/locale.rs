@@ -1,4 +1,4 @@
-//! The language a user asked for into one that the app speaks, by the lookup of RFC 4647.
+//! Language negotiation: matches the user's language to one of the app's, by the lookup of RFC 4647.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::error::BuildError;
 
-/// Where ChatGPT says the user's language, today and in its first year.
+/// `_meta` keys of the user's language in ChatGPT: the current one, and the one of its first year.
 pub(crate) const LOCALE: &str = "openai/locale";
 const OLD_LOCALE: &str = "webplus/i18n";
 
-/// The longest language tag that is looked at; RFC 5646 asks for room for 35 characters.
+/// Maximum length of a language tag. RFC 5646 requires room for 35 characters.
 const MAX_TAG: usize = 64;
 
-/// The languages of an app, the one for everyone else first.
+/// The languages of an app. The first is the fallback.
 #[derive(Debug, Clone)]
 pub(crate) struct AppLocales(Arc<[String]>);
 
@@ -31,18 +31,18 @@ impl AppLocales {
         }
     }
 
-    /// The app's language for a request; nothing for an app that has not said which it speaks.
+    /// Returns the app's language for a request; `None` for an app without a list.
     pub(crate) fn pick<'a>(&self, get: impl Fn(&str) -> Option<&'a Value>) -> Option<&str> {
         let default = self.0.first()?;
-        let wanted = requested_locale(get).and_then(|range| lookup(&range, &self.0));
-        Some(wanted.unwrap_or(default))
+        let best = requested_locale(get).and_then(|range| lookup(&range, &self.0));
+        Some(best.unwrap_or(default))
     }
 }
 
-/// The language that was asked for, as a tag.
+/// Returns the requested language as a tag.
 pub(crate) fn requested_locale<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
     let value = get(LOCALE).or_else(|| get(OLD_LOCALE))?;
-    // Some systems write `en_US`.
+    // Some systems write `en_US` instead of `en-US`.
     let tag = value.as_str()?.trim().replace('_', "-");
     is_tag(&tag).then_some(tag)
 }
@@ -54,7 +54,7 @@ fn is_tag(tag: &str) -> bool {
     tag.len() <= MAX_TAG && tag.split('-').all(is_part)
 }
 
-/// The tag that fits a range best: the range itself, then ever less of it.
+/// Finds the best tag for a language range: the range itself, then ever shorter prefixes of it.
 fn lookup<'a>(range: &str, tags: &'a [String]) -> Option<&'a str> {
     let mut range = range;
     loop {
@@ -62,7 +62,7 @@ fn lookup<'a>(range: &str, tags: &'a [String]) -> Option<&'a str> {
             return Some(found);
         }
         let (shorter, _) = range.rsplit_once('-')?;
-        // A single letter only introduces what followed it, so it goes along.
+        // A single letter only introduces the subtag after it, so it is removed too.
         range = match shorter.rsplit_once('-') {
             Some((before, letter)) if letter.len() == 1 => before,
             _ => shorter,
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn lookup_shortens_from_the_right() {
         let ours = ["en", "de", "fr-CA", "zh-Hant", "zh", "x-klingon"];
-        for (asked, expected) in [
+        for (requested, expected) in [
             ("en-GB", "en"),
             ("EN-us", "en"),
             ("de_AT", "de"),
@@ -100,10 +100,18 @@ mod tests {
             ("", "en"),
             ("en--", "en"),
         ] {
-            let meta = json!({"openai/locale": asked});
-            assert_eq!(picked(&ours, &meta).as_deref(), Some(expected), "{asked}");
-            let old = json!({"webplus/i18n": asked});
-            assert_eq!(picked(&ours, &old).as_deref(), Some(expected), "{asked}");
+            let meta = json!({"openai/locale": requested});
+            assert_eq!(
+                picked(&ours, &meta).as_deref(),
+                Some(expected),
+                "{requested}"
+            );
+            let old = json!({"webplus/i18n": requested});
+            assert_eq!(
+                picked(&ours, &old).as_deref(),
+                Some(expected),
+                "{requested}"
+            );
         }
         for meta in [
             json!({}),

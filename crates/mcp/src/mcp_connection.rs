@@ -1,7 +1,7 @@
-//! A connection that carries many messages: stdio, or the HTTP+SSE transport of 2024-11-05.
+//! MCP over a connection that carries many messages: stdio, or the HTTP+SSE transport of 2024-11-05.
 //!
-//! All it remembers is what the connection itself is: the revision that `initialize` settled on
-//! and which requests are still being worked on. It ends with the connection.
+//! It stores only what belongs to the connection: the revision that `initialize` negotiated, and the requests in
+//! flight. Both end with the connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,74 +28,75 @@ use crate::rpc::RpcError;
 use crate::rpc_message::{self, RpcMessage, RpcNotification, RpcRequest};
 use crate::trace::{self, TraceParent};
 
-/// Who sends a message, and in which trace.
+/// The sender of a message: the verified caller, and the trace context of the transport.
 pub(crate) struct MessageSender {
     pub(crate) caller: Caller,
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// What a message occupies until it is answered: its turn to be parsed where it is large, and the memory of its body.
+/// The resources that a message holds until it is answered: its parse permit, if it is large, and the memory of its
+/// body.
 pub(crate) struct OccupiedMemory {
     _turn: Option<OwnedSemaphorePermit>,
     _body: Option<ByteReservation>,
 }
 
-/// What a request holds while it is worked on.
+/// The resources that a request holds while it is worked on: in-flight permits, and the memory of its message.
 struct RequestHold {
     _permits: Vec<OwnedSemaphorePermit>,
     _memory: Arc<OccupiedMemory>,
 }
 
-/// What became of a message.
+/// The outcome of receiving a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MessageReceipt {
-    /// Its answer follows, if it has one.
+    /// The message was accepted; its response follows, if it has one.
     Taken,
-    /// It was a larger call than allowed; this answers it.
+    /// The call exceeds the size limit. The text is the error response.
     TooLarge(String),
-    /// It was a request while too many are being worked on; this answers it.
+    /// Too many requests are in flight. The text is the error response.
     Busy(String),
 }
 
-/// Where the answers of a connection go.
+/// The destination of a connection's responses.
 #[derive(Clone)]
 pub(crate) enum AnswerSink {
-    /// A pipe. Whoever does not read it is not heard either.
+    /// A pipe, with backpressure: while the client does not read its responses, its requests wait. `read` is notified
+    /// when the client has read some.
     Pipe {
         answers: mpsc::Sender<(String, ByteReservation)>,
         share: Arc<ConnectionShare>,
-        /// Told when some of it was read.
         read: Arc<Notify>,
     },
-    /// An event stream. It ends when its reader falls too far behind.
+    /// An event stream, which is closed when its reader falls too far behind.
     Stream(Arc<AnswerQueue>),
 }
 
-/// One connection. Answers leave through the sink it was made with.
+/// One connection. Its responses go to the sink it was created with.
 #[derive(Clone)]
 pub(crate) struct McpConnection(Arc<McpConnectionState>);
 
 struct McpConnectionState {
-    exchange: RequestDispatcher,
-    out: AnswerSink,
-    /// Places for requests in flight, each of which a request needs: its own, and those of the whole server.
+    dispatcher: RequestDispatcher,
+    sink: AnswerSink,
+    /// The in-flight limits, from each of which a request needs a permit: the connection's own and the server's.
     in_flight: Vec<Arc<Semaphore>>,
     revision: Mutex<Revision>,
     working: Mutex<HashMap<RequestId, CancellationToken>>,
-    /// Ends all work, that of requests whose id another one has taken over too.
+    /// Cancels all work, including that of requests whose id a later request has reused.
     ended: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl McpConnection {
     pub(crate) fn new(
-        exchange: RequestDispatcher,
-        out: AnswerSink,
+        dispatcher: RequestDispatcher,
+        sink: AnswerSink,
         in_flight: Vec<Arc<Semaphore>>,
     ) -> Self {
         Self(Arc::new(McpConnectionState {
-            exchange: exchange.for_connection(),
-            out,
+            dispatcher: dispatcher.for_connection(),
+            sink,
             in_flight,
             revision: Mutex::new(Revision::ASSUMED),
             working: Mutex::default(),
@@ -104,27 +105,27 @@ impl McpConnection {
         }))
     }
 
-    /// Takes one message of this sender, or the batch that 2025-03-26 allows, and starts the work on it.
+    /// Receives one message, or a batch if the revision is 2025-03-26, and starts the work on it.
     pub(crate) async fn receive(
         &self,
         bytes: &[u8],
         sender: &MessageSender,
         body: Option<ByteReservation>,
     ) -> MessageReceipt {
-        let exchange = &self.0.exchange;
-        // A pipe has one client, who waits; on HTTP somebody else may hold all turns.
-        let patience = match &self.0.out {
+        let dispatcher = &self.0.dispatcher;
+        // A pipe has one client, which can wait; on HTTP other clients may hold all permits.
+        let max_wait = match &self.0.sink {
             AnswerSink::Pipe { .. } => None,
             AnswerSink::Stream(_) => Some(TURN_PATIENCE),
         };
-        let Ok(turn) = exchange.parse_turn(bytes.len(), patience).await else {
+        let Ok(turn) = dispatcher.parse_turn(bytes.len(), max_wait).await else {
             return MessageReceipt::Busy(error_response::too_busy().answer(None));
         };
         let memory = Arc::new(OccupiedMemory {
             _turn: turn,
             _body: body,
         });
-        let limits = &exchange.limits;
+        let limits = &dispatcher.limits;
         match rpc_message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
             Ok(rpc_message::RpcBody::One(text)) => {
@@ -148,24 +149,24 @@ impl McpConnection {
         MessageReceipt::Taken
     }
 
-    /// Refuses a message that was too long to be read.
+    /// Refuses a message that is too long to be read.
     pub(crate) async fn refuse(&self, message: &'static str) {
         self.send(RpcError::invalid_request(message).answer(None))
             .await;
     }
 
-    /// Sends an answer that was made already.
+    /// Sends a response that is already rendered.
     pub(crate) async fn answer(&self, text: String) {
         self.send(text).await;
     }
 
-    /// Waits for the answers still being worked on.
+    /// Waits until all requests in flight are answered.
     pub(crate) async fn drain(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
 
-    /// Gives up everything still being worked on.
+    /// Cancels all requests in flight.
     pub(crate) fn cancel_all(&self) {
         self.0.ended.cancel();
     }
@@ -181,7 +182,7 @@ impl McpConnection {
             Ok(RpcMessage::Response) => {}
             Ok(RpcMessage::Notification(note)) => self.handle_notification(&note),
             Ok(RpcMessage::Request(request)) => {
-                if let Some(answer) = self.0.exchange.oversized(&request) {
+                if let Some(answer) = self.0.dispatcher.oversized(&request) {
                     return MessageReceipt::TooLarge(answer);
                 }
                 match self.revision_of(&request) {
@@ -204,11 +205,11 @@ impl McpConnection {
         MessageReceipt::Taken
     }
 
-    /// Places for a request. A pipe waits for them, and until its client has read enough of what waits there: it fills
-    /// up, and nothing is turned away. A stream is told to come back.
+    /// Takes the in-flight permits of a request. A pipe waits for them, and for its client to read pending responses:
+    /// the pipe fills up, and no message is refused. A stream gets an error and can retry.
     async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
         let places = self.0.in_flight.iter().cloned();
-        let AnswerSink::Pipe { share, read, .. } = &self.0.out else {
+        let AnswerSink::Pipe { share, read, .. } = &self.0.sink else {
             return places.map(|place| place.try_acquire_owned().ok()).collect();
         };
         while share.budget().is_strained() {
@@ -260,7 +261,7 @@ impl McpConnection {
         })
     }
 
-    /// Works on a request in a task of its own, so that a slow tool holds up nobody.
+    /// Runs a request in its own task, so that a slow tool does not block other messages.
     fn start(
         &self,
         request: &RpcRequest<'_>,
@@ -277,37 +278,40 @@ impl McpConnection {
             request.raw.to_owned()
         };
         let (this, id) = (self.clone(), request.id.clone());
-        let exchange = &self.0.exchange;
-        let asker = exchange.caller_context(&sender.caller, revision, sender.trace);
+        let dispatcher = &self.0.dispatcher;
+        let caller_context = dispatcher.caller_context(&sender.caller, revision, sender.trace);
         self.0.tasks.spawn(async move {
             tokio::select! {
-                reply = this.work(text, asker, cancel.clone()) => {
+                reply = this.work(text, caller_context, cancel.clone()) => {
                     this.deliver(reply, &cancel, held).await;
                 }
-                // A cancelled request gets no answer, as the protocol rules.
+                // A cancelled request gets no response, as the protocol requires.
                 () = cancel.cancelled() => {}
             }
             lock(&this.0.working).remove(&id);
         });
     }
 
-    /// The answer to a request. Its text is let go of with the work: a listener stays for hours.
+    /// Runs a request. Its text is dropped with this future, because a listener may stay open for hours.
     async fn work(
         &self,
         text: String,
-        asker: CallerContext,
+        caller_context: CallerContext,
         cancel: CancellationToken,
     ) -> Option<Reply> {
         let Ok(RpcMessage::Request(request)) = rpc_message::parse(&text) else {
             return None;
         };
-        let span = trace::request_span(&request.method, asker.trace, request.params.meta);
-        let share = match &self.0.out {
-            // Whoever does not read a pipe is not heard, which bounds what waits.
+        let span = trace::request_span(&request.method, caller_context.trace, request.params.meta);
+        let share = match &self.0.sink {
+            // The backpressure of a pipe already bounds what is queued.
             AnswerSink::Pipe { .. } => None,
             AnswerSink::Stream(queue) => Some(queue.share()),
         };
-        let work = self.0.exchange.answer(&request, asker, cancel, share);
+        let work = self
+            .0
+            .dispatcher
+            .answer(&request, caller_context, cancel, share);
         Some(work.instrument(span).await)
     }
 
@@ -316,7 +320,7 @@ impl McpConnection {
             None => {}
             Some(Reply::Whole(text, _)) => self.send(text).await,
             Some(Reply::Stream(mut stream)) => {
-                // Only work counts as in flight, and listening is none.
+                // Listeners release their permits, because listening is not work.
                 let _held = (!stream.is_listener()).then_some(held);
                 loop {
                     let text = tokio::select! {
@@ -331,16 +335,16 @@ impl McpConnection {
     }
 
     async fn send(&self, text: String) {
-        match &self.0.out {
+        match &self.0.sink {
             AnswerSink::Pipe { answers, share, .. } => {
                 let counted = share.charge(text.len());
                 if answers.send((text, counted)).await.is_err() {
-                    tracing::debug!("the client left before its answer");
+                    tracing::debug!("client disconnected before its response");
                 }
             }
             AnswerSink::Stream(queue) => {
                 if !queue.push(text) {
-                    tracing::debug!("an event stream ended, since nobody read it");
+                    tracing::debug!("event stream closed: the client reads too slowly");
                     self.cancel_all();
                 }
             }

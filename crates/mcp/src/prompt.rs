@@ -1,4 +1,4 @@
-//! Prompts: named starting points that a user picks, with arguments filled in.
+//! Prompts: named message templates that a user picks and fills with arguments.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use crate::content::ContentBlock;
 use crate::error::Failure;
 use crate::request_context::Context;
 
-/// The arguments a user gave, by name.
+/// The arguments that the user gave, by name.
 pub type PromptArguments = BTreeMap<String, String>;
 
 type PromptRenderer = Arc<
@@ -23,7 +23,21 @@ type PromptRenderer = Arc<
         + Sync,
 >;
 
-/// A prompt that hosts offer to their users.
+/// A prompt, which hosts offer to their users.
+///
+/// ```rust
+/// use docent_mcp::{App, ContentBlock, Context, Prompt, PromptArguments, PromptMessage};
+///
+/// let render = |arguments: PromptArguments, _: Context| async move {
+///     let harbour = arguments.get("harbour").cloned().unwrap_or_default();
+///     let text = format!("Plan a day in {harbour} around its tides.");
+///     Ok(vec![PromptMessage::user(ContentBlock::text(text))])
+/// };
+/// let prompt = Prompt::new("plan_day", "Plan a day", "Plans a day around the tides.", render)
+///     .required("harbour", "The harbour to visit.");
+/// let app = App::builder("tides", "1.0.0").prompt(prompt).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct Prompt {
     pub(crate) name: String,
@@ -41,27 +55,27 @@ struct PromptArgument {
     required: bool,
 }
 
-/// Who says a message of a prompt.
+/// The author of a prompt message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptRole {
-    /// The person.
+    /// The message is the user's.
     User,
-    /// The model.
+    /// The message is the model's.
     Assistant,
 }
 
-/// One message of a prompt.
+/// One message of a prompt, as [`Prompt::new`] renders it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The author of the message.
     pub role: PromptRole,
-    /// What is said.
+    /// The content of the message.
     pub content: ContentBlock,
 }
 
 impl PromptMessage {
-    /// A message of the user.
+    /// Creates a message of the user.
     #[must_use]
     pub const fn user(content: ContentBlock) -> Self {
         Self {
@@ -72,7 +86,7 @@ impl PromptMessage {
 }
 
 impl Prompt {
-    /// A prompt and the function that writes its messages.
+    /// Creates a prompt; `render` writes its messages from the arguments.
     #[must_use]
     pub fn new<F, R>(
         name: impl Into<String>,
@@ -94,19 +108,19 @@ impl Prompt {
         }
     }
 
-    /// Adds an argument that the user must give.
+    /// Adds a required argument.
     #[must_use]
     pub fn required(self, name: &str, description: &str) -> Self {
         self.argument(name, description, true)
     }
 
-    /// Adds an argument that the user may give.
+    /// Adds an optional argument.
     #[must_use]
     pub fn optional(self, name: &str, description: &str) -> Self {
         self.argument(name, description, false)
     }
 
-    /// Suggests values for an argument from what the user has typed so far.
+    /// Adds completion for an argument.
     #[must_use]
     pub fn complete(mut self, argument: &str, completer: Completer) -> Self {
         self.completers.insert(argument.to_owned(), completer);

@@ -1,4 +1,4 @@
-//! Which revision a request speaks, from what the request itself declares.
+//! Protocol version negotiation, from what a request itself declares.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::rpc_message::{RpcParams, RpcRequest};
 
-/// What a request's `_meta` says about the protocol.
+/// The protocol version and capabilities that a request declares in `_meta`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct DeclaredProtocol<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
@@ -22,7 +22,7 @@ pub(crate) struct DeclaredProtocol<'a> {
 
 impl<'a> DeclaredProtocol<'a> {
     pub(crate) fn of(params: &RpcParams<'a>) -> Self {
-        // A `_meta` that is no object declares nothing; the method that reads it will complain.
+        // A `_meta` that is not an object declares nothing; the method that reads it reports the error.
         params
             .meta
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -33,7 +33,7 @@ impl<'a> DeclaredProtocol<'a> {
         RpcParams::string(self.version)
     }
 
-    /// The first of the two required members that is missing or of the wrong kind.
+    /// Returns the error for the first required member that is missing or of the wrong type.
     pub(crate) fn missing_member(&self) -> Option<RpcError> {
         let missing = if self.version().is_none() {
             "io.modelcontextprotocol/protocolVersion"
@@ -51,7 +51,7 @@ impl<'a> DeclaredProtocol<'a> {
     }
 }
 
-/// The answer to a revision that nobody here speaks.
+/// Returns the error for an unsupported revision, with the list of supported ones.
 pub(crate) fn unsupported_version(requested: &str) -> RpcError {
     let supported: Vec<&str> = Revision::ALL
         .iter()
@@ -67,23 +67,23 @@ pub(crate) fn unsupported_version(requested: &str) -> RpcError {
     .with_data(json!({"supported": supported, "requested": requested}))
 }
 
-/// What `initialize` settles on: what was asked for if it has a handshake, else the newest that
-/// has one. It never says 2026-07-28, because clients that ask this way cannot speak it.
+/// Negotiates the revision of `initialize`: the requested one if it has a handshake, or else the newest that has one.
+/// The result is never 2026-07-28, because a client that sends `initialize` cannot speak it.
 pub(crate) fn negotiate_revision(params: &RpcParams<'_>) -> Revision {
-    let asked = RpcParams::string(params.protocol_version);
-    let known = asked.as_deref().and_then(Revision::parse);
+    let requested = RpcParams::string(params.protocol_version);
+    let known = requested.as_deref().and_then(Revision::parse);
     known
         .filter(|revision| !revision.is_modern())
         .unwrap_or(Revision::V2025_11_25)
 }
 
-/// A probe that asks what the server speaks, before either side has said anything, gets its
-/// answer whatever it left out: one host is known to give up on a refusal.
+/// Whether a request is a `server/discover` without metadata. Such a probe is answered despite the missing members,
+/// because one host is known to give up on an error.
 pub(crate) fn is_bare_discover(request: &RpcRequest<'_>) -> bool {
     request.method == "server/discover" && request.params.meta.is_none()
 }
 
-/// The message with the metadata that rmcp insists on, for requests that may go without.
+/// Adds the metadata that rmcp requires, for requests that may omit it.
 pub(crate) fn with_protocol_metadata(raw: &str) -> String {
     let mut message: Value = serde_json::from_str(raw).unwrap_or_default();
     if let Some(object) = message.as_object_mut() {
@@ -104,10 +104,10 @@ pub(crate) fn with_protocol_metadata(raw: &str) -> String {
     message.to_string()
 }
 
-/// Text from outside, short enough to repeat in a message.
+/// Truncates untrusted text to 80 characters for use in a message.
 pub(crate) fn shorten_for_message(text: &str) -> Cow<'_, str> {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 80;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(text),
     }

@@ -1,8 +1,8 @@
-//! The messages that answer one request, on their way from rmcp to whoever carries them.
+//! Replies: the messages that answer one request, on their way from rmcp to the transport.
 //!
-//! rmcp hands over trees of JSON. A message becomes text here, as soon as it is sent, and is counted against the
-//! connection that it will leave on: a client that does not read would otherwise make the server hold trees that no
-//! budget knows of.
+//! rmcp delivers JSON trees. Each message is serialized here as soon as it is sent, and its length is charged to the
+//! byte budget of the connection. Otherwise a client that does not read could make the server hold trees that no
+//! budget counts.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use crate::http::responses::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::to_text;
 
-/// Messages of one request that may wait; then the work waits for its reader.
+/// Capacity of the message queue of one request. When it is full, the work waits for the reader (backpressure).
 const QUEUE: usize = 16;
-/// What a message takes beside its text.
+/// Memory overhead of a queued message in bytes, beside its text.
 const OVERHEAD: usize = 64;
 
-/// What comes back for one request.
+/// The reply to one request.
 pub(crate) enum Reply {
-    /// The whole answer, and the error code when it is an error.
+    /// The complete response, with the error code if it is an error.
     Whole(String, Option<i32>),
-    /// Messages that come while the work goes on, the last of them the answer.
+    /// Messages that arrive while the work goes on; the last one is the response.
     Stream(Box<ReplyStream>),
 }
 
-/// Counts messages that wait against the connection that carries them.
+/// Charges queued messages to the byte budget of the connection, and of the caller if it is known.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerMeter {
     pub(crate) share: Arc<ConnectionShare>,
     pub(crate) owner: Option<OwnerSlot>,
 }
 
-/// What a message is to the request that it belongs to.
+/// The role of a message within its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageKind {
     Notification,
@@ -47,7 +47,7 @@ enum MessageKind {
     Error(i32),
 }
 
-/// A message as text, counted while it waits.
+/// A serialized message, charged to the byte budget while it is queued.
 #[derive(Debug)]
 struct QueuedMessage {
     text: String,
@@ -55,32 +55,32 @@ struct QueuedMessage {
     _counted: Option<ByteReservation>,
 }
 
-/// The messages of one request. Dropping it cancels the work behind it.
+/// The message stream of one request. Dropping it cancels the work. `work` sends an in-flight permit to the task that
+/// does the work.
 pub(crate) struct ReplyStream {
     first: Option<QueuedMessage>,
     rest: mpsc::Receiver<QueuedMessage>,
     _cancel: DropGuard,
     listener: Option<ListenerPermit>,
-    /// Whoever does the work holds the other end.
     work: Option<oneshot::Sender<OwnedSemaphorePermit>>,
 }
 
 impl ReplyStream {
-    /// True for a listener, which may stay for hours and has no answer to wait for.
+    /// Whether this is a listener, which may stay open for hours and has no response to wait for.
     pub(crate) fn is_listener(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// Keeps the place of a request in flight until its work is done, whether or not its messages have been read by
-    /// then. Only work counts as in flight, and listening is none.
+    /// Holds the in-flight permit until the work is done, whether or not its messages have been read by then.
+    /// Listeners release it at once, because listening is not work.
     pub(crate) fn keep(&mut self, permit: OwnedSemaphorePermit) {
         if let Some(work) = self.work.take().filter(|_| !self.is_listener()) {
-            // What comes back was for work that is done already.
+            // If sending fails, the work is already done, and the permit is released.
             drop(work.send(permit));
         }
     }
 
-    /// The next message as JSON text; nothing after the answer.
+    /// Returns the next message as JSON; `None` after the response.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let message = match self.first.take() {
             Some(first) => Some(first),
@@ -90,7 +90,7 @@ impl ReplyStream {
     }
 }
 
-/// Carries one request to rmcp, and its messages away.
+/// The rmcp transport of one request: it delivers the request and collects the messages.
 pub(crate) struct ReplyTransport {
     request: Option<ClientJsonRpcMessage>,
     messages: mpsc::Sender<QueuedMessage>,
@@ -98,11 +98,12 @@ pub(crate) struct ReplyTransport {
     meter: Option<AnswerMeter>,
 }
 
-/// The other end of a [`ReplyTransport`].
+/// The receiving end of a [`ReplyTransport`].
 pub(crate) struct ReplyReceiver(mpsc::Receiver<QueuedMessage>);
 
 impl ReplyReceiver {
-    /// The answer as soon as it is known whether it is more than one message; nothing when there is none.
+    /// Waits for the first message, which decides whether the reply is whole or a stream. `None` if rmcp ends without
+    /// one.
     pub(crate) async fn reply(
         mut self,
         cancel: DropGuard,
@@ -124,7 +125,7 @@ impl ReplyReceiver {
     }
 }
 
-/// The client has gone, or reads too slowly.
+/// The client has disconnected, or reads too slowly for its budget.
 #[derive(Debug, thiserror::Error)]
 #[error("the message was not delivered")]
 pub(crate) struct Undelivered;
@@ -145,7 +146,7 @@ impl ReplyTransport {
     }
 }
 
-/// A message as text that is not counted yet.
+/// A serialized message that is not charged to a budget yet.
 struct RenderedMessage {
     text: String,
     kind: MessageKind,
@@ -162,15 +163,15 @@ impl RenderedMessage {
             _ => (MessageKind::Notification, None),
         };
         Self {
-            // It is counted by its length, so it must not take more.
+            // Spare capacity is released, because the budget counts the length only.
             text: shrink_spare(to_text(message)),
             kind,
             id: id.cloned(),
         }
     }
 
-    /// Counts it. Where there is no room an answer becomes an error, and nothing else is sent: a listener that is told
-    /// so ends in order, and progress is only a courtesy.
+    /// Charges the message to the budget. Without room, a response is replaced by an error and any other message is
+    /// dropped: a listener ends in order when a notification fails, and progress is optional.
     async fn counted(self, meter: Option<AnswerMeter>) -> Option<QueuedMessage> {
         let Some(AnswerMeter { share, owner }) = meter else {
             return Some(QueuedMessage::uncounted(self.text, self.kind));
@@ -202,7 +203,7 @@ impl QueuedMessage {
         }
     }
 
-    /// Stands for an answer that there is no room for.
+    /// The error that replaces a response for which there is no room.
     fn too_many(id: Option<&RequestId>) -> Self {
         let error = error_response::too_many_unread();
         Self::uncounted(error.answer(id), MessageKind::Error(error.code))
@@ -216,7 +217,7 @@ impl Transport<RoleServer> for ReplyTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Undelivered>> + Send + 'static {
-        // At once, not when there is room in the queue: the tree is gone before anybody waits.
+        // Serialized now instead of when the queue has room, so that the tree is freed before anything waits.
         let rendered = RenderedMessage::of(&message);
         drop(message);
         let (messages, answered) = (self.messages.clone(), self.answered.clone());
@@ -335,7 +336,7 @@ mod tests {
             };
             stream.keep(Arc::clone(&places).try_acquire_owned().unwrap());
             assert_eq!(places.available_permits(), usize::from(is_listener));
-            // The work is done, and nothing of it has been read.
+            // The work is done, but none of it has been read.
             drop(kept);
             assert_eq!(places.available_permits(), 1);
         }

@@ -1,4 +1,4 @@
-//! What a tool, prompt or resource knows about the request it answers.
+//! The request context: what a tool, prompt or resource knows about the request it answers.
 
 #![expect(
     deprecated,
@@ -21,42 +21,56 @@ use crate::client_hints::ClientHints;
 use crate::locale::{self, AppLocales};
 use crate::revision::Revision;
 
-/// The key of a modern request's capabilities; ChatGPT sends it on older revisions too.
+/// The `_meta` key of the client capabilities. ChatGPT sends it on older revisions too.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The key by which a modern client asks for log messages.
+/// The `_meta` key with which clients of 2026-07-28 request log messages.
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// One request, as the code that answers it sees it: who calls, in which revision, with which
-/// hints, and the way back for progress while the work goes on.
+/// The context of one request: the verified caller, the protocol revision, the hints of the host, cancellation, and
+/// the channel for progress and log messages.
+///
+/// ```rust
+/// use docent_mcp::{Answer, Context, Failure};
+///
+/// async fn survey(context: Context) -> Result<Answer<u32>, Failure> {
+///     let mut done = 0;
+///     while done < 10 && !context.is_cancelled() {
+///         done += 1;
+///         context.progress(f64::from(done), Some(10.0), Some("surveying")).await;
+///     }
+///     Ok(Answer::new(done))
+/// }
+/// # let _ = survey;
+/// ```
 #[derive(Debug)]
 pub struct Context {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     pub(crate) meta: RequestMeta,
     pub(crate) cancel: CancellationToken,
-    pub(crate) back: Option<NotificationChannel>,
+    pub(crate) notifications: Option<NotificationChannel>,
     pub(crate) round: InputRound,
     pub(crate) prose: bool,
     pub(crate) locales: AppLocales,
-    /// Whether somebody hears of the call when it has ended.
+    /// Whether an observer receives the call, so that collecting its subjects is worth the work.
     pub(crate) watched: bool,
 }
 
-/// The request's `_meta`, parsed only when somebody looks.
+/// The `_meta` of the request, parsed lazily because most handlers never read it.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMeta {
     raw: Option<Box<RawValue>>,
     parsed: OnceLock<Map<String, Value>>,
 }
 
-/// The answers of an earlier round of questions; see [`Ask`](crate::Ask).
+/// The responses to an earlier round of input requests, and its state; see [`Elicitation`](crate::Elicitation).
 #[derive(Debug, Default)]
 pub(crate) struct InputRound {
     pub(crate) responses: Option<Map<String, Value>>,
     pub(crate) state: Option<String>,
 }
 
-/// The stream on which notifications about this request travel.
+/// The channel for notifications about this request, with the progress token if the client wants progress.
 #[derive(Debug)]
 pub(crate) struct NotificationChannel {
     pub(crate) peer: Peer<RoleServer>,
@@ -80,14 +94,14 @@ impl RequestMeta {
 }
 
 impl Context {
-    /// Who is calling, as verified by the server.
+    /// Returns the caller, as verified by the server.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// What an answer is about, for [`Answer::touched`](crate::Answer::touched): the first
-    /// [`MAX_TOUCHED`] of it, and nothing where nobody watches.
+    /// Collects the subjects of an answer for [`Answer::touched`](crate::Answer::touched): at most [`MAX_TOUCHED`],
+    /// and none if the app has no observer.
     #[must_use]
     pub fn touched<S: AsRef<str>>(&self, things: impl IntoIterator<Item = S>) -> Vec<String> {
         let most = if self.watched { MAX_TOUCHED } else { 0 };
@@ -95,21 +109,22 @@ impl Context {
         things.map(|thing| thing.as_ref().to_owned()).collect()
     }
 
-    /// The revision of the protocol that this request speaks.
+    /// Returns the protocol revision of this request.
     #[must_use]
     pub const fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// A member of the request's `_meta`. The client wrote it: a hint, never a permission.
+    /// Returns a member of the request's `_meta`. The client wrote it, so treat it as a hint and never as a
+    /// permission.
     #[must_use]
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.meta.get(key)
     }
 
-    /// The language to answer in: that of [the app's](crate::AppBuilder::locales) which fits what the
-    /// user asked for best, by the lookup of RFC 4647; for an app that names none, what the user
-    /// asked for, or English.
+    /// Returns the language to answer in: the one of [the app's languages](crate::AppBuilder::locales) that best
+    /// matches the user's, by the lookup of RFC 4647. For an app without a list it is the user's language, or
+    /// English.
     #[must_use]
     pub fn locale(&self) -> String {
         let get = |key: &str| self.meta.get(key);
@@ -119,13 +134,13 @@ impl Context {
         }
     }
 
-    /// What the host told about the user, for wording and counting.
+    /// Returns the hints of the host about its user, for wording and rate limits.
     #[must_use]
     pub fn client_hints(&self) -> ClientHints {
         ClientHints::of(|key| self.meta.get(key))
     }
 
-    /// True when the client said, with this request, that it has a capability.
+    /// Whether the client declared a capability with this request.
     #[must_use]
     pub fn client_has(&self, capability: &str) -> bool {
         self.meta(CAPABILITIES)
@@ -133,35 +148,35 @@ impl Context {
             .is_some()
     }
 
-    /// The user's answer to a question of an earlier round.
+    /// Returns the response to the input request `key` of an earlier round.
     #[must_use]
     pub fn response(&self, key: &str) -> Option<&Value> {
         self.round.responses.as_ref()?.get(key)
     }
 
-    /// The state that an earlier round sent along. It passed through the client: check its seal.
+    /// Returns the state of an earlier round. It passed through the client, so verify its signature.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.round.state.as_deref()
     }
 
-    /// True once the client has gone or has cancelled; long work should stop then.
+    /// Whether the client has cancelled or disconnected; long work should stop then.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Waits until the client has gone or has cancelled.
+    /// Completes when the client cancels or disconnects.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
     }
 
-    /// Tells the client how far the work is. Does nothing when the client did not ask.
+    /// Sends a progress notification. Does nothing if the client did not ask for progress.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let Some(NotificationChannel {
             peer,
             progress: Some(token),
-        }) = &self.back
+        }) = &self.notifications
         else {
             return;
         };
@@ -169,21 +184,21 @@ impl Context {
         params.total = total;
         params.message = message.map(str::to_owned);
         if peer.notify_progress(params).await.is_err() {
-            tracing::debug!("the client left before its progress arrived");
+            tracing::debug!("client disconnected before a progress notification");
         }
     }
 
-    /// Sends a log message to the client: always below 2026-07-28, from there on only when the
-    /// request asked for that level.
+    /// Sends a log message to the client. Before 2026-07-28 clients get all levels; since then only the level that
+    /// the request asked for, and above.
     pub async fn log(&self, level: LogLevel, data: impl Into<Value>) {
-        let Some(NotificationChannel { peer, .. }) = &self.back else {
+        let Some(NotificationChannel { peer, .. }) = &self.notifications else {
             return;
         };
-        let asked = self
+        let requested = self
             .meta(LOG_LEVEL)
             .and_then(Value::as_str)
             .and_then(LogLevel::parse);
-        let wanted = match asked {
+        let wanted = match requested {
             Some(least) => level >= least,
             None => !self.revision.is_modern(),
         };
@@ -197,26 +212,26 @@ impl Context {
             ))
             .await;
         if sent.is_err() {
-            tracing::debug!("the client left before its log message arrived");
+            tracing::debug!("client disconnected before a log message");
         }
     }
 }
 
-/// How loud a log message is, quietest first.
+/// The severity of a log message, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For the developer.
+    /// Details that only a developer needs.
     Debug,
-    /// For the record.
+    /// Normal events that are worth recording.
     Info,
-    /// Something looks wrong.
+    /// Something looks wrong, but the work goes on.
     Warning,
-    /// Something failed.
+    /// A part of the work has failed.
     Error,
 }
 
 impl LogLevel {
-    /// Eight levels exist on the wire; those above `error` ask for errors alone.
+    /// The protocol has eight levels. Those above `error` request errors only.
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "debug" => Self::Debug,

@@ -1,4 +1,4 @@
-//! Resources and resource templates: an address in, text or bytes out.
+//! Resources and resource templates: text or bytes that clients read by URI.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,12 +12,12 @@ use crate::completion::Completer;
 use crate::error::Failure;
 use crate::request_context::Context;
 
-/// What reading a resource gives.
+/// The content of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceBody {
-    /// Text.
+    /// A text, sent as it is.
     Text(String),
-    /// Bytes, as base64.
+    /// Bytes, which the caller has encoded as base64.
     Base64(String),
 }
 
@@ -27,10 +27,24 @@ type ResourceReader = Arc<
         + Sync,
 >;
 
-/// The variables of a template, by name.
+/// The values of a template's variables, by name.
 pub type TemplateVars = BTreeMap<String, String>;
 
-/// Something a client can read at a fixed address.
+/// A resource, which clients read at a fixed URI.
+///
+/// ```rust
+/// use docent_mcp::{App, Context, Resource, ResourceBody};
+///
+/// let about = ResourceBody::Text("Tides of Port Ellin.".to_owned());
+/// let uptime = Resource::new("docs://uptime", "uptime", "text/plain", |_: Context| async {
+///     Ok(ResourceBody::Text(std::fs::read_to_string("/proc/uptime")?))
+/// });
+/// let app = App::builder("tides", "1.0.0")
+///     .resource(Resource::fixed("docs://about", "about", "text/plain", about))
+///     .resource(uptime.title("Uptime"))
+///     .build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct Resource {
     pub(crate) uri: String,
@@ -38,7 +52,21 @@ pub struct Resource {
     read: ResourceReader,
 }
 
-/// Something a client can read at every address of a pattern, such as `docs://page/{id}`.
+/// A resource template, which serves every URI that matches a pattern such as `docs://page/{id}`.
+///
+/// ```rust
+/// use docent_mcp::{App, Context, Failure, ResourceBody, ResourceTemplate, TemplateVars};
+///
+/// let tides = |vars: TemplateVars, _: Context| async move {
+///     match vars.get("harbour").map(String::as_str) {
+///         Some("ellin") => Ok(ResourceBody::Text("04:12, 16:40".to_owned())),
+///         other => Err(Failure::not_found(other.unwrap_or_default())),
+///     }
+/// };
+/// let template = ResourceTemplate::new("docs://tides/{harbour}", "tides", "text/plain", tides);
+/// let app = App::builder("tides", "1.0.0").resource_template(template).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct ResourceTemplate {
     pub(crate) pattern: String,
@@ -84,7 +112,8 @@ impl ResourceInfo {
         entry
     }
 
-    /// What was read, with everything the list says about it: hosts look at the one or the other.
+    /// Builds the result of `resources/read`. It repeats the `_meta` of the list, because some hosts read one and
+    /// some the other.
     fn contents(&self, uri: &str, body: ResourceBody) -> Value {
         let (key, value) = match body {
             ResourceBody::Text(text) => ("text", text),
@@ -99,7 +128,7 @@ impl ResourceInfo {
 }
 
 impl Resource {
-    /// A resource whose content never changes.
+    /// Creates a resource with fixed content.
     #[must_use]
     pub fn fixed(
         uri: impl Into<String>,
@@ -112,7 +141,7 @@ impl Resource {
         })
     }
 
-    /// A resource that is made anew for each reader.
+    /// Creates a resource whose content is produced for each request.
     #[must_use]
     pub fn new<F, R>(
         uri: impl Into<String>,
@@ -131,21 +160,21 @@ impl Resource {
         }
     }
 
-    /// The name shown to people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.about.title = Some(title.into());
         self
     }
 
-    /// What the resource holds.
+    /// Sets the description, by which hosts and models choose what to read.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.about.description = Some(description.into());
         self
     }
 
-    /// A `_meta` member, which stands on the list and on the contents.
+    /// Adds a `_meta` member, which appears on the list and on the contents.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.about.meta.insert(key.into(), value.into());
@@ -156,7 +185,7 @@ impl Resource {
         self.about.wire("uri", &self.uri)
     }
 
-    /// Reads it for whoever asked for `uri`, which may be an address of earlier days.
+    /// Reads the resource. The result repeats the requested `uri`, which may be a former address.
     pub(crate) async fn read(&self, uri: &str, context: Context) -> Result<Value, Failure> {
         let body = (self.read)(TemplateVars::new(), context).await?;
         Ok(self.about.contents(uri, body))
@@ -164,7 +193,7 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// A pattern with `{name}` for one path segment and `{+name}` for any text.
+    /// Creates a template. In its pattern `{name}` matches one path segment, and `{+name}` any text.
     #[must_use]
     pub fn new<F, R>(
         pattern: impl Into<String>,
@@ -184,21 +213,21 @@ impl ResourceTemplate {
         }
     }
 
-    /// The name shown to people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.about.title = Some(title.into());
         self
     }
 
-    /// What the resources of this pattern hold.
+    /// Sets the description of the resources that match the pattern.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.about.description = Some(description.into());
         self
     }
 
-    /// Suggests values for a variable from what the user has typed so far.
+    /// Adds completion for a variable of the pattern.
     #[must_use]
     pub fn complete(mut self, variable: &str, completer: Completer) -> Self {
         self.completers.insert(variable.to_owned(), completer);
@@ -224,8 +253,8 @@ impl ResourceTemplate {
     }
 }
 
-/// Matches without a regular expression: each variable runs to the next literal, so that the time
-/// is linear whatever the address looks like.
+/// Matches a URI against a pattern. It uses no regular expression: each variable extends to the next literal, so the
+/// time is linear for any input.
 pub(crate) fn match_pattern(pattern: &str, uri: &str) -> Option<TemplateVars> {
     let mut vars = TemplateVars::new();
     let (mut pattern, mut rest) = (pattern, uri);

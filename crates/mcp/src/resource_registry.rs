@@ -1,5 +1,6 @@
-//! Everything that can be read, by its address: resources, patterns of them, and widgets in every
-//! version they ever had.
+//! The resource registry: every readable resource by URI.
+//!
+//! It contains resources, resource templates, and widgets under the address of every version they ever had.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use crate::error::BuildError;
 use crate::resource::{Resource, ResourceTemplate, TemplateVars};
 use crate::widget::{ServedWidget, Widget};
 
-/// The resources of an app.
+/// The readable resources of one app, with unique absolute URIs.
 #[derive(Default)]
 pub(crate) struct ResourceRegistry {
     resources: Vec<Resource>,
@@ -15,14 +16,14 @@ pub(crate) struct ResourceRegistry {
     widgets: Vec<ServedWidget>,
 }
 
-/// What stands at an address.
+/// The resource that a URI leads to.
 pub(crate) enum ResourceMatch<'a> {
     One(&'a Resource),
     OfPattern(&'a ResourceTemplate, TemplateVars),
 }
 
 impl ResourceRegistry {
-    /// Checks that every address is one, and no two are the same.
+    /// Validates that every URI is absolute and unique.
     pub(crate) fn new(
         resources: Vec<Resource>,
         templates: Vec<ResourceTemplate>,
@@ -33,14 +34,14 @@ impl ResourceRegistry {
             .iter()
             .map(|widget| ServedWidget::new(widget, app))
             .collect::<Result<_, _>>()?;
-        let shelf = Self {
+        let registry = Self {
             resources,
             templates,
             widgets,
         };
-        let patterns = shelf.templates.iter().map(|template| &template.pattern);
+        let patterns = registry.templates.iter().map(|template| &template.pattern);
         let mut seen = HashSet::new();
-        for uri in shelf
+        for uri in registry
             .listed_resources()
             .map(|resource| &resource.uri)
             .chain(patterns)
@@ -52,10 +53,10 @@ impl ResourceRegistry {
                 return Err(BuildError::Uri(uri.clone()));
             }
         }
-        Ok(shelf)
+        Ok(registry)
     }
 
-    /// What `resources/list` shows.
+    /// Returns the resources that `resources/list` shows, widgets included.
     pub(crate) fn listed_resources(&self) -> impl Iterator<Item = &Resource> {
         self.resources
             .iter()
@@ -70,7 +71,7 @@ impl ResourceRegistry {
         self.widgets.iter().map(|widget| widget.name.as_str())
     }
 
-    /// What is at an address now, or has moved from it.
+    /// Finds the resource at a URI, or the current version of a widget whose address has changed.
     pub(crate) fn find(&self, uri: &str) -> Option<ResourceMatch<'_>> {
         let one = self.resources.iter().find(|resource| resource.uri == uri);
         if let Some(one) = one.or_else(|| {

@@ -1,9 +1,9 @@
-//! A tool's answer into the three payloads of a result, in the form that the client's revision
-//! and the app's settings ask for.
+//! Tool results: turns a tool's answer into the three payloads of a result, for the client's revision and the app's
+//! settings.
 //!
-//! `structuredContent` is the data, `content` is what a model reads, `_meta` is for a widget.
-//! Without other wishes `content` is one text item that holds exactly the JSON of the data,
-//! because ChatGPT and Claude read the one or the other and must never see two different things.
+//! `structuredContent` is the data, `content` is what a model reads, `_meta` is for a widget. By default `content` is
+//! one text item that holds exactly the JSON of the data, because some hosts read one and some the other, and both
+//! must see the same.
 
 use std::sync::Arc;
 
@@ -16,7 +16,20 @@ use crate::json_writer::{JsonObject, escape_json};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 
-/// What a tool gives back.
+/// The answer of a tool: its output, with optional text for the model and metadata for a widget.
+///
+/// ```rust
+/// use docent_mcp::{Answer, Context};
+/// use serde_json::json;
+///
+/// fn answer(context: &Context) -> Answer<Vec<&'static str>> {
+///     Answer::new(vec!["04:12", "16:40"])
+///         .text("High water is at 04:12 and 16:40.")
+///         .meta("harbour", json!("Port Ellin"))
+///         .touched(context.touched(["port-ellin"]))
+/// }
+/// # let _ = answer;
+/// ```
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
     pub(crate) output: T,
@@ -27,7 +40,7 @@ pub struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// An answer whose text is the JSON of its data.
+    /// Creates an answer whose text is the JSON of its data.
     #[must_use]
     pub fn new(output: T) -> Self {
         Self {
@@ -39,36 +52,35 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Says what the answer is about, such as the ids of documents, to whoever
-    /// [watches calls](crate::AppBuilder::observer); clients never see it. See
-    /// [`Context::touched`](crate::Context::touched).
+    /// Sets the subjects of the answer, such as document ids, for [observers](crate::AppBuilder::observer). Clients
+    /// never see them. See [`Context::touched`](crate::Context::touched).
     #[must_use]
     pub fn touched(mut self, things: Vec<String>) -> Self {
         self.touched = things;
         self
     }
 
-    /// Replaces the text by one of your own.
+    /// Replaces the text that the model reads.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         self.content([ContentBlock::text(text)])
     }
 
-    /// Replaces the text by items of your own.
+    /// Replaces the text by content blocks, such as images.
     #[must_use]
     pub fn content(mut self, items: impl IntoIterator<Item = ContentBlock>) -> Self {
         self.content = Some(items.into_iter().collect());
         self
     }
 
-    /// Adds a `_meta` member: seen by a widget, not by the model.
+    /// Adds a `_meta` member, which a widget sees and the model does not.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Adds a `_meta` member that is JSON already, such as one that many answers share.
+    /// Adds a `_meta` member that is already serialized, such as one that many answers share.
     #[must_use]
     pub fn meta_json(mut self, key: &'static str, json: Arc<str>) -> Self {
         self.raw_meta.push((key, json));
@@ -82,46 +94,59 @@ impl<T> From<T> for Answer<T> {
     }
 }
 
-/// When a result repeats its `results` beside `content`, as clients of early 2025 expected it.
+/// For which clients a result repeats its `results` beside `content`, as clients of early 2025 expect.
+///
+/// ```rust
+/// use docent_mcp::{App, DualFormat};
+///
+/// let app = App::builder("tides", "1.0.0").dual_format(DualFormat::Never).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DualFormat {
-    /// For clients below 2025-06-18, which know no `structuredContent`.
+    /// For clients before 2025-06-18, which do not know `structuredContent`.
     #[default]
     Auto,
-    /// For every client.
+    /// For every client, whatever its revision.
     Always,
-    /// For none.
+    /// For no client, whatever its revision.
     Never,
 }
 
-/// What the text item of a data-bearing result holds.
+/// The content of the text item in a result with data.
+///
+/// ```rust
+/// use docent_mcp::{App, TextForm};
+///
+/// let app = App::builder("tides", "1.0.0").text_form(TextForm::Prose).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextForm {
-    /// The JSON of `structuredContent`.
+    /// The same JSON as in `structuredContent`.
     #[default]
     Json,
-    /// Sentences for a reader, where the tool has them (see [`Tool::prose`](crate::Tool::prose)).
+    /// Prose, if the tool provides it (see [`Tool::prose`](crate::Tool::prose)).
     Prose,
 }
 
-/// An answer without its type: data already serialized, once.
+/// A type-erased answer, serialized once.
+///
+/// `structured` is the JSON of the data, and `quoted` the same JSON escaped for a string, if the tool wrote both.
+/// Without `content`, the text is the JSON of the data. The members of `raw_meta` are serialized already.
 #[derive(Debug)]
 pub(crate) struct ResultPayloads {
-    /// JSON text.
     pub(crate) structured: Option<String>,
-    /// The same as it stands between quotes, where it was written along.
     pub(crate) quoted: Option<String>,
-    /// Without items of its own, the text is the JSON of the data.
     pub(crate) content: Option<Vec<ContentBlock>>,
     pub(crate) meta: Map<String, Value>,
-    /// Members of `_meta` that are JSON already.
     pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
     pub(crate) dual: bool,
-    /// What the answer is about, for whoever watches.
+    /// The subjects of the answer, for observers.
     pub(crate) touched: Vec<String>,
 }
 
-/// How results look for one request.
+/// The format of the results of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultFormat {
     pub(crate) revision: Revision,
@@ -129,7 +154,7 @@ pub(crate) struct ResultFormat {
 }
 
 impl ResultFormat {
-    /// A finished result as JSON text.
+    /// Renders a successful result as JSON.
     pub(crate) fn done(self, mut payloads: ResultPayloads, server: &Value) -> String {
         let mirror = match self.dual {
             DualFormat::Always => true,
@@ -138,7 +163,7 @@ impl ResultFormat {
         };
         self.add_server_info(&mut payloads.meta, server);
         let data = payloads.structured.as_deref();
-        // The data stands in a result twice, once as a string in which quotes grow.
+        // The data occurs twice in a result, once escaped, so that its quotes take two bytes.
         let meta: usize = payloads.raw_meta.iter().map(|(_, json)| json.len()).sum();
         let room = data.map_or(256, |data| data.len() * 2 + data.len() / 4 + meta + 512);
         let mut result = JsonObject::with_capacity(room);
@@ -169,7 +194,7 @@ impl ResultFormat {
         result.end()
     }
 
-    /// A failure: a result that the model can read, or the protocol error that answers instead.
+    /// Renders a failure: a tool error that the model can read, or `Err` with a protocol error.
     pub(crate) fn failed(self, failure: Failure, server: &Value) -> Result<String, RpcError> {
         let CallerError {
             message,
@@ -178,7 +203,7 @@ impl ResultFormat {
             mut meta,
         } = match failure.0 {
             FailureKind::Caller(mistake) => *mistake,
-            FailureKind::NeedsInput(ask) => return self.elicitation_result(*ask),
+            FailureKind::NeedsInput(request) => return self.elicitation_result(*request),
             other => return Err(rpc_error(Failure(other))),
         };
         let text = hint.map_or_else(
@@ -199,12 +224,12 @@ impl ResultFormat {
         Ok(result.end())
     }
 
-    fn elicitation_result(self, ask: crate::Elicitation) -> Result<String, RpcError> {
+    fn elicitation_result(self, request: crate::Elicitation) -> Result<String, RpcError> {
         if self.revision.is_modern() {
-            return Ok(ask.into_result().to_string());
+            return Ok(request.into_result().to_string());
         }
         Err(RpcError::invalid_request(
-            "this call has to ask the user, which needs 2026-07-28",
+            "this call has to ask the user, which needs protocol revision 2026-07-28",
         ))
     }
 
@@ -235,10 +260,10 @@ fn add_meta(result: &mut JsonObject, meta: &Map<String, Value>, raw: &[(&str, Ar
     });
 }
 
-/// Where modern results say which server made them.
+/// The `_meta` key under which modern results name the server.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The `results` of the data, or the data itself as the only result.
+/// Returns the member `results` of the data, or a list with the data itself as the only result.
 fn results_of(structured: &str) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct ResultsMember<'a> {
@@ -252,7 +277,7 @@ fn results_of(structured: &str) -> Option<Box<RawValue>> {
     )
 }
 
-/// The protocol error for a failure outside of `tools/call`, or one that no tool result can say.
+/// Converts a failure outside of `tools/call`, or one that no tool result can express, to a protocol error.
 pub(crate) fn rpc_error(failure: Failure) -> RpcError {
     const INVALID_PARAMS: i32 = -32602;
     const RESOURCE_NOT_FOUND: i32 = -32002;
@@ -278,7 +303,7 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
     }
 }
 
-/// Logs the cause under a random reference and answers with the reference alone.
+/// Logs an internal error under a random reference, and returns a protocol error with the reference alone.
 pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> RpcError {
     let reference = reference();
     tracing::error!(%reference, error = %error_chain(error), "a request failed");
@@ -295,8 +320,8 @@ fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// A short random word that ties an answer to a log line. The hasher's keys are random per
-/// instance, which is all the uniqueness a log search needs.
+/// Returns a random identifier that links a response to a log line. The hasher's keys are random per instance, which
+/// is unique enough for a log search.
 fn reference() -> String {
     use std::hash::{BuildHasher, RandomState};
     format!(

@@ -1,8 +1,16 @@
-//! Which revision of MCP a message speaks: a date string in, a known revision out.
+//! Protocol revisions: parses the date string of a message into a known revision of MCP.
 
 use std::fmt;
 
 /// A published revision of the Model Context Protocol, oldest first.
+///
+/// ```rust
+/// use docent_mcp::Revision;
+///
+/// assert_eq!(Revision::parse("2025-06-18"), Some(Revision::V2025_06_18));
+/// assert!(Revision::V2025_06_18.has_structured_content());
+/// assert_eq!(Revision::parse("2025-06-19"), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
     /// 2024-11-05: HTTP+SSE transport, no `structuredContent`.
@@ -18,7 +26,7 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Every revision this kit speaks, newest first, as `server/discover` lists them.
+    /// All supported revisions, newest first, as `server/discover` lists them.
     pub const ALL: [Self; 5] = [
         Self::V2026_07_28,
         Self::V2025_11_25,
@@ -27,10 +35,10 @@ impl Revision {
         Self::V2024_11_05,
     ];
 
-    /// What a client speaks over HTTP when it names no revision, as the 2025-06-18 text rules.
+    /// The revision of an HTTP client that names none, as the 2025-06-18 specification requires.
     pub const ASSUMED: Self = Self::V2025_03_26;
 
-    /// Parses the date string; `None` for a revision this kit does not know.
+    /// Parses a date string; `None` for an unknown revision.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -38,7 +46,7 @@ impl Revision {
             .find(|revision| revision.as_str() == text)
     }
 
-    /// The date string used on the wire.
+    /// Returns the date string that is used on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,13 +58,13 @@ impl Revision {
         }
     }
 
-    /// True from 2026-07-28 on: no handshake, metadata on every request.
+    /// Whether the revision is stateless, with metadata on every request: since 2026-07-28.
     #[must_use]
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// True from 2025-06-18 on, where a tool result may carry `structuredContent`.
+    /// Whether tool results may carry `structuredContent`: since 2025-06-18.
     #[must_use]
     pub fn has_structured_content(self) -> bool {
         self >= Self::V2025_06_18

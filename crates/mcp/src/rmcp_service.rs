@@ -1,5 +1,6 @@
-//! The app as rmcp sees it. One [`Served`] answers one request and is dropped with it, so that
-//! nothing can survive between requests.
+//! The rmcp service: adapts the app to the handler traits of rmcp.
+//!
+//! One [`RmcpService`] answers one request and is dropped with it, so no state can survive between requests.
 
 #![expect(
     deprecated,
@@ -29,7 +30,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::app::App;
 use crate::call::{CallerContext, ToolCall, invalid_params, run_guarded};
-use crate::call_observer::{self, CallKind, CallRecorder};
+use crate::call_observer::{CallKind, CallRecorder, CallStatus};
 use crate::change_notifier::ChangeEvent;
 use crate::completion::Completer;
 use crate::error::{Failure, FailureKind};
@@ -41,29 +42,30 @@ use crate::server_info;
 
 type RpcResult<T> = Result<T, ErrorData>;
 
-/// What rmcp drives: tool calls are answered here, because a result with members beside the
-/// standard ones does not fit rmcp's type; everything else goes through its `ServerHandler`.
+/// The service that rmcp runs. Tool calls are answered here, because a result with extra members does not fit rmcp's
+/// type; everything else goes through its `ServerHandler`.
+///
+/// `span` is the trace span of the request, which the tasks of rmcp would lose.
 pub(crate) struct RmcpService {
     handler: RmcpHandler,
     call: Mutex<Option<ToolCall>>,
-    /// The span of the request; rmcp works in tasks of its own.
     span: Span,
 }
 
 struct RmcpHandler {
     app: App,
-    asker: CallerContext,
-    /// Subscribed before the client learns that it is, so that no change falls in between.
+    caller_context: CallerContext,
+    /// Subscribed before the client gets its confirmation, so that no change is missed in between.
     listening: Mutex<Option<broadcast::Receiver<ChangeEvent>>>,
 }
 
 impl RmcpService {
-    pub(crate) fn new(app: App, asker: CallerContext, call: Option<ToolCall>) -> Self {
+    pub(crate) fn new(app: App, caller_context: CallerContext, call: Option<ToolCall>) -> Self {
         let listening = Mutex::new(Some(app.inner().changes.subscribe()));
         Self {
             handler: RmcpHandler {
                 app,
-                asker,
+                caller_context,
                 listening,
             },
             call: Mutex::new(call),
@@ -72,24 +74,17 @@ impl RmcpService {
     }
 
     async fn call_tool(&self, context: RequestContext<RoleServer>) -> RpcResult<ServerResult> {
-        let Some(call) = self
-            .call
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        else {
+        let Some(call) = take(&self.call) else {
             return Err(invalid_params("the parameters of `tools/call` do not fit").into());
         };
         let progress = context.meta.get_progress_token();
-        let back = NotificationChannel {
+        let notifications = NotificationChannel {
             peer: context.peer.clone(),
             progress,
         };
-        let handler = &self.handler;
-        let result = call
-            .run(&handler.app, &handler.asker, context.ct.clone(), Some(back))
-            .instrument(self.span.clone())
-            .await?;
+        let (app, caller_context) = (&self.handler.app, &self.handler.caller_context);
+        let work = call.run(app, caller_context, context.ct.clone(), Some(notifications));
+        let result = work.instrument(self.span.clone()).await?;
         let value = serde_json::from_str(&result).map_err(|error| rpc_error(error.into()))?;
         Ok(ServerResult::CustomResult(CustomResult(value)))
     }
@@ -128,10 +123,10 @@ impl Service<RoleServer> for RmcpService {
 
 impl RmcpHandler {
     fn modern(&self) -> bool {
-        self.asker.revision.is_modern()
+        self.caller_context.revision.is_modern()
     }
 
-    /// Our JSON as rmcp's type, with the members that 2026-07-28 adds to every cacheable result.
+    /// Converts our JSON to an rmcp type, with the members that 2026-07-28 adds to every cacheable result.
     fn result<T: DeserializeOwned>(&self, mut value: Value, ttl_ms: Option<u64>) -> RpcResult<T> {
         if let Some(object) = value.as_object_mut().filter(|_| self.modern()) {
             object.insert("resultType".to_owned(), "complete".into());
@@ -139,7 +134,10 @@ impl RmcpHandler {
             object.insert("_meta".to_owned(), json!({SERVER_INFO: server}));
             if let Some(ttl_ms) = ttl_ms {
                 object.insert("ttlMs".to_owned(), ttl_ms.into());
-                object.insert("cacheScope".to_owned(), self.asker.cache_scope().into());
+                object.insert(
+                    "cacheScope".to_owned(),
+                    self.caller_context.cache_scope().into(),
+                );
             }
         }
         serde_json::from_value(value).map_err(|error| rpc_error(error.into()).into())
@@ -162,11 +160,11 @@ impl RmcpHandler {
 
     fn context(&self, context: &RequestContext<RoleServer>, round: InputRound) -> Context {
         Context {
-            caller: self.asker.caller.clone(),
-            revision: self.asker.revision,
+            caller: self.caller_context.caller.clone(),
+            revision: self.caller_context.revision,
             meta: RequestMeta::new(raw(&context.meta)),
             cancel: context.ct.clone(),
-            back: Some(NotificationChannel {
+            notifications: Some(NotificationChannel {
                 peer: context.peer.clone(),
                 progress: context.meta.get_progress_token(),
             }),
@@ -186,7 +184,7 @@ impl RmcpHandler {
         let context = self.context(context, round);
         let (inner, uri) = (self.app.inner(), request.uri);
         let ttl = Some(inner.cache.list_ms);
-        let found = match inner.shelf.find(&uri) {
+        let found = match inner.registry.find(&uri) {
             Some(ResourceMatch::One(resource)) => {
                 self.run_handler(resource.read(&uri, context), ttl).await?
             }
@@ -198,30 +196,32 @@ impl RmcpHandler {
         };
         Ok(match found {
             HandlerReply::Done(result) => ReadResourceResponse::Complete(result),
-            HandlerReply::Ask(ask) => ReadResourceResponse::InputRequired(ask),
+            HandlerReply::NeedsInput(input) => ReadResourceResponse::InputRequired(input),
         })
     }
 
-    /// Runs the app's own code for a prompt or a resource.
+    /// Runs a handler of the app for a prompt, a resource or a completion.
     async fn run_handler<T: DeserializeOwned>(
         &self,
         work: impl Future<Output = Result<Value, Failure>>,
         ttl_ms: Option<u64>,
     ) -> RpcResult<HandlerReply<T>> {
-        match run_guarded(self.asker.patience, work).await? {
+        match run_guarded(self.caller_context.handler_timeout, work).await? {
             Ok(value) => Ok(HandlerReply::Done(self.result(value, ttl_ms)?)),
-            Err(Failure(FailureKind::NeedsInput(ask))) => serde_json::from_value(ask.into_result())
-                .map(HandlerReply::Ask)
-                .map_err(|error| rpc_error(error.into()).into()),
+            Err(Failure(FailureKind::NeedsInput(request))) => {
+                serde_json::from_value(request.into_result())
+                    .map(HandlerReply::NeedsInput)
+                    .map_err(|error| rpc_error(error.into()).into())
+            }
             Err(failure) => Err(rpc_error(failure).into()),
         }
     }
 }
 
-/// Either an answer or a question back.
+/// The result of a handler: an answer, or a request for input.
 enum HandlerReply<T> {
     Done(T),
-    Ask(rmcp::model::InputRequiredResult),
+    NeedsInput(rmcp::model::InputRequiredResult),
 }
 
 impl ServerHandler for RmcpHandler {
@@ -250,7 +250,7 @@ impl ServerHandler for RmcpHandler {
         if let Some(locale) = server_info::negotiated_locale(&self.app, &context.meta) {
             let meta = result.meta.get_or_insert_default();
             meta.insert(LOCALE.to_owned(), locale.into());
-            // The answer to one user's language must not be another's.
+            // The response in one user's language must not be cached for another.
             result.cache_scope = CacheScope::Private;
         }
         Ok(result)
@@ -261,11 +261,8 @@ impl ServerHandler for RmcpHandler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> RpcResult<ListResourcesResult> {
-        self.list(
-            "resources",
-            self.app.inner().shelf.listed_resources().map(|r| r.wire()),
-            page,
-        )
+        let resources = self.app.inner().registry.listed_resources();
+        self.list("resources", resources.map(|r| r.wire()), page)
     }
 
     async fn list_resource_templates(
@@ -273,11 +270,8 @@ impl ServerHandler for RmcpHandler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> RpcResult<ListResourceTemplatesResult> {
-        self.list(
-            "resourceTemplates",
-            self.app.inner().shelf.templates.iter().map(|t| t.wire()),
-            page,
-        )
+        let templates = self.app.inner().registry.templates.iter();
+        self.list("resourceTemplates", templates.map(|t| t.wire()), page)
     }
 
     async fn read_resource(
@@ -287,18 +281,16 @@ impl ServerHandler for RmcpHandler {
     ) -> RpcResult<ReadResourceResponse> {
         let what = (CallKind::Resource, "resources/read");
         let sent = (raw(&json!({"uri": request.uri})), raw(&context.meta));
-        let mut watch = CallRecorder::new(&self.app, what, sent, &self.asker);
+        let mut recorder = CallRecorder::new(&self.app, what, sent, &self.caller_context);
         let uri = request.uri.clone();
         let answer = self.read(request, &context).await;
-        if let Some(watch) = &mut watch {
-            watch.outcome = match &answer {
-                Ok(_) => call_observer::CallStatus::Done,
-                Err(error) if error.code == ErrorCode::INTERNAL_ERROR => {
-                    call_observer::CallStatus::Failed
-                }
-                Err(_) => call_observer::CallStatus::Mistaken,
+        if let Some(recorder) = &mut recorder {
+            recorder.outcome = match &answer {
+                Ok(_) => CallStatus::Done,
+                Err(error) if error.code == ErrorCode::INTERNAL_ERROR => CallStatus::Failed,
+                Err(_) => CallStatus::Mistaken,
             };
-            watch.touched = answer.iter().map(|_| uri.clone()).collect();
+            recorder.touched = answer.iter().map(|_| uri.clone()).collect();
         }
         answer
     }
@@ -308,11 +300,8 @@ impl ServerHandler for RmcpHandler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> RpcResult<ListPromptsResult> {
-        self.list(
-            "prompts",
-            self.app.inner().prompts.iter().map(|p| p.wire()),
-            page,
-        )
+        let prompts = self.app.inner().prompts.iter();
+        self.list("prompts", prompts.map(|p| p.wire()), page)
     }
 
     async fn get_prompt(
@@ -327,15 +316,11 @@ impl ServerHandler for RmcpHandler {
         let round = input_round(request.input_responses, request.request_state);
         let arguments = request.arguments.unwrap_or_default();
         let context = self.context(&context, round);
-        Ok(
-            match self
-                .run_handler(prompt.get(arguments, context), None)
-                .await?
-            {
-                HandlerReply::Done(result) => GetPromptResponse::Complete(result),
-                HandlerReply::Ask(ask) => GetPromptResponse::InputRequired(ask),
-            },
-        )
+        let work = prompt.get(arguments, context);
+        Ok(match self.run_handler(work, None).await? {
+            HandlerReply::Done(result) => GetPromptResponse::Complete(result),
+            HandlerReply::NeedsInput(input) => GetPromptResponse::InputRequired(input),
+        })
     }
 
     async fn complete(
@@ -351,18 +336,18 @@ impl ServerHandler for RmcpHandler {
                 .find(|p| p.name == to.name)
                 .map(|p| &p.completers),
             Reference::Resource(to) => inner
-                .shelf
+                .registry
                 .templates
                 .iter()
                 .find(|t| t.pattern == to.uri)
                 .map(|t| &t.completers),
-            // The enum is open; a kind of reference that we do not know has no suggestions.
+            // The enum is non-exhaustive; an unknown kind of reference has no suggestions.
             _ => None,
         };
         let completer = completers
             .and_then(|all| all.get(&request.argument.name))
             .cloned();
-        let (typed, caller) = (request.argument.value, self.asker.caller.clone());
+        let (typed, caller) = (request.argument.value, self.caller_context.caller.clone());
         let work = async move {
             match completer {
                 Some(completer) => completer.suggest(typed, caller).await,
@@ -371,7 +356,9 @@ impl ServerHandler for RmcpHandler {
         };
         match self.run_handler(work, None).await? {
             HandlerReply::Done(result) => Ok(result),
-            HandlerReply::Ask(_) => Err(invalid_params("a completion cannot ask the user").into()),
+            HandlerReply::NeedsInput(_) => {
+                Err(invalid_params("a completion cannot ask the user").into())
+            }
         }
     }
 
@@ -380,7 +367,7 @@ impl ServerHandler for RmcpHandler {
         _: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> RpcResult<()> {
-        // Accepted and not kept: the next request may reach another replica.
+        // Accepted but not stored: the next request may reach another replica.
         if self.modern() || !self.app.inner().logging {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
@@ -411,12 +398,7 @@ impl ServerHandler for RmcpHandler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> RpcResult<()> {
-        let taken = self
-            .listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(mut changes) = taken else {
+        let Some(mut changes) = take(&self.listening) else {
             return Ok(());
         };
         let closing = &self.app.inner().closing;
@@ -426,15 +408,11 @@ impl ServerHandler for RmcpHandler {
                 () = closing.cancelled() => return Ok(()),
                 change = changes.recv() => change,
             };
-            // A listener that fell behind is ended in order; it will list again and listen anew.
+            // A listener that lagged behind the channel is ended; it will list again and subscribe anew.
             let Ok(change) = change else { return Ok(()) };
-            if is_subscribed(subscription.accepted(), &change)
-                && subscription
-                    .sink()
-                    .send(notification(change))
-                    .await
-                    .is_err()
-            {
+            let is_wanted = is_subscribed(subscription.accepted(), &change);
+            let sink = subscription.sink();
+            if is_wanted && sink.send(notification(change)).await.is_err() {
                 return Ok(());
             }
         }
@@ -445,7 +423,7 @@ impl ServerHandler for RmcpHandler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> RpcResult<CustomResult> {
-        // rmcp takes a known method with parameters that do not fit for an unknown method.
+        // rmcp reports a known method with invalid parameters as an unknown method.
         const KNOWN: [&str; 9] = [
             CallToolRequestMethod::VALUE,
             "tools/list",
@@ -467,6 +445,10 @@ impl ServerHandler for RmcpHandler {
             None,
         ))
     }
+}
+
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn is_subscribed(accepted: &SubscriptionFilter, change: &ChangeEvent) -> bool {

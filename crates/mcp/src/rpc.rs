@@ -1,4 +1,4 @@
-//! JSON-RPC answers as text: a result or an error around an id.
+//! JSON-RPC responses as text: an id with a result or an error.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use rmcp::model::RequestId;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An error object of JSON-RPC.
+/// An error object of JSON-RPC, with optional `data` for hints.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RpcError {
     pub(crate) code: i32,
@@ -29,7 +29,7 @@ impl RpcError {
         self
     }
 
-    /// The whole answer around this error; the id is left out when it could not be read.
+    /// Renders the response with this error. The id is omitted if it could not be parsed.
     pub(crate) fn answer(&self, id: Option<&RequestId>) -> String {
         #[derive(Serialize)]
         struct RpcErrorResponse<'a> {
@@ -56,9 +56,9 @@ impl From<RpcError> for rmcp::ErrorData {
     }
 }
 
-/// The whole answer around a result that is already JSON text. Put together by hand: a result is
-/// most of an answer, and reading it again to be sure of what was just written would double the
-/// cost of a small tool. It is moved up where it stands, because room for another as long costs more.
+/// Renders the response with a result that is already JSON. The text is assembled by hand: a result is most of a
+/// response, and parsing it again would double the cost of a small tool. The result is moved within its own buffer,
+/// because a second allocation of that size costs more.
 pub(crate) fn result_answer(id: &RequestId, mut result: String) -> String {
     let before = [r#"{"jsonrpc":"2.0","id":"#, &to_text(id), r#","result":"#].concat();
     result.reserve(before.len() + 1);
@@ -67,11 +67,11 @@ pub(crate) fn result_answer(id: &RequestId, mut result: String) -> String {
     result
 }
 
-/// Serializes one of our own wire shapes. They hold only strings, numbers and raw JSON, which
-/// cannot fail; should that ever change, the client still gets an answer it can parse.
+/// Serializes one of our own wire types. They contain only strings, numbers and raw JSON, so this cannot fail; if
+/// that ever changes, the client still gets a response that it can parse.
 pub(crate) fn to_text(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| {
-        tracing::error!(%error, "an answer could not be serialized");
+        tracing::error!(%error, "a response could not be serialized");
         r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"internal error"}}"#.to_owned()
     })
 }

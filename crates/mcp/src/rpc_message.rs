@@ -1,8 +1,7 @@
-//! Bytes from a client into one checked JSON-RPC message, or the error that answers them.
+//! Parsing of JSON-RPC: bytes from a client become one checked message, or the error that answers them.
 //!
-//! Everything is checked here once, for every transport: nesting depth, the JSON itself, the
-//! shape of the envelope, the kind of id. Keys are matched exactly and may not repeat, so that no
-//! two readers of one message can disagree about what it says.
+//! Everything is checked here once for all transports: nesting depth, JSON syntax, the envelope, the type of the id.
+//! Keys are matched exactly and may not repeat, so that no two parsers of a message can disagree about it.
 
 use std::borrow::Cow;
 
@@ -12,12 +11,12 @@ use serde_json::value::RawValue;
 
 use crate::rpc::RpcError;
 
-/// One JSON-RPC message, still borrowing the bytes it came in.
+/// One checked JSON-RPC message, borrowed from the buffer it arrived in.
 #[derive(Debug)]
 pub(crate) enum RpcMessage<'a> {
     Request(RpcRequest<'a>),
     Notification(RpcNotification<'a>),
-    /// An answer to a request that this server never sends.
+    /// A response to a request, which this server never sends.
     Response,
 }
 
@@ -26,7 +25,7 @@ pub(crate) struct RpcRequest<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: Cow<'a, str>,
     pub(crate) params: RpcParams<'a>,
-    /// The whole message as it was received, for the general path.
+    /// The message as received, for requests that rmcp parses itself.
     pub(crate) raw: &'a str,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct RpcNotification<'a> {
     pub(crate) params: RpcParams<'a>,
 }
 
-/// The members of `params` that routing looks at; each method reads the rest itself.
+/// The members of `params` that routing needs; each method parses the rest itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RpcParams<'a> {
@@ -61,13 +60,13 @@ pub(crate) struct RpcParams<'a> {
 }
 
 impl RpcParams<'_> {
-    /// A member that is a JSON string, or nothing.
+    /// Returns the value of a member that is a JSON string.
     pub(crate) fn string(member: Option<&RawValue>) -> Option<String> {
         serde_json::from_str(member?.get()).ok()
     }
 }
 
-/// What a body holds: one message, or the batch that only 2025-03-26 allows.
+/// A request body: one message, or a batch, which only 2025-03-26 allows.
 #[derive(Debug)]
 pub(crate) enum RpcBody<'a> {
     One(&'a str),
@@ -90,12 +89,13 @@ struct RpcEnvelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Keeps a literal `null` apart from an absent member: a null id is a mistake, no id is not.
+/// Distinguishes a literal `null` from an absent member: a null id is an error, an absent one is not.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Splits a body without building a tree: a body of a megabyte costs a scan, not a hundred.
+/// Splits a body into messages without building a tree. A tree of a 1 MiB body can take 100 MiB; this only scans the
+/// bytes.
 pub(crate) fn split(
     bytes: &[u8],
     max_depth: usize,
@@ -125,17 +125,17 @@ pub(crate) fn split(
     }
 }
 
-/// Why a message could not be read, with its id whenever that could be.
+/// A parse error, with the id of the message if that could be read.
 #[derive(Debug)]
 pub(crate) struct UnreadableMessage {
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
 
-/// Parses one message.
+/// Parses one message and checks its JSON-RPC envelope.
 pub(crate) fn parse(text: &str) -> Result<RpcMessage<'_>, Box<UnreadableMessage>> {
-    // A derived reader takes an array too, for the members in their order. To every other reader of a batch such
-    // an array is no message.
+    // A derived deserializer also accepts an array with the members in order. To every other parser such an array is
+    // not a message.
     if text.starts_with('[') {
         return Err(Box::new(UnreadableMessage {
             id: None,
@@ -207,7 +207,7 @@ fn request_id(raw: &str) -> Option<RequestId> {
     raw.parse::<i64>().ok().map(NumberOrString::Number)
 }
 
-/// The deepest nesting of arrays and objects, found by one pass that allocates nothing.
+/// Returns the maximum nesting of arrays and objects, in one pass without allocation.
 fn depth(bytes: &[u8]) -> usize {
     let (mut now, mut deepest, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
     for &byte in bytes {
@@ -292,7 +292,7 @@ mod tests {
                 -32600,
             ),
             (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
-            // The members in their order are no message, though a derived reader would take them for one.
+            // An array of the members is not a message, though a derived deserializer would accept it.
             (r#"["2.0",1,"ping"]"#, -32600),
             (r#"["2.0",1,"tools/call",{"name":"search"}]"#, -32600),
         ];

@@ -1,9 +1,9 @@
-//! JSON Schemas of a tool's types, in the form that every client accepts.
+//! JSON Schemas of a tool's input and output, in the form that every client accepts.
 //!
-//! Clients of the revisions of 2025 refuse the whole tool list when the root of one schema has no
-//! literal `"type": "object"`, or when one of its properties is a boolean schema, and refuse a result
-//! whose `structuredContent` is no object. So an input is an object or does not build, and what an
-//! output becomes follows from its type alone: the same in every revision.
+//! Clients of the 2025 revisions refuse the whole tool list if the root of one schema lacks a literal `"type":
+//! "object"` or if a property is a boolean schema, and they refuse a result whose `structuredContent` is not an
+//! object. So an input that is not an object fails the build, and the form of an output follows from its type alone,
+//! which makes it the same in every revision.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -11,31 +11,31 @@ use schemars::transform::RecursiveTransform;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// How deep a root is followed through `$ref`, `oneOf`, `anyOf` and `allOf`.
+/// Maximum depth to which a root schema is followed through `$ref`, `oneOf`, `anyOf` and `allOf`.
 const MAX_DEPTH: usize = 16;
 
-/// How a tool's output is put into a result.
+/// How the output of a tool is represented in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputForm {
-    /// `()`: no data.
+    /// `()` becomes a result without data.
     Empty,
-    /// A string: plain text for the model, and no data.
+    /// A string becomes plain text for the model, without data.
     Text,
-    /// An object: the data as it is.
+    /// An object becomes the data unchanged.
     Object,
-    /// A list, a number, an `Option`, …: the member `result` of an object.
+    /// A list, a number, an `Option` and so on become the member `result` of an object.
     Wrapped,
-    /// A type that says nothing about itself, such as `serde_json::Value`: each value decides.
+    /// A type without a schema, such as `serde_json::Value`: each value decides.
     Dynamic,
 }
 
-/// An output that is no object, as clients get it.
+/// The wrapper of an output that is not an object.
 #[derive(Serialize, JsonSchema)]
 struct WrappedOutput<T> {
     result: T,
 }
 
-/// What follows from a tool's output type.
+/// The form and schema of an output type.
 pub(crate) struct OutputSchema {
     pub(crate) form: OutputForm,
     pub(crate) schema: Option<Value>,
@@ -51,7 +51,7 @@ impl OutputSchema {
                 set_object_type(&mut schema);
                 Some(schema)
             }
-            // Made from a type, so that references inside it lead to the right place.
+            // Generated from a type, so that references inside it resolve.
             OutputForm::Wrapped => Some(generate::<WrappedOutput<T>>(
                 SchemaSettings::draft2020_12().for_serialize(),
             )),
@@ -60,9 +60,8 @@ impl OutputSchema {
     }
 }
 
-/// What follows from a tool's input type.
+/// The schema of an input type. `is_unit` marks `()`, which is an empty object on the wire.
 pub(crate) struct InputSchema {
-    /// True for `()`, which is an empty object on the wire.
     pub(crate) is_unit: bool,
     pub(crate) schema: Value,
 }
@@ -80,7 +79,7 @@ impl InputSchema {
     }
 }
 
-/// Why clients refuse a tool list with this schema in it; nothing when they take it.
+/// Returns why clients would refuse a tool list with this schema; `None` if they accept it.
 pub(crate) fn schema_root_error(schema: &Value) -> Option<&'static str> {
     if schema.get("type") != Some(&json!("object")) {
         return Some("whose root has no `\"type\": \"object\"`");
@@ -101,15 +100,15 @@ pub(crate) fn schema_root_error(schema: &Value) -> Option<&'static str> {
     (!is_list).then_some("whose `required` is no list of names")
 }
 
-/// True when a schema begins with a choice, which hosts refuse in an input.
+/// Whether the root of a schema is a choice (`oneOf`, `anyOf`, `allOf`), which hosts refuse for an input.
 pub(crate) fn is_choice(schema: &Value) -> bool {
     ["oneOf", "anyOf", "allOf"]
         .iter()
         .any(|key| schema.get(key).is_some())
 }
 
-/// JSON Schema 2020-12 of a type, in one piece and without the members that only name it: that
-/// dialect is the protocol's default, and hosts trip over `$ref`.
+/// Generates the JSON Schema of a type, without title and description at the root and with all definitions inlined.
+/// The dialect is 2020-12, the protocol's default; hosts fail on `$ref`.
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings
         .with(|s| {
@@ -129,7 +128,8 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// A field that may hold anything is `true` in JSON Schema; the TypeScript SDK wants an object there.
+/// Replaces boolean property schemas by objects. A field of any type is `true` in JSON Schema, but the TypeScript SDK
+/// requires an object.
 fn replace_boolean_properties(schema: &mut schemars::Schema) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for property in properties.into_iter().flat_map(Map::values_mut) {
@@ -148,7 +148,7 @@ fn form_of(schema: &Value) -> OutputForm {
         .any(|key| schema.get(key).is_some());
     match kind {
         Some("null") => OutputForm::Empty,
-        // The names of an enum are data: a program compares them.
+        // The variant names of an enum are data: programs compare them.
         Some("string") if !is_fixed => OutputForm::Text,
         _ if is_object(schema, schema, MAX_DEPTH) => OutputForm::Object,
         _ if is_unconstrained(schema) => OutputForm::Dynamic,
@@ -156,7 +156,7 @@ fn form_of(schema: &Value) -> OutputForm {
     }
 }
 
-/// True when nothing but objects keeps a schema.
+/// Whether a schema accepts objects only.
 fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else {
         return false;
@@ -179,7 +179,7 @@ fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     by_choice || by_all() || by_reference()
 }
 
-/// True when a schema demands nothing.
+/// Whether a schema has no constraints.
 fn is_unconstrained(schema: &Value) -> bool {
     const ANNOTATIONS: [&str; 5] = ["default", "examples", "deprecated", "readOnly", "writeOnly"];
     schema.as_object().is_none_or(|members| {

@@ -1,4 +1,4 @@
-//! What a client hears before anything else: who the server is, what it can do, in which language.
+//! Server information for `initialize` and `server/discover`: identity, capabilities and negotiated language.
 
 use rmcp::model::ServerConfig;
 use serde_json::{Map, Value, json};
@@ -8,14 +8,14 @@ use crate::locale;
 use crate::request_context::RequestMeta;
 use crate::revision::Revision;
 
-/// The name under which hosts and servers say that they know widgets.
+/// Name of the MCP Apps extension, by which hosts and servers declare support for widgets.
 const UI_EXTENSION: &str = "io.modelcontextprotocol/ui";
 
-/// The server's description of itself, for the eras before and since 2026-07-28.
+/// Builds the server description, for revisions before 2026-07-28 or since then (`modern`).
 pub(crate) fn server_config(app: &App, modern: bool) -> ServerConfig {
     let inner = app.inner();
-    // In the older revisions nothing can be pushed, since no connection outlives its request:
-    // promising it would be a lie.
+    // Older revisions cannot receive notifications, since no connection outlives its request, so they must not be
+    // promised.
     let listed = || match modern {
         true => json!({"listChanged": true}),
         false => json!({}),
@@ -29,7 +29,7 @@ pub(crate) fn server_config(app: &App, modern: bool) -> ServerConfig {
     capabilities.insert("resources".to_owned(), resources);
     capabilities.insert("prompts".to_owned(), listed());
     capabilities.insert("completions".to_owned(), json!({}));
-    if inner.shelf.widget_names().next().is_some() {
+    if inner.registry.widget_names().next().is_some() {
         capabilities.insert("extensions".to_owned(), json!({UI_EXTENSION: {}}));
     }
     if inner.logging {
@@ -42,12 +42,12 @@ pub(crate) fn server_config(app: &App, modern: bool) -> ServerConfig {
         "instructions": inner.identity.instructions,
     });
     serde_json::from_value(info).unwrap_or_else(|error| {
-        tracing::error!(%error, "the server's own description does not fit rmcp's type");
+        tracing::error!(%error, "server info does not convert to rmcp's type");
         ServerConfig::default()
     })
 }
 
-/// The same as `server/discover` says it.
+/// Converts the server description to the result of `server/discover`.
 pub(crate) fn discover_result(info: ServerConfig) -> Value {
     let versions = Revision::ALL.map(Revision::as_str);
     let mut result = Map::new();
@@ -59,7 +59,7 @@ pub(crate) fn discover_result(info: ServerConfig) -> Value {
     Value::Object(result)
 }
 
-/// The app's language for whoever greets it, if both sides have named theirs.
+/// Returns the app's language for this client, if the client names its language and the app lists its own.
 pub(crate) fn negotiated_locale(app: &App, meta: &impl serde::Serialize) -> Option<String> {
     let meta = RequestMeta::new(serde_json::value::to_raw_value(meta).ok());
     let get = |key: &str| meta.get(key);

@@ -1,4 +1,4 @@
-//! MCP over standard input and output: one message a line, for every revision.
+//! The stdio transport: MCP over standard input and output, one message per line, for every revision.
 
 use std::io;
 use std::sync::Arc;
@@ -15,15 +15,26 @@ use crate::http::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
 use crate::http::limits::HttpLimits;
 use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 
-/// How long answers may still take after the client has closed its end.
+/// How long shutdown waits for pending responses after the client has closed its end.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Answers that may wait for a client that does not read.
+/// Capacity of the response queue, for a client that does not read.
 const QUEUE: usize = 64;
 
-/// Serves an app on this process's standard input and output until the input ends.
+/// Serves an app on the standard input and output of this process until the input ends. The caller is the owner of
+/// the process, who may call every tool.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// Returns an error if standard output cannot be written.
+///
+/// ```rust,no_run
+/// use docent_mcp::{App, stdio};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = App::builder("tides", "1.0.0").build()?;
+/// stdio::serve(app, Default::default(), Default::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub async fn serve(app: App, limits: HttpLimits, shutdown: CancellationToken) -> io::Result<()> {
     run(
         app,
@@ -35,10 +46,27 @@ pub async fn serve(app: App, limits: HttpLimits, shutdown: CancellationToken) ->
     .await
 }
 
-/// The same over any pair of streams, such as a child's pipes.
+/// Serves an app over any pair of streams, such as the pipes of a child process or an in-memory client.
 ///
 /// # Errors
-/// When the output cannot be written.
+/// Returns an error if the output cannot be written.
+///
+/// ```rust
+/// use docent_mcp::{App, stdio};
+/// use tokio::io::AsyncReadExt as _;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = App::builder("tides", "1.0.0").build()?;
+/// let input: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+/// let (mut client, output) = tokio::io::duplex(4096);
+/// stdio::run(app, Default::default(), input, output, Default::default()).await?;
+/// let mut answer = String::new();
+/// client.read_to_string(&mut answer).await?;
+/// assert!(answer.contains("\"id\":1"));
+/// # Ok(())
+/// # }
+/// ```
 pub async fn run<R, W>(
     app: App,
     limits: HttpLimits,
@@ -50,7 +78,7 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let most = limits.stdio_line;
+    let max_bytes = limits.stdio_line;
     let closing = app.inner().closing.clone();
     let (out, answers) = mpsc::channel(QUEUE);
     let read = Arc::new(Notify::new());
@@ -60,18 +88,18 @@ where
         share: ConnectionShare::new(&ByteBudget::new(limits.unread_bytes)),
         read,
     };
-    // A pipe is one conversation, like a stream.
+    // A pipe is one conversation, so it has the same limit as one event stream.
     let in_flight = vec![Arc::new(Semaphore::new(limits.stream_in_flight))];
-    let exchange = RequestDispatcher::new(app, Arc::new(limits), None);
-    let conversation = McpConnection::new(exchange, sink, in_flight);
-    // Whoever holds the pipes started this process with all of its rights.
+    let dispatcher = RequestDispatcher::new(app, Arc::new(limits), None);
+    let connection = McpConnection::new(dispatcher, sink, in_flight);
+    // The parent process started this one with all of its rights.
     let owner = MessageSender {
         caller: Caller::owner(),
         trace: None,
     };
     let mut lines = StdioLineReader {
         input: BufReader::new(input),
-        most,
+        max_bytes,
         line: Vec::new(),
     };
     loop {
@@ -81,25 +109,25 @@ where
         };
         let Some(line) = line else { break };
         tokio::select! {
-            () = receive_line(&conversation, line, &owner) => {}
+            () = receive_line(&connection, line, &owner) => {}
             ended = &mut writer => {
-                conversation.cancel_all();
+                connection.cancel_all();
                 return ended.unwrap_or(Ok(()));
             }
             () = shutdown.cancelled() => break,
         }
     }
     closing.cancel();
-    if tokio::time::timeout(DRAIN, conversation.drain())
+    if tokio::time::timeout(DRAIN, connection.drain())
         .await
         .is_err()
     {
-        conversation.cancel_all();
+        connection.cancel_all();
     }
-    drop(conversation);
+    drop(connection);
     match tokio::time::timeout(DRAIN, writer).await {
         Ok(Ok(written)) => written,
-        // A task that was stopped or a client that no longer reads: nothing is left to tell.
+        // The writer was cancelled, or the client no longer reads: there is nothing left to report.
         Ok(Err(_)) | Err(_) => Ok(()),
     }
 }
@@ -119,14 +147,14 @@ async fn write_answers<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn receive_line(conversation: &McpConnection, line: StdioLine, owner: &MessageSender) {
+async fn receive_line(connection: &McpConnection, line: StdioLine, owner: &MessageSender) {
     match line {
-        StdioLine::TooLong => conversation.refuse("the line is longer than allowed").await,
+        StdioLine::TooLong => connection.refuse("the line is longer than allowed").await,
         StdioLine::Whole(line) if line.trim_ascii().is_empty() => {}
-        StdioLine::Whole(line) => match conversation.receive(&line, owner, None).await {
+        StdioLine::Whole(line) => match connection.receive(&line, owner, None).await {
             MessageReceipt::Taken => {}
             MessageReceipt::TooLarge(answer) | MessageReceipt::Busy(answer) => {
-                conversation.answer(answer).await
+                connection.answer(answer).await
             }
         },
     }
@@ -137,15 +165,15 @@ enum StdioLine {
     TooLong,
 }
 
-/// Lines of a bounded length. What is longer is skipped to its end without being kept.
+/// A line reader with a length limit. An overlong line is skipped to its end without being buffered.
 struct StdioLineReader<R> {
     input: BufReader<R>,
-    most: usize,
+    max_bytes: usize,
     line: Vec<u8>,
 }
 
 impl<R: AsyncRead + Unpin> StdioLineReader<R> {
-    /// The next line. What has been read survives when this is dropped half-way.
+    /// Reads the next line. It is cancel-safe: what has been read survives when the future is dropped.
     async fn next(&mut self) -> io::Result<Option<StdioLine>> {
         loop {
             let chunk = self.input.fill_buf().await?;
@@ -154,8 +182,8 @@ impl<R: AsyncRead + Unpin> StdioLineReader<R> {
                 None => (chunk.is_empty(), chunk.len()),
             };
             let eof = chunk.is_empty();
-            // One byte over the bound is kept as the sign that the line was too long.
-            let room = (self.most + 1).saturating_sub(self.line.len());
+            // One byte over the limit is kept as a marker that the line is too long.
+            let room = (self.max_bytes + 1).saturating_sub(self.line.len());
             let text = chunk.get(..used.min(room)).unwrap_or_default();
             self.line
                 .extend_from_slice(text.strip_suffix(b"\n").unwrap_or(text));
@@ -167,7 +195,7 @@ impl<R: AsyncRead + Unpin> StdioLineReader<R> {
                 return Ok(None);
             }
             let line = std::mem::take(&mut self.line);
-            return Ok(Some(if line.len() > self.most {
+            return Ok(Some(if line.len() > self.max_bytes {
                 StdioLine::TooLong
             } else {
                 StdioLine::Whole(line)

@@ -1,4 +1,5 @@
-//! Tools: typed input in, typed output out, and the one adapter that speaks JSON for all of them.
+//! The tool trait and its adapter: a tool has typed input and output, and the adapter generates the JSON schemas and
+//! the JSON.
 
 use std::future::Future;
 
@@ -18,45 +19,85 @@ use crate::resource_registry::ResourceRegistry;
 use crate::result::{Answer, ResultPayloads};
 use crate::schema::{InputSchema, OutputForm, OutputSchema};
 
-/// Something the model can call.
+/// A tool, which the model can call.
 ///
-/// The schemas that hosts see are made from the two types; `deny_unknown_fields` on the input
-/// makes it exact.
+/// The schemas that hosts see are generated from the two types. With `deny_unknown_fields` on the input, a misspelled
+/// argument is an error instead of being ignored.
+///
+/// ```rust
+/// use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Query {
+///     /// A harbour, such as `Port Ellin`.
+///     harbour: String,
+/// }
+///
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Tides {
+///     high_water: Vec<String>,
+/// }
+///
+/// struct FindTides;
+///
+/// impl Tool for FindTides {
+///     type Input = Query;
+///     type Output = Tides;
+///
+///     fn descriptor(&self) -> ToolDescriptor {
+///         let text = "Use this when the user asks for the tides of a harbour.";
+///         ToolDescriptor::new("find_tides", "Find tides", text, ToolAnnotations::READ_ONLY)
+///     }
+///
+///     async fn call(&self, query: Query, _: Context) -> Result<Answer<Tides>, Failure> {
+///         if query.harbour != "Port Ellin" {
+///             return Err(Failure::caller("unknown harbour").hint("try `Port Ellin`"));
+///         }
+///         let high_water = vec!["04:12".to_owned(), "16:40".to_owned()];
+///         Ok(Answer::new(Tides { high_water }))
+///     }
+/// }
+///
+/// let app = App::builder("tides", "1.0.0").tool(FindTides).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 pub trait Tool: Send + Sync + 'static {
-    /// What the tool takes: a struct with named fields, or `()` for nothing.
+    /// The input: a struct with named fields, or `()` for a tool without arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// What the tool gives. An object (a struct, a map, an enum whose variants are objects) is the
-    /// data of the result, a string is plain text without data, and `()` is neither. Every other type
-    /// becomes the member `result` of an object, because clients take no other data. A
-    /// [`Value`] has no schema; each value is treated by what it is.
+    /// The output. An object (a struct, a map, an enum whose variants are objects) is the structured data of the
+    /// result, a string is plain text without data, and `()` is neither. Every other type becomes the member `result`
+    /// of an object, because clients accept no other data. A [`Value`] has no schema; each value is treated by what
+    /// it is.
     type Output: Serialize + JsonSchema + Send;
 
-    /// The tool as hosts list it. Asked again whenever the app says that its tools changed.
+    /// Returns the tool as hosts list it. It is called again whenever the app announces that its tools changed.
     fn descriptor(&self) -> ToolDescriptor;
 
-    /// Does the work.
+    /// Runs the tool with checked input. The future is dropped when the client cancels or the handler timeout
+    /// expires.
     fn call(
         &self,
         input: Self::Input,
         context: Context,
     ) -> impl Future<Output = Result<Answer<Self::Output>, Failure>> + Send;
 
-    /// The output as JSON, for a tool whose output is mostly long texts and who writes it faster than
-    /// its `Serialize` does (see [`JsonObject`](crate::JsonObject)). It must be what serializing gives.
+    /// Serializes the output by hand, for a tool whose output is mostly long texts and which can write it faster than
+    /// its `Serialize` implementation (see [`JsonObject`](crate::JsonObject)). The result must be the same JSON.
     fn json(&self, _output: &Self::Output) -> Option<EscapedJson> {
         None
     }
 
-    /// The output as sentences, for apps whose text items are prose.
+    /// Renders the output as prose, for apps with [`TextForm::Prose`](crate::TextForm::Prose).
     fn prose(&self, _output: &Self::Output) -> Option<String> {
         None
     }
 }
 
-/// A tool without its types.
+/// A tool with its types erased, so that tools of different types fit in one list.
 pub(crate) trait ErasedTool: Send + Sync {
     fn descriptor(&self) -> ToolDescriptor;
-    fn wire(&self, shelf: &ResourceRegistry) -> Result<Value, BuildError>;
+    fn wire(&self, registry: &ResourceRegistry) -> Result<Value, BuildError>;
     fn call<'a>(
         &'a self,
         arguments: &'a str,
@@ -65,12 +106,13 @@ pub(crate) trait ErasedTool: Send + Sync {
     ) -> BoxFuture<'a, Result<ResultPayloads, Failure>>;
 }
 
-/// What a tool's descriptor said when the app was built, for the form of its results.
+/// The form of a tool's results, fixed by its descriptor when the app was built.
+///
+/// `dual` repeats the `results` of the data beside `content`. With `has_output_schema`, clients expect structured
+/// data in every result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputContract {
-    /// Its `results` also stand beside `content`.
     pub(crate) dual: bool,
-    /// Hosts were shown an output schema, so that every result must have data.
     pub(crate) has_output_schema: bool,
 }
 
@@ -95,12 +137,12 @@ impl<T: Tool> ErasedTool for ToolAdapter<T> {
         self.tool.descriptor()
     }
 
-    fn wire(&self, shelf: &ResourceRegistry) -> Result<Value, BuildError> {
+    fn wire(&self, registry: &ResourceRegistry) -> Result<Value, BuildError> {
         let schemas = ToolSchemas {
             input: &self.input.schema,
             output: &self.output,
         };
-        self.tool.descriptor().wire(schemas, shelf)
+        self.tool.descriptor().wire(schemas, registry)
     }
 
     fn call<'a>(
@@ -119,19 +161,18 @@ impl<T: Tool> ErasedTool for ToolAdapter<T> {
     }
 }
 
-/// An output as a result holds it.
+/// An output in the form of a result: the JSON of an object in `data`, the same JSON escaped for a string in
+/// `quoted`, or plain text for the model in `text`.
 #[derive(Default)]
 struct ErasedOutput {
-    /// JSON of an object.
     data: Option<String>,
     quoted: Option<String>,
-    /// What the model reads where there is no data.
     text: Option<String>,
 }
 
-/// A tool that broke what it told hosts about itself.
+/// A tool whose output violates its own output schema.
 #[derive(Debug, thiserror::Error)]
-#[error("the output is no object, though the tool's output schema says so")]
+#[error("the tool's output is not an object, but its output schema requires one")]
 struct OutputNotObject;
 
 impl<T: Tool> ToolAdapter<T> {
@@ -157,10 +198,10 @@ impl<T: Tool> ToolAdapter<T> {
     ) -> Result<ResultPayloads, Failure> {
         let ErasedOutput { data, quoted, text } =
             self.data(&answer.output, contract.has_output_schema)?;
-        let words = || prose.then(|| self.tool.prose(&answer.output)).flatten();
+        let prose_text = || prose.then(|| self.tool.prose(&answer.output)).flatten();
         let content = answer
             .content
-            .or_else(|| Some(vec![ContentBlock::text(words().or(text)?)]));
+            .or_else(|| Some(vec![ContentBlock::text(prose_text().or(text)?)]));
         Ok(ResultPayloads {
             structured: data,
             quoted,
@@ -207,7 +248,7 @@ impl<T: Tool> ToolAdapter<T> {
     }
 }
 
-/// An output that is no object, under the name that its schema has for it.
+/// Wraps an output that is not an object in the member `result`, which its generated schema declares.
 fn wrapped(json: &str) -> String {
     let mut object = JsonObject::with_capacity(json.len() + 16);
     object.raw("result", json);
@@ -215,7 +256,7 @@ fn wrapped(json: &str) -> String {
 }
 
 fn bad_arguments(error: &str) -> Failure {
-    // The position inside a re-serialized string means nothing to the model that wrote an object.
+    // The position inside a re-serialized string means nothing to the model, which wrote an object.
     let cause = error
         .rsplit_once(" at line ")
         .map_or(error, |(cause, _)| cause);
@@ -233,7 +274,7 @@ mod tests {
     #[derive(serde::Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct CounterInput {
-        /// How many.
+        /// How many things to count.
         #[expect(dead_code, reason = "only its schema is looked at")]
         count: u32,
     }
@@ -258,7 +299,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             tool["inputSchema"],
-            json!({"type":"object","properties":{"count":{"description":"How many.","type":"integer",
+            json!({"type":"object","properties":{"count":{"description":"How many things to count.","type":"integer",
                 "format":"uint32","minimum":0}},"required":["count"],"additionalProperties":false})
         );
         assert!(tool.get("outputSchema").is_none());

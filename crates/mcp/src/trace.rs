@@ -1,6 +1,6 @@
-//! The text of a `traceparent` into the trace and the span that a request belongs to, as W3C's Trace Context
-//! writes them, and requests into spans. Whatever is not exactly that is as good as nothing: a trace is a help, never
-//! a condition.
+//! Distributed tracing: parses `traceparent` (W3C Trace Context) and opens the span of each request.
+//!
+//! An invalid `traceparent` is ignored. Tracing is a diagnostic aid, so it must never make a request fail.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use tracing::field::Empty;
 
 use crate::request_context::RequestMeta;
 
-/// The target of the spans that are made here and by tools, for whoever keeps traces. Where nobody listens to it they
-/// cost an atomic read.
+/// Tracing target of the spans of requests and tools, for trace exporters. Without a subscriber they cost one atomic
+/// read.
 pub const SPANS: &str = "docent_span";
 
-/// The name of the span of a request, under which all others of it lie.
+/// Name of the root span of each request.
 pub const REQUEST_SPAN: &str = "request";
 
-/// What clients ask for; a method that is none of these is not named.
+/// Known methods. Any other method is recorded as `other`, so that clients cannot fill a metric with names.
 const METHODS: [&str; 14] = [
     "completion/complete",
     "initialize",
@@ -36,28 +36,38 @@ const METHODS: [&str; 14] = [
     "tools/list",
 ];
 
-/// The length of version 00, and the least of any later one.
+/// Length of a version 00 `traceparent`, and the minimum for later versions.
 const LENGTH: usize = 55;
 
-/// A later version may say more at the end; nothing needs more than this.
+/// Maximum length. Later versions may append fields, but none needs more.
 const MAX_LENGTH: usize = 256;
 
-/// Where a request stands in somebody's trace: in an HTTP header or in `_meta`, each called `traceparent`.
+/// The position of a request in a distributed trace, from an HTTP header or a `_meta` member called `traceparent`.
+///
+/// ```rust
+/// use docent_mcp::TraceParent;
+///
+/// let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// let parent = TraceParent::parse(text).ok_or("not a traceparent")?;
+/// assert!(parent.sampled);
+/// assert_eq!(parent.to_string(), text);
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace, never zero.
+    /// The trace id, never zero.
     pub trace_id: u128,
-    /// The span that the request came out of, never zero.
+    /// The id of the parent span, never zero.
     pub parent_id: u64,
-    /// Whether the sender keeps its own part of the trace.
+    /// Whether the sender records its own part of the trace.
     pub sampled: bool,
 }
 
 impl TraceParent {
-    /// The name of the header, and of the member of `_meta`.
+    /// The name of the HTTP header and of the `_meta` member.
     pub const NAME: &'static str = "traceparent";
 
-    /// Reads what a client sent; `None` for all that is not well formed.
+    /// Parses a `traceparent`; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if !(LENGTH..=MAX_LENGTH).contains(&text.len()) {
@@ -77,7 +87,7 @@ impl TraceParent {
         let is_known = match version {
             "ff" => false,
             "00" => text.len() == LENGTH,
-            // Of a later version the beginning is read, which has to end where ours does.
+            // Of a later version only the known prefix is read, and it has to end where version 00 ends.
             _ => text.len() == LENGTH || text.as_bytes().get(LENGTH) == Some(&b'-'),
         };
         (is_known && trace_id != 0 && parent_id != 0).then_some(Self {
@@ -89,7 +99,7 @@ impl TraceParent {
 }
 
 impl TraceParent {
-    /// The one that a request's headers name. Of two neither counts.
+    /// Parses the `traceparent` header. A repeated header is ambiguous, so neither value counts.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(Self::NAME).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
@@ -97,7 +107,7 @@ impl TraceParent {
     }
 }
 
-/// As it is sent on: in version 00.
+/// Renders the value as version 00.
 impl fmt::Display for TraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = u8::from(self.sampled);
@@ -109,13 +119,13 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// The span of a request, in the trace that its `_meta` or its header names.
+/// Opens the span of a request, in the trace that its `_meta` or its header names.
 pub(crate) fn request_span(
     method: &str,
     header: Option<TraceParent>,
     meta: Option<&RawValue>,
 ) -> Span {
-    // What stands here is worked out only where somebody listens.
+    // The fields are evaluated only if a subscriber is interested.
     tracing::info_span!(
         target: SPANS,
         REQUEST_SPAN,
@@ -127,8 +137,8 @@ pub(crate) fn request_span(
 
 fn parent_traceparent(header: Option<TraceParent>, meta: Option<&RawValue>) -> Option<String> {
     let meta = RequestMeta::new(meta.map(ToOwned::to_owned));
-    let told = meta.get(TraceParent::NAME).and_then(|value| value.as_str());
-    let parent = told.and_then(TraceParent::parse).or(header);
+    let declared = meta.get(TraceParent::NAME).and_then(|value| value.as_str());
+    let parent = declared.and_then(TraceParent::parse).or(header);
     parent.map(|parent| parent.to_string())
 }
 
@@ -161,7 +171,7 @@ mod tests {
         let above = |header: Option<&str>, meta: Option<&RawValue>| {
             parent_traceparent(header.and_then(TraceParent::parse), meta)
         };
-        let found = |header: Option<&str>, told: &str| above(header, Some(&meta(told)));
+        let found = |header: Option<&str>, body: &str| above(header, Some(&meta(body)));
         assert_eq!(found(Some(GOOD), &other), Some(other.clone()));
         assert_eq!(found(Some(GOOD), "00-nonsense"), Some(GOOD.to_owned()));
         assert_eq!(found(Some("nonsense"), "00-0-0-01"), None);

@@ -1,7 +1,7 @@
-//! Interface inside the conversation: one self-contained HTML into the resources that hosts mount.
+//! Widgets: self-contained HTML pages that hosts mount in the conversation, served as resources.
 //!
-//! Every host reads its own spelling, so a widget says everything in all of them: `_meta.ui` for the
-//! MCP Apps standard, `openai/*` for ChatGPT, on the list of resources and on the contents alike.
+//! Every host reads its own metadata, so a widget carries all of it: `_meta.ui` for the MCP Apps standard and
+//! `openai/*` for ChatGPT, on the list of resources and on the contents alike.
 
 mod html;
 mod served_widget;
@@ -17,21 +17,30 @@ use crate::error::BuildError;
 pub(crate) use html::MAX_HTML_BYTES;
 pub(crate) use served_widget::ServedWidget;
 
-/// The type of a widget for every host of today.
+/// Media type of a widget in all current hosts.
 pub(crate) const MCP_APP: &str = "text/html;profile=mcp-app";
-/// The type that ChatGPT knew in 2025.
+/// Media type of a widget in ChatGPT clients of 2025.
 pub(crate) const SKYBRIDGE: &str = "text/html+skybridge";
 
-/// A browser capability that a widget asks for. A host may refuse it: look before you use it.
+/// A browser permission that a widget requests. A host may refuse it, so the page has to check before use.
+///
+/// ```rust
+/// use docent_mcp::{Widget, WidgetPermission};
+///
+/// let page = "<!doctype html><title>Tides</title>";
+/// let widget = Widget::new("tides", "Tides", "Copies the tides.", page)
+///     .permission(WidgetPermission::ClipboardWrite);
+/// # let _ = widget;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WidgetPermission {
-    /// The camera.
+    /// Permission to use the camera.
     Camera,
-    /// The microphone.
+    /// Permission to use the microphone.
     Microphone,
-    /// The place of the device.
+    /// Permission to read the location of the device.
     Geolocation,
-    /// Putting text on the clipboard.
+    /// Permission to write text to the clipboard.
     ClipboardWrite,
 }
 
@@ -46,12 +55,23 @@ impl WidgetPermission {
     }
 }
 
-/// One HTML page that a host shows in the conversation; a tool renders it with
-/// [`Descriptor::widget`](crate::Descriptor::widget).
+/// An HTML page that a host shows in the conversation. A tool renders it with
+/// [`ToolDescriptor::widget`](crate::ToolDescriptor::widget).
 ///
-/// Its address carries a fingerprint of its content, because hosts keep a page by its address: a changed
-/// page gets a new one by itself. Conversations that still hold an address of an older version read the
-/// present one.
+/// Its URI contains a fingerprint of its content, because hosts cache pages by URI: a changed page gets a new URI
+/// automatically. Conversations that still have a former URI get the current page.
+///
+/// ```rust
+/// use docent_mcp::{App, Widget};
+///
+/// let page = "<!doctype html><title>Tides</title><h1>High water</h1>";
+/// let widget = Widget::new("tides", "Tides", "The times of high water today.", page)
+///     .border(true)
+///     .connect_domain("https://api.tides.example")
+///     .chatgpt_domain("https://tides.example");
+/// let app = App::builder("tides", "1.0.0").widget(widget).build()?;
+/// # Ok::<(), docent_mcp::BuildError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Widget {
     pub(crate) name: String,
@@ -74,8 +94,8 @@ enum WidgetSource {
 }
 
 impl Widget {
-    /// A widget with its whole page, such as from `include_str!`. The name is for tools to refer to, the
-    /// description is read by the model, which then need not describe what the user sees.
+    /// Creates a widget from its page, such as from `include_str!`. Tools refer to it by `name`; the model reads the
+    /// `description` and then need not describe what the user sees.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -91,9 +111,9 @@ impl Widget {
         )
     }
 
-    /// A widget whose page is read from a file each time, for work on it: `docent preview` shows a change
-    /// as soon as it is saved. Its address stays the same while the process lives, so hosts that keep
-    /// pages may show an older one.
+    /// Creates a widget whose page is read from a file at every request, for development: `docent preview` shows a
+    /// change as soon as it is saved. The URI stays the same while the process runs, so hosts that cache pages may
+    /// show an older version.
     #[must_use]
     pub fn from_file(
         name: impl Into<String>,
@@ -125,95 +145,95 @@ impl Widget {
         }
     }
 
-    /// Whether the host should draw a border and a background.
+    /// Sets whether the host should draw a border and a background.
     #[must_use]
     pub const fn border(mut self, border: bool) -> Self {
         self.border = Some(border);
         self
     }
 
-    /// An origin for `fetch` and web sockets, such as `https://api.example.com`. A widget that gets all its
-    /// data through the bridge needs none.
+    /// Allows an origin for `fetch` and web sockets, such as `https://api.example.com`. A widget that gets its data
+    /// through the host bridge needs none.
     #[must_use]
     pub fn connect_domain(mut self, origin: impl Into<String>) -> Self {
         self.domains.connect.push(origin.into());
         self
     }
 
-    /// An origin for pictures, fonts, scripts and styles; `https://*.example.com` is allowed.
+    /// Allows an origin for images, fonts, scripts and styles; `https://*.example.com` is allowed.
     #[must_use]
     pub fn resource_domain(mut self, origin: impl Into<String>) -> Self {
         self.domains.resource.push(origin.into());
         self
     }
 
-    /// An origin for frames inside the widget. ChatGPT reviews such apps harder, Claude shows none.
+    /// Allows an origin for frames inside the widget. ChatGPT reviews such apps more strictly, and Claude shows no
+    /// frames.
     #[must_use]
     pub fn frame_domain(mut self, origin: impl Into<String>) -> Self {
         self.domains.frame.push(origin.into());
         self
     }
 
-    /// An origin for the document's base address.
+    /// Allows an origin for the document's base URL.
     #[must_use]
     pub fn base_uri_domain(mut self, origin: impl Into<String>) -> Self {
         self.domains.base_uri.push(origin.into());
         self
     }
 
-    /// An origin to which ChatGPT opens links without a warning.
+    /// Allows an origin to which ChatGPT opens links without a warning.
     #[must_use]
     pub fn redirect_domain(mut self, origin: impl Into<String>) -> Self {
         self.domains.redirect.push(origin.into());
         self
     }
 
-    /// A browser capability to ask for.
+    /// Requests a browser permission.
     #[must_use]
     pub fn permission(mut self, permission: WidgetPermission) -> Self {
         self.permissions.push(permission);
         self
     }
 
-    /// The origin under which ChatGPT runs the widget, which its store demands. It travels as
-    /// `openai/widgetDomain` alone: Claude refuses to show a widget whose `ui.domain` is not of its own
-    /// making.
+    /// Sets the origin under which ChatGPT runs the widget, which its store requires. It is sent as
+    /// `openai/widgetDomain` only: Claude refuses a widget whose `ui.domain` is not one of its own.
     #[must_use]
     pub fn chatgpt_domain(mut self, origin: impl Into<String>) -> Self {
         self.chatgpt_domain = Some(origin.into());
         self
     }
 
-    /// Asks Claude for an origin that stays the same, for widgets that need one for CORS. It depends on
-    /// the address of the MCP endpoint exactly as users type it; see [`claude_domain`].
+    /// Requests a stable origin from Claude, for widgets that need one for CORS. It is derived from the URL of the
+    /// MCP endpoint exactly as users type it; see [`claude_domain`].
     #[must_use]
     pub fn claude_domain_for(mut self, connector_url: impl Into<String>) -> Self {
         self.connector = Some(connector_url.into());
         self
     }
 
-    /// Lists the page a second time as `text/html+skybridge`, and points `openai/outputTemplate` there,
-    /// for ChatGPT clients of 2025.
+    /// Lists the page a second time as `text/html+skybridge`, and points `openai/outputTemplate` there, for ChatGPT
+    /// clients of 2025.
     #[must_use]
     pub const fn skybridge(mut self) -> Self {
         self.skybridge = true;
         self
     }
 
-    /// An address that an earlier release used, which stays readable.
+    /// Keeps a URI readable that an earlier release used.
     #[must_use]
     pub fn formerly(mut self, uri: impl Into<String>) -> Self {
         self.former.push(uri.into());
         self
     }
 
-    /// The origins the widget declares, from which [`csp::policy`] makes a host's policy.
+    /// Returns the declared origins, from which [`csp::policy`] derives the policy of a host.
     #[must_use]
     pub const fn domains(&self) -> &WidgetDomains {
         &self.domains
     }
 
-    /// Everything but the page, as it stands in `_meta`.
+    /// Returns the `_meta` of the widget, for every host.
     fn meta(&self) -> Map<String, Value> {
         let WidgetDomains {
             connect,
@@ -224,7 +244,7 @@ impl Widget {
         } = &self.domains;
         let mut csp = json!({"connectDomains": connect, "resourceDomains": resource});
         let mut old = json!({"connect_domains": connect, "resource_domains": resource});
-        // Reviewers look harder at whoever names frames, so an empty list is not named.
+        // Hosts review apps that mention frames more strictly, so an empty list is omitted.
         let optional = [
             (&mut csp, "frameDomains", frame),
             (&mut old, "frame_domains", frame),
@@ -237,11 +257,11 @@ impl Widget {
         let mut ui = Map::new();
         ui.insert("csp".to_owned(), csp);
         if !self.permissions.is_empty() {
-            let asked = self
+            let requested = self
                 .permissions
                 .iter()
-                .map(|asked| (asked.key().to_owned(), json!({})));
-            ui.insert("permissions".to_owned(), Value::Object(asked.collect()));
+                .map(|permission| (permission.key().to_owned(), json!({})));
+            ui.insert("permissions".to_owned(), Value::Object(requested.collect()));
         }
         let mut meta = Map::new();
         meta.insert(
@@ -263,7 +283,7 @@ impl Widget {
         meta
     }
 
-    /// Checks what hosts would refuse later.
+    /// Validates everything that hosts would refuse later.
     fn check(&self, html: &str) -> Result<(), BuildError> {
         let name = &self.name;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -311,7 +331,7 @@ impl Widget {
         }
         if let Some(bad) = self.former.iter().find(|uri| !uri.starts_with("ui://")) {
             return Err(wrong(format!(
-                "was never at `{bad}`: hosts read widgets from `ui://` alone"
+                "has the former address `{bad}`: hosts read widgets from `ui://` only"
             )));
         }
         html::check(html, resource).map_err(wrong)
@@ -324,8 +344,17 @@ fn add(object: &mut Value, key: &str, list: &[String]) {
     }
 }
 
-/// The origin under which Claude runs the widgets of a connector, by the exact address that its user
+/// Returns the origin under which Claude runs the widgets of a connector, derived from the exact URL that its user
 /// typed. Any other value in `ui.domain` makes Claude refuse the widget.
+///
+/// ```rust
+/// use docent_mcp::claude_domain;
+///
+/// assert_eq!(
+///     claude_domain("https://example.com/mcp"),
+///     "c3d80a4ed901ee05b21755a88273b4a4.claudemcpcontent.com"
+/// );
+/// ```
 #[must_use]
 pub fn claude_domain(connector_url: &str) -> String {
     format!(
@@ -334,7 +363,7 @@ pub fn claude_domain(connector_url: &str) -> String {
     )
 }
 
-/// The first bytes of a SHA-256, in hexadecimal.
+/// Returns the first bytes of the SHA-256 of a text in hexadecimal.
 pub(crate) fn fingerprint(text: &[u8], bytes: usize) -> String {
     Sha256::digest(text)
         .iter()

@@ -58,7 +58,7 @@ pub struct ApiKeyGrant {
 /// An API key's metadata, for listings. The secret is not part of it and cannot be recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyInfo {
-    /// The id by which the key is checked_at up and removed; the second part of the key itself.
+    /// The id by which the key is looked up and removed; the second part of the key itself.
     pub id: String,
     /// The creation time in seconds since 1970.
     pub created: u64,
@@ -68,6 +68,22 @@ pub struct ApiKeyInfo {
 }
 
 /// The API keys of a server, stored in a file. A clone shares the same state.
+///
+/// ```rust
+/// use docent_mcp::{ApiKeyGrant, ApiKeyStore};
+///
+/// let dir = tempfile::tempdir()?;
+/// let store = ApiKeyStore::open(dir.path().join("keys.json"))?;
+/// let grant = ApiKeyGrant {
+///     name: "import".to_owned(),
+///     scopes: vec!["docs.read".to_owned()],
+///     ..ApiKeyGrant::default()
+/// };
+/// let key = store.add(grant, 1_700_000_000)?;
+/// println!("copy the key now: {key}");
+/// assert_eq!(store.remove("import")?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ApiKeyStore(Arc<ApiKeyStoreInner>);
 

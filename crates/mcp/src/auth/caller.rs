@@ -22,6 +22,19 @@ const MAX_DEPTH: usize = 4;
 /// There are three kinds: anonymous (a server without authentication, or one that makes it optional), the
 /// owner (who started the program and talks to it over stdio), and an identity verified by an issuer or an
 /// API key.
+///
+/// ```rust
+/// use docent_mcp::{Caller, Failure};
+///
+/// fn check_editor(caller: &Caller) -> Result<(), Failure> {
+///     let is_editor = caller.claim("groups").iter().any(|group| group == "editors");
+///     if caller.is_owner() || is_editor {
+///         return Ok(());
+///     }
+///     Err(Failure::refused("only editors may do this"))
+/// }
+/// # let _ = check_editor;
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller(CallerKind);
 

@@ -11,6 +11,13 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 pub const MAX_AUTHORITIES_BYTES: usize = 1024 * 1024;
 
 /// One or more trusted CA certificates, in place of the public root certificates.
+///
+/// ```rust
+/// use docent_mcp::{CertificateAuthorities, InvalidAuthorities};
+///
+/// let parsed = CertificateAuthorities::parse("not a certificate");
+/// assert_eq!(parsed.err(), Some(InvalidAuthorities));
+/// ```
 #[derive(Clone)]
 pub struct CertificateAuthorities(Arc<Vec<Certificate<'static>>>);
 

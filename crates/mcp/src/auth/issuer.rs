@@ -23,6 +23,19 @@ pub enum IssuerNetwork {
 }
 
 /// How issuers are reached: the allowed networks, and the certificate authorities that are trusted.
+///
+/// ```rust,no_run
+/// use docent_mcp::{CertificateAuthorities, Issuer, IssuerNetwork, IssuerTransport};
+///
+/// let pem = std::fs::read_to_string("/etc/docs/private-ca.pem")?;
+/// let transport = IssuerTransport {
+///     network: IssuerNetwork::Private,
+///     authorities: Some(CertificateAuthorities::parse(&pem)?),
+/// };
+/// let issuer = Issuer::remote("https://login.internal", None, transport);
+/// # let _ = issuer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct IssuerTransport {
     /// The networks in which the issuer's endpoints may be.
@@ -41,6 +54,15 @@ impl From<IssuerNetwork> for IssuerTransport {
 }
 
 /// A trusted issuer of access tokens. Its name is the issuer URL, exactly as it stands in the claim `iss`.
+///
+/// ```rust
+/// use docent_mcp::{Issuer, IssuerNetwork, SignatureAlgorithm};
+///
+/// let issuer = Issuer::remote("https://login.example.org", None, IssuerNetwork::Public)
+///     .algorithms([SignatureAlgorithm::Rs256])
+///     .reject_if(|caller| caller.subject() == Some("signed-out"));
+/// assert_eq!(issuer.name(), "https://login.example.org");
+/// ```
 #[derive(Clone)]
 pub struct Issuer {
     name: String,

@@ -18,6 +18,13 @@ const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
 
 /// A JWS signature algorithm (RFC 7518, RFC 8037). Only asymmetric ones: with a shared secret, whoever can
 /// verify a token can also forge one.
+///
+/// ```rust
+/// use docent_mcp::SignatureAlgorithm;
+///
+/// assert_eq!(SignatureAlgorithm::parse("EdDSA"), Some(SignatureAlgorithm::EdDsa));
+/// assert_eq!(SignatureAlgorithm::parse("HS256"), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256, the default of most providers.
@@ -228,6 +235,18 @@ impl JsonWebKeySet {
 
 /// The keys of an issuer in this process. Clones share them, so that [`replace`](Self::replace) takes
 /// effect for all.
+///
+/// ```rust
+/// use docent_mcp::LocalKeys;
+///
+/// let keys = LocalKeys::default();
+/// keys.replace(&serde_json::json!({"keys": [{
+///     "kty": "OKP", "crv": "Ed25519", "kid": "2026-11", "alg": "EdDSA", "use": "sig",
+///     "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+/// }]}))?;
+/// assert!(keys.replace(&serde_json::json!({"keys": []})).is_err());
+/// # Ok::<(), docent_mcp::AuthError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct LocalKeys(Arc<RwLock<Arc<JsonWebKeySet>>>);
 

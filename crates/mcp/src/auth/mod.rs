@@ -75,7 +75,7 @@ pub enum AuthRequirement {
     /// Every request: one without a credential gets a 401.
     #[default]
     Always,
-    /// Only calls of tools that need it. A tool that declares no [security](crate::Descriptor::security)
+    /// Only calls of tools that need it. A tool that declares no [security](crate::ToolDescriptor::security)
     /// scheme needs it.
     ByTool,
     /// No request: a tool that declares no security scheme accepts both anonymous and authenticated calls,
@@ -138,6 +138,19 @@ pub enum AuthRejection {
 
 /// The server's authentication settings: what it requires of callers, and whom it trusts to identify them.
 /// A clone shares the same state.
+///
+/// ```rust
+/// use docent_mcp::http::HttpOptions;
+/// use docent_mcp::{Auth, Issuer, IssuerNetwork};
+///
+/// let auth = Auth::builder(["https://docs.example.org"])
+///     .issuer(Issuer::remote("https://login.example.org", None, IssuerNetwork::Public))
+///     .scopes(["docs.read"])
+///     .build()?;
+/// let options = HttpOptions { auth: Some(auth), ..HttpOptions::default() };
+/// # let _ = options;
+/// # Ok::<(), docent_mcp::AuthError>(())
+/// ```
 #[derive(Clone)]
 pub struct Auth(Arc<AuthInner>);
 
@@ -303,6 +316,19 @@ impl MissingScope {
 }
 
 /// Builds an [`Auth`]; [`build`](Self::build) checks the parts together.
+///
+/// ```rust
+/// use docent_mcp::{Auth, AuthRequirement, Issuer, IssuerNetwork};
+///
+/// let auth = Auth::builder(["https://docs.example.org"])
+///     .issuer(Issuer::remote("https://login.example.org", None, IssuerNetwork::Public))
+///     .requirement(AuthRequirement::ByTool)
+///     .name("Harbour archive")
+///     .documentation("https://docs.example.org/help")
+///     .build()?;
+/// assert_eq!(auth.requirement(), AuthRequirement::ByTool);
+/// # Ok::<(), docent_mcp::AuthError>(())
+/// ```
 pub struct AuthBuilder {
     bases: Vec<String>,
     audiences: Vec<String>,

@@ -15,6 +15,18 @@ use super::api_key::{make_folder, random};
 const SECRET_BYTES: usize = 32;
 
 /// The HMAC key for signed links. It is stored in a file, so that links outlive a restart.
+///
+/// ```rust
+/// use docent_mcp::LinkKey;
+///
+/// let dir = tempfile::tempdir()?;
+/// let key = LinkKey::open(&dir.path().join("link.secret"))?;
+/// let (now, expires) = (1_700_000_000, 1_700_003_600);
+/// let signature = key.sign("doc-1", expires);
+/// assert!(key.verify("doc-1", expires, &signature, now));
+/// assert!(!key.verify("doc-1", expires, &signature, expires));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct LinkKey(hmac::Key);
 

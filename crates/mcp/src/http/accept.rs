@@ -1,8 +1,9 @@
-//! Turns a listening socket and a router into a server that nobody can hold up.
+//! The accept loop: serves a listening socket over HTTP/1 and HTTP/2, with a deadline for every state of a
+//! connection.
 //!
-//! This is our own accept loop because the router's crate has none with deadlines: a silent
-//! connection, half a head or a reader that stops reading would be kept for ever. One task runs
-//! the loop, one task each connection. The loop also makes the rounds and judges every connection.
+//! axum's own loop has no deadlines, so a silent connection, half a request head or a client that stops reading would
+//! hold its slot for ever (slow loris). One task runs the loop and one task each connection. The loop also checks all
+//! connections periodically, and evicts stalled ones when slots or memory run out.
 
 mod connection;
 mod connection_state;
@@ -38,13 +39,22 @@ use super::byte_budget::ServerBudgets;
 use super::limits::HttpLimits;
 use super::tls::ServerTls;
 
-/// The address a request came from, in the extensions of every request.
+/// The remote address of a connection, in the extensions of every request. Behind a proxy it is the address of the
+/// proxy.
 ///
-/// Behind a proxy this is the proxy.
+/// ```rust
+/// use docent_mcp::http::accept::PeerAddress;
+///
+/// fn remote<T>(request: &http::Request<T>) -> Option<std::net::IpAddr> {
+///     request.extensions().get::<PeerAddress>().map(|peer| peer.0.ip())
+/// }
+/// # let _ = remote::<()>;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// What answers requests: a router, or whatever else never fails.
+/// A service that answers every request and never fails, such as an axum router. It is implemented for every type
+/// that fits; see [`serve`] for an example.
 pub trait InfallibleService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
     + Clone
@@ -63,16 +73,29 @@ impl<S> InfallibleService for S where
 {
 }
 
-/// Serves `service` on `listener` until `shutdown` is cancelled, over HTTP/1 and HTTP/2 alike.
+/// Serves `service` on `listener` over HTTP/1 and HTTP/2 until `shutdown` is cancelled.
 ///
-/// After that no connection is accepted, requests that had arrived are answered, and what is
-/// still open when `limits.shutdown` has passed is dropped. Dropping the future drops every
-/// connection.
+/// Shutdown is graceful: no further connection is accepted, requests that had arrived are answered, and what is still
+/// open after `limits.shutdown` is dropped. Dropping the future drops every connection.
 ///
 /// # Errors
 ///
-/// Fails when the socket is not one that can accept. Passing failures such as too many open
-/// files are waited out instead.
+/// Returns an error if the socket cannot accept at all. Transient errors, such as too many open files, are retried
+/// after a pause.
+///
+/// ```rust,no_run
+/// use std::sync::Arc;
+///
+/// use docent_mcp::http::accept;
+/// use docent_mcp::http::limits::HttpLimits;
+///
+/// # async fn run() -> std::io::Result<()> {
+/// let router = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+/// let limits = Arc::new(HttpLimits::default());
+/// accept::serve(listener, router, limits, None, Default::default()).await
+/// # }
+/// ```
 pub async fn serve(
     listener: TcpListener,
     service: impl InfallibleService,
@@ -80,7 +103,7 @@ pub async fn serve(
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let _renewing = tls.clone().map(|tls| {
+    let _reloading = tls.clone().map(|tls| {
         let task = tokio::spawn(async move { tls.reload_loop().await });
         AbortOnDropHandle::new(task)
     });
@@ -88,14 +111,14 @@ pub async fn serve(
     let budgets = server.budgets.clone();
     let mut evicted_at = None;
     let mut stopping = pin!(shutdown.cancelled());
-    let mut rounds = interval(server.rules.tick());
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut checks = interval(server.policy.tick());
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut resume = None;
     loop {
         tokio::select! {
             biased;
             () = stopping.as_mut() => break,
-            _ = rounds.tick(), if !server.watches.is_empty() => server.check_connections(),
+            _ = checks.tick(), if !server.monitors.is_empty() => server.check_connections(),
             () = eviction_called(&budgets, evicted_at) => {
                 server.evict();
                 evicted_at = Some(Instant::now());
@@ -116,7 +139,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// Waits for a call for eviction, but not so soon after the last that nothing else is done.
+/// Waits until a budget calls for eviction, at most once per [`EVICT_EVERY`], so that eviction cannot starve
+/// accepting.
 async fn eviction_called(budgets: &ServerBudgets, evicted_at: Option<Instant>) {
     if let Some(next) = evicted_at.map(|last| last + EVICT_EVERY)
         && Instant::now() < next
@@ -136,17 +160,17 @@ async fn accept(
     listener.accept().await
 }
 
-/// How long to wait after a failed accept, or the error itself when waiting cannot help.
+/// Returns the pause after a failed accept, or the error itself if retrying cannot help.
 fn pause_after(error: io::Error) -> io::Result<Duration> {
     match error.kind() {
-        // The peer was gone before we came: the next one is not affected.
+        // The peer disconnected before it was accepted, which does not affect the next one.
         io::ErrorKind::ConnectionAborted
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionRefused
         | io::ErrorKind::Interrupted => Ok(Duration::ZERO),
         io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Err(error),
         _ => {
-            tracing::warn!(%error, "a connection could not be accepted");
+            tracing::warn!(%error, "accept failed");
             Ok(Duration::from_millis(100))
         }
     }
@@ -157,11 +181,11 @@ struct HttpServer<S> {
     limits: Arc<HttpLimits>,
     protocol: Arc<auto::Builder<TokioExecutor>>,
     clock: Arc<CoarseClock>,
-    rules: TimeoutPolicy,
+    policy: TimeoutPolicy,
     tasks: JoinSet<()>,
-    watches: HashMap<Id, ConnectionMonitor>,
+    monitors: HashMap<Id, ConnectionMonitor>,
     turned_away: u64,
-    /// Connections that were evicted, since the last round; and those of them that are not gone yet.
+    /// Connections evicted since the last check; `leaving` counts those whose task has not ended yet.
     evicted: u64,
     leaving: usize,
     tls: Option<ServerTls>,
@@ -174,11 +198,11 @@ impl<S: InfallibleService> HttpServer<S> {
             service,
             protocol: Arc::new(protocol(&limits)),
             clock: Arc::new(CoarseClock::new()),
-            rules: TimeoutPolicy::new(&limits),
+            policy: TimeoutPolicy::new(&limits),
             budgets: ServerBudgets::new(&limits),
             limits,
             tasks: JoinSet::new(),
-            watches: HashMap::new(),
+            monitors: HashMap::new(),
             turned_away: 0,
             evicted: 0,
             leaving: 0,
@@ -193,48 +217,48 @@ impl<S: InfallibleService> HttpServer<S> {
             return;
         }
         set_nodelay(&stream);
-        let pulse = Arc::new(ConnectionState::new(Arc::clone(&self.clock)));
+        let state = Arc::new(ConnectionState::new(Arc::clone(&self.clock)));
         let shares = self.budgets.connection();
-        let watch = ConnectionMonitor::new(Arc::clone(&pulse), shares.clone());
+        let monitor = ConnectionMonitor::new(Arc::clone(&state), shares.clone());
         let connection = HttpConnection {
             service: self.service.clone(),
             protocol: Arc::clone(&self.protocol),
-            pulse,
+            state,
             peer: PeerAddress(peer),
             tls: self.tls.clone(),
             shares,
         };
         let task = self.tasks.spawn(connection.run(stream));
-        self.watches.insert(task.id(), watch);
+        self.monitors.insert(task.id(), monitor);
     }
 
     fn remove_connection(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = match ended {
             Ok((id, ())) => id,
             Err(error) => {
-                tracing::error!("a connection ended by a panic");
+                tracing::error!("connection task panicked");
                 error.id()
             }
         };
-        let watch = self.watches.remove(&id);
-        if watch.is_some_and(|watch| watch.is_evicted()) {
+        let monitor = self.monitors.remove(&id);
+        if monitor.is_some_and(|monitor| monitor.is_evicted()) {
             self.leaving = self.leaving.saturating_sub(1);
         }
     }
 
-    /// Whether one more connection can be taken. When all slots are taken, those who have sent no whole request yet
-    /// lose theirs, a few at a time: looking for them takes longer than accepting.
+    /// Whether one more connection can be taken. When all slots are taken, connections that have not sent a whole
+    /// request are evicted, a few at a time, because finding them takes longer than accepting.
     fn has_slot(&mut self) -> bool {
         let cap = self.limits.connections;
         if self.tasks.len().saturating_sub(self.leaving) < cap {
             return true;
         }
-        // Until they are gone there are more connections than slots, so their number is bounded too.
+        // Evicted connections hold their slot until their task ends, so their number is bounded too.
         if self.leaving > cap / 8 {
             return false;
         }
         let now = self.clock.refresh();
-        let cut = evict::headless(&mut self.watches, (cap / 32).max(1), now);
+        let cut = evict::headless(&mut self.monitors, (cap / 32).max(1), now);
         self.note_evicted(cut);
         cut > 0
     }
@@ -244,12 +268,12 @@ impl<S: InfallibleService> HttpServer<S> {
         self.evicted += count as u64;
     }
 
-    /// Makes room in the budgets that are nearly spent.
+    /// Evicts stalled connections if a byte budget is nearly spent.
     fn evict(&mut self) {
         let now = self.clock.refresh();
         let (answers, requests) = (self.budgets.answers(), self.budgets.requests());
-        let unread = evict::unread(&mut self.watches, answers, &self.rules, now);
-        let heads = evict::heads(&mut self.watches, requests, now);
+        let unread = evict::unread(&mut self.monitors, answers, &self.policy, now);
+        let heads = evict::heads(&mut self.monitors, requests, now);
         if requests.is_pressed() {
             requests.pressure().spread();
         }
@@ -258,18 +282,18 @@ impl<S: InfallibleService> HttpServer<S> {
 
     fn check_connections(&mut self) {
         let now = self.clock.refresh();
-        // Seven eighths full.
-        self.rules.crowded = self.watches.len() * 8 >= self.limits.connections * 7;
-        self.rules.strained = self.budgets.answers().is_strained();
-        self.rules.flooded = self.budgets.requests().is_strained();
-        for watch in self.watches.values_mut() {
-            watch.check(&self.rules, now);
+        // The server counts as crowded at seven eighths of its connection limit.
+        self.policy.crowded = self.monitors.len() * 8 >= self.limits.connections * 7;
+        self.policy.strained = self.budgets.answers().is_strained();
+        self.policy.flooded = self.budgets.requests().is_strained();
+        for monitor in self.monitors.values_mut() {
+            monitor.check(&self.policy, now);
         }
         self.evict();
         self.report();
     }
 
-    /// Says once a round how many had to go.
+    /// Logs evicted and refused connections, once per check.
     fn report(&mut self) {
         if self.evicted > 0 {
             let evicted = std::mem::take(&mut self.evicted);
@@ -280,26 +304,25 @@ impl<S: InfallibleService> HttpServer<S> {
             tracing::warn!(
                 turned_away = self.turned_away,
                 cap,
-                "no room for more connections"
+                "connection limit reached, refused connections"
             );
             self.turned_away = 0;
         }
     }
 
-    /// Answers what has arrived, then lets go of the rest.
+    /// Shuts down gracefully: answers what has arrived, then drops the rest.
     async fn close(mut self, listener: TcpListener) {
         let mut deadline = pin!(sleep(self.limits.shutdown));
-        // Connections that the kernel has accepted for us count as arrived. The moment of
-        // patience lets the runtime notice them; a crowd that keeps coming does not extend it.
-        let enough = Instant::now() + 5 * ROUND_WHEN_CLOSING;
+        // Connections in the accept queue of the kernel count as arrived. The short timeout lets the runtime notice
+        // them, and the deadline keeps a steady stream of new ones from delaying the shutdown.
+        let enough = Instant::now() + 5 * CLOSING_CHECK_INTERVAL;
         while Instant::now() < enough {
-            match timeout(ROUND_WHEN_CLOSING, listener.accept()).await {
+            match timeout(CLOSING_CHECK_INTERVAL, listener.accept()).await {
                 Ok(Ok((stream, peer))) => self.admit(stream, peer),
                 _ => break,
             }
         }
-        // Those who came meanwhile are taken without waiting for more: closing the socket resets
-        // whoever is left in its queue.
+        // The rest of the queue is taken without waiting: closing the socket would reset those connections.
         for _ in 0..self.limits.connections {
             match unconstrained(listener.accept()).now_or_never() {
                 Some(Ok((stream, peer))) => self.admit(stream, peer),
@@ -307,9 +330,9 @@ impl<S: InfallibleService> HttpServer<S> {
             }
         }
         drop(listener);
-        self.rules
-            .begin_closing(self.clock.refresh(), ROUND_WHEN_CLOSING);
-        let mut rounds = interval(ROUND_WHEN_CLOSING);
+        self.policy
+            .begin_closing(self.clock.refresh(), CLOSING_CHECK_INTERVAL);
+        let mut checks = interval(CLOSING_CHECK_INTERVAL);
         loop {
             tokio::select! {
                 biased;
@@ -317,55 +340,54 @@ impl<S: InfallibleService> HttpServer<S> {
                     Some(ended) => self.remove_connection(ended),
                     None => return,
                 },
-                _ = rounds.tick() => self.check_connections(),
+                _ = checks.tick() => self.check_connections(),
                 () = deadline.as_mut() => break,
             }
         }
         tracing::warn!(
             open = self.tasks.len(),
-            "dropped what was still open at the deadline"
+            "shutdown deadline passed, dropped open connections"
         );
     }
 }
 
-/// Answers are written whole; waiting to fill a packet would only delay them.
+/// Responses are written whole, so Nagle's algorithm would only delay them.
 fn set_nodelay(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "answers on this connection may be late");
+        tracing::debug!(%error, "could not set TCP_NODELAY");
     }
 }
 
-/// A plain answer beats a bare close, but nobody waits for it to arrive. In TLS it would take a greeting.
+/// Sends a 503 before closing, without waiting for it to arrive. On a TLS listener it would need a handshake first.
 fn reject_with_503(stream: TcpStream, in_tls: bool) {
     if in_tls {
         return;
     }
-    // The runtime does not know yet that a new socket can be written to, so ask the kernel.
+    // The runtime has not registered the new socket as writable yet, so this writes directly.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(FULL);
     }
 }
 
-/// How often connections are evicted at most.
+/// Minimum interval between two evictions.
 const EVICT_EVERY: Duration = Duration::from_millis(10);
 
-/// A person waits for a shutdown, so the rounds are quicker then.
-const ROUND_WHEN_CLOSING: Duration = Duration::from_millis(10);
+/// Interval of the checks during shutdown, which is shorter because a person waits for it.
+const CLOSING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\
     Content-Length: 0\r\nConnection: close\r\n\r\n";
 
 fn protocol(limits: &HttpLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // The protocol knows no larger window.
+    // HTTP/2 allows no larger window.
     let window = limits.h2_window.min(i32::MAX.unsigned_abs());
     builder
         .http1()
         .timer(TokioTimer::new())
-        // hyper would count the wait between requests as part of the next head; the rounds keep
-        // the two apart.
+        // hyper would count the pause between requests as part of the next head; our own checks keep the two apart.
         .header_read_timeout(None)
-        // What one connection can make us hold; the head has to fit in it.
+        // Bounds the read buffer of one connection; the request head has to fit in it.
         .max_buf_size(head_bytes(limits));
     builder
         .http2()
@@ -380,8 +402,8 @@ fn protocol(limits: &HttpLimits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// The largest head: its target, its headers, and what HTTP/1 writes between a hundred of them. hyper takes no less than
-/// 8 KiB.
+/// Returns the size limit of a request head: target, headers, and the separators of a hundred fields. hyper accepts
+/// no less than 8 KiB.
 fn head_bytes(limits: &HttpLimits) -> usize {
     let largest = limits.header_bytes.saturating_add(limits.uri_bytes);
     largest.saturating_add(1024).max(8 * 1024)
@@ -397,12 +419,12 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let stream = accepted.unwrap().0.into_std().unwrap();
-        let same = stream.try_clone().unwrap();
-        assert!(!same.nodelay().unwrap());
+        let socket = stream.try_clone().unwrap();
+        assert!(!socket.nodelay().unwrap());
         let mut server =
             HttpServer::new(axum::Router::new(), Arc::new(HttpLimits::default()), None);
         server.admit(TcpStream::from_std(stream).unwrap(), address);
-        assert!(same.nodelay().unwrap());
+        assert!(socket.nodelay().unwrap());
         drop(client);
     }
 }

@@ -1,7 +1,7 @@
-//! Answers that wait for the reader of an event stream.
+//! The queue of responses for the reader of an event stream.
 //!
-//! The queue is apart from the stream's body, because a body that its peer does not read is never polled: what waits
-//! has to be let go of from outside.
+//! It is separate from the body of the stream, because a body whose client does not read is never polled: the queue
+//! has to be freed from outside.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
 
-/// Answers that may wait for one reader, whatever their size.
+/// Maximum number of queued responses per stream, whatever their size.
 const MAX_WAITING: usize = 256;
-/// What an answer takes beside its text.
+/// Overhead of a queued response in bytes, beside its text.
 const OVERHEAD: usize = 64;
 
-/// Answers in order, counted against the connection that carries the stream.
+/// A FIFO queue of responses, charged to the byte budget of the connection that carries the stream.
 #[derive(Debug)]
 pub(crate) struct AnswerQueue {
     share: Arc<ConnectionShare>,
@@ -44,7 +44,7 @@ impl AnswerQueue {
         work(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds an answer. One too many ends the stream and lets go of everything that waits.
+    /// Appends a response. On overflow the stream ends and everything queued is freed.
     pub(crate) fn push(&self, text: String) -> bool {
         let counted = self.share.reserve(text.len() + OVERHEAD, self.owner);
         let added = self.with(|waiting| match counted {
@@ -62,7 +62,7 @@ impl AnswerQueue {
         added
     }
 
-    /// The next answer; nothing when the stream has ended.
+    /// Waits for the next response; `None` once the stream has ended.
     pub(crate) async fn next(&self) -> Option<String> {
         loop {
             let (next, ended) = self.with(|waiting| (waiting.answers.pop_front(), waiting.ended));
@@ -74,7 +74,7 @@ impl AnswerQueue {
         }
     }
 
-    /// Ends the stream and lets go of what waits.
+    /// Ends the stream and frees everything queued.
     pub(crate) fn end(&self) {
         let dropped = self.with(|waiting| {
             waiting.ended = true;
@@ -135,7 +135,7 @@ mod tests {
     fn one_byte_too_many_ends_the_stream() {
         let budget = ByteBudget::new(1_700_000);
         let queue = queue(&budget);
-        // One connection holds a 17th.
+        // A single connection gets a 17th of the budget.
         assert!(queue.push("x".repeat(50_000 - OVERHEAD)));
         assert!(queue.push("x".repeat(50_000 - OVERHEAD)));
         assert!(!queue.push("x".to_owned()));

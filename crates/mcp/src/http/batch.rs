@@ -1,8 +1,8 @@
-//! A batch, for the one revision that had them.
+//! JSON-RPC batches over HTTP, which only revision 2025-03-26 has.
 //!
-//! Its items run at once, so that a batch takes as long as one call. Each takes a place in flight as if it came alone, and
-//! each answer is counted against the connection as soon as it is there: 32 calls in one body of 3 KiB can be answered
-//! with megabytes.
+//! The items run concurrently, so a batch takes as long as its slowest call. Each takes an in-flight permit as if it
+//! came alone, and each response is charged to the connection as soon as it exists: 32 calls in one body of 3 KiB can
+//! be answered with megabytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,24 +24,25 @@ use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::rpc_message::{self, RpcMessage};
 
-/// What the items of one batch share.
+/// The state that the items of one batch share.
+///
+/// `first` is the permit of the HTTP request itself, which the first item uses. `is_full` is set once a response did
+/// not fit; items that have not started are then refused.
 pub(super) struct Batch<'a> {
-    /// The place that the request itself took, for the first item.
     first: Mutex<Option<OwnedSemaphorePermit>>,
     share: Option<&'a Arc<ConnectionShare>>,
     owner: Option<OwnerSlot>,
-    /// Whether an answer did not fit. Those that have not begun are not worked on then.
     is_full: AtomicBool,
 }
 
-/// The answer to one item, counted until all of them are put together.
+/// The response to one item, charged until all are joined.
 struct ItemAnswer {
     text: String,
     counted: Option<ByteReservation>,
 }
 
 impl Batch<'_> {
-    /// A place for one more item.
+    /// Takes an in-flight permit for one more item.
     pub(super) fn admit(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, RpcError> {
         if self.is_full.load(Ordering::Relaxed) {
             return Err(too_large());
@@ -55,7 +56,7 @@ impl Batch<'_> {
             .map_err(|_| error_response::too_busy())
     }
 
-    /// Counts an answer. One too many becomes an error, and no more are worked on.
+    /// Charges a response. If it does not fit, it becomes an error, and no further items are started.
     async fn count(&self, text: String, item: &RawValue) -> ItemAnswer {
         let Some(share) = self.share else {
             return ItemAnswer {
@@ -127,7 +128,7 @@ impl McpEndpoint {
         responses::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
     }
 
-    /// The answer to one item; nothing where there is none.
+    /// Runs one item; `None` if it has no response.
     async fn item(
         &self,
         sender: &HttpSender<'_>,
@@ -149,8 +150,8 @@ impl McpEndpoint {
     }
 }
 
-/// All answers in one text. Each is let go of as soon as it has been copied, so that they are never there twice, and
-/// stays counted until the whole is.
+/// Joins all responses into one text. Each is freed as soon as it has been copied, so that they never exist twice,
+/// and stays charged until the join is complete.
 fn joined(answers: Vec<ItemAnswer>, [open, between, close]: [&str; 3]) -> String {
     let texts: usize = answers.iter().map(|answer| answer.text.len()).sum();
     let around = open.len() + answers.len() * between.len() + close.len();
@@ -202,7 +203,7 @@ mod tests {
         text: String,
     }
 
-    /// Answers at once, with more than `SIZE` bytes.
+    /// A tool that answers at once, with more than `SIZE` bytes.
     struct Long;
 
     impl Tool for Long {
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// How many calls of a batch were answered and refused, and the bytes of all answers.
+    /// Returns how many calls of a batch were answered and refused, and the size of all responses.
     async fn answered(unread_bytes: usize, items: u32) -> (usize, usize, usize) {
         let app = App::builder("batches", "1.0.0").tool(Long).build();
         let limits = HttpLimits {
@@ -230,8 +231,8 @@ mod tests {
             ..HttpLimits::default()
         };
         let budgets = ServerBudgets::new(&limits);
-        let exchange = RequestDispatcher::new(app.unwrap(), Arc::new(limits), None);
-        let front = McpEndpoint::new(exchange, false);
+        let dispatcher = RequestDispatcher::new(app.unwrap(), Arc::new(limits), None);
+        let endpoint = McpEndpoint::new(dispatcher, false);
         let get = |id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "long"}});
         let batch: Vec<Value> = (0..items).map(get).collect();
         let mut request = http::Request::post("/mcp")
@@ -242,7 +243,7 @@ mod tests {
             .unwrap();
         let shares = budgets.connection();
         request.extensions_mut().insert(shares.clone());
-        let response = front.post(&Caller::anonymous(), request).await;
+        let response = endpoint.post(&Caller::anonymous(), request).await;
         assert_eq!(
             shares.answers.held(),
             0,
@@ -263,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_that_exceed_the_share_of_the_connection_are_errors() {
-        // One connection holds a 17th.
+        // A single connection gets a 17th of the budget.
         let share = 10 * SIZE;
         let (done, refused, bytes) = answered(17 * share, 30).await;
         assert!(done > 0 && refused > 0 && done + refused == 30, "{done}");

@@ -1,4 +1,4 @@
-//! Turns a request body into bytes, or into the reason why not: too large, too slow, broken.
+//! Reading of request bodies, with limits on size, time, rate and memory.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -25,22 +25,22 @@ pub enum BodyError {
     /// More bytes than allowed were announced or sent.
     #[error("the request body is larger than `{max}` bytes")]
     TooLarge {
-        /// The limit that was passed.
+        /// The size limit in bytes.
         max: usize,
     },
-    /// The body came below the least rate or was not complete in time.
+    /// The body arrived below the minimum rate, or was not complete in time.
     #[error("the request body came too slowly")]
     TooSlow,
-    /// The body ended early or was not framed as HTTP demands.
+    /// The body ended early, or its framing was invalid.
     #[error("the request body is broken")]
     Broken,
-    /// Too many bodies are still coming, or too many of this connection.
+    /// The memory for incomplete bodies is used up, in total or for this connection.
     #[error("too many request bodies are on their way")]
     Crowded,
 }
 
 impl BodyError {
-    /// The HTTP status that tells the sender what happened.
+    /// Returns the HTTP status of this error.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -51,7 +51,7 @@ impl BodyError {
         }
     }
 
-    /// What the sender can do about it.
+    /// Returns a hint for the client.
     #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
@@ -68,8 +68,8 @@ impl IntoResponse for BodyError {
         let message = self.to_string();
         let mut response =
             error_response::answer(self.status(), INVALID_REQUEST, &message, self.hint());
-        // The rest of the body may not have been read, so the connection cannot be used again. HTTP/2
-        // knows no such header, and hyper leaves it out there.
+        // The rest of the body may be unread, so the connection cannot be reused. HTTP/2 has no such header, and
+        // hyper omits it there.
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         if self == Self::Crowded {
@@ -79,7 +79,7 @@ impl IntoResponse for BodyError {
     }
 }
 
-/// What a body that is still coming counts against, and what is kept in memory beside it.
+/// The budget that an incomplete body is charged to, and the headers that stay in memory beside it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyAccount<'a> {
     pub(crate) share: &'a Arc<ConnectionShare>,
@@ -87,7 +87,7 @@ pub(crate) struct BodyAccount<'a> {
 }
 
 impl BodyAccount<'_> {
-    /// What waiting for the rest of a body costs before its bytes do.
+    /// Returns the memory cost of waiting for a body, before any of its bytes.
     pub(crate) fn overhead(&self) -> usize {
         let size = |(name, value): (&HeaderName, &HeaderValue)| {
             FIELD + name.as_str().len().saturating_add(value.len())
@@ -96,28 +96,40 @@ impl BodyAccount<'_> {
     }
 }
 
-/// A body that came whole. Its memory is counted as long as this is there.
+/// A complete body, charged to the budget as long as this exists.
 #[derive(Debug)]
 pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
     pub(crate) counted: Option<ByteReservation>,
 }
 
-/// Reads a whole body of at most `max` bytes within the time and above the rate of `limits`.
+/// Reads a whole body of at most `max` bytes, within the time limit and above the minimum rate of `limits`.
 ///
-/// A body that is complete already, as small ones are, costs no timer and no copy. One that is a
-/// little too large is heard out before it is refused: who is still sending when the connection
-/// ends, such as a proxy, never sees the reason.
+/// A body that is already complete, as small ones are, costs no timer and no copy. A body that is a little too large
+/// is read to its end before it is refused: a client that is still sending when the connection closes, such as a
+/// proxy, never sees the reason.
 ///
 /// # Errors
 ///
-/// Says which bound was passed; nothing of the body is kept then.
+/// Returns which limit was exceeded; nothing of the body is kept then.
+///
+/// ```rust
+/// use docent_mcp::http::body::{BodyError, read};
+/// use docent_mcp::http::limits::HttpLimits;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let limits = HttpLimits::default();
+/// let refused = read(axum::body::Body::from("too long"), 4, &limits).await;
+/// assert_eq!(refused, Err(BodyError::TooLarge { max: 4 }));
+/// # }
+/// ```
 pub async fn read(body: Body, max: usize, limits: &HttpLimits) -> Result<Bytes, BodyError> {
     let received = receive(body, max, limits, None).await?;
     Ok(received.bytes)
 }
 
-/// The same, counted against the share of a connection. What came whole at once and is small is not counted: it is
+/// Reads a body and charges it to the budget of a connection. A small body that is complete at once is free: it is
 /// answered or refused before anything else happens.
 pub(crate) async fn receive(
     body: Body,
@@ -125,7 +137,7 @@ pub(crate) async fn receive(
     limits: &HttpLimits,
     account: Option<BodyAccount<'_>>,
 ) -> Result<ReceivedBody, BodyError> {
-    // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
+    // The lower bound is the announced `Content-Length`, so an oversized body is refused before a byte is read.
     if body.size_hint().lower() > drain_limit(max) as u64 {
         return Err(BodyError::TooLarge { max });
     }
@@ -143,13 +155,13 @@ pub(crate) async fn receive(
     let start = Instant::now();
     let budget = account.map(|account| account.share.budget());
     let mut end = pin!(sleep(limits.body));
-    let mut look = pin!(sleep(limits.body_grace));
+    let mut rate_check = pin!(sleep(limits.body_grace));
     loop {
         tokio::select! {
             biased;
             done = gathering.as_mut() => return done,
             () = end.as_mut() => return Err(BodyError::TooSlow),
-            () = look.as_mut() => look.set(sleep(LOOK_EVERY)),
+            () = rate_check.as_mut() => rate_check.set(sleep(RATE_CHECK_INTERVAL)),
             () = eviction_called(budget) => {
                 if start.elapsed() < PRESSED_GRACE || gathered.queued.load(Ordering::Relaxed) {
                     continue;
@@ -168,7 +180,7 @@ pub(crate) async fn receive(
     }
 }
 
-/// Waits until slow bodies have to go because others wait for their room.
+/// Waits until slow bodies have to be dropped because others wait for their memory.
 async fn eviction_called(budget: Option<&Arc<ByteBudget>>) {
     match budget {
         Some(budget) => budget.pressure().spreading().await,
@@ -176,38 +188,37 @@ async fn eviction_called(budget: Option<&Arc<ByteBudget>>) {
     }
 }
 
-/// How many times faster bodies have to come while half of the memory for them is taken.
+/// Factor on the minimum rate while half of the memory for bodies is in use.
 const STRAINED_RATE: usize = 64;
 
-/// How long a body may flow before its rate is judged while somebody waits for its room.
+/// How long a body may arrive before its rate is checked while something waits for its memory.
 const PRESSED_GRACE: Duration = Duration::from_millis(250);
 
-/// What a body that is still coming counts for before its bytes do: the task that waits for it, and the state of an
-/// HTTP/2 stream. Measured with 12,800 of them.
+/// Charge of an incomplete body in bytes before its content: the waiting task, and the state of an HTTP/2 stream.
+/// Measured with 12,800 of them.
 const UNFINISHED: usize = 8 * 1024;
 
-/// What a header field takes beside its name and value. Measured with 95 fields of one byte.
+/// Overhead of a header field in bytes, beside its name and value. Measured with 95 fields of one byte.
 const FIELD: usize = 128;
 
-/// How many bytes are taken off the network for a body that may have `max`.
+/// Returns how many bytes are read from the network for a body that may have `max`.
 fn drain_limit(max: usize) -> usize {
     max.saturating_mul(2)
 }
 
-/// How often the rate of a slow body is judged; once a second is what a rate per second means.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval of the rate checks of a slow body: the rate is per second.
+const RATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 fn is_slow(arrived: usize, passed: Duration, rate: usize) -> bool {
     let due = passed.as_millis().saturating_mul(rate as u128) / 1000;
     (arrived as u128) < due
 }
 
-/// A body on its way.
+/// An incomplete body. `free` is how many bytes may arrive at once without a charge. `queued` is set while it waits
+/// for memory itself, when being late is not its fault.
 struct GatheredBody<'a> {
-    /// How much may come at once without being counted.
     free: usize,
     received: AtomicUsize,
-    /// Whether it waits for room itself, and is not to blame for being late.
     queued: AtomicBool,
     account: Option<BodyAccount<'a>>,
 }
@@ -223,7 +234,7 @@ impl GatheredBody<'_> {
             let next = match poll!(next.as_mut()) {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
-                    // From now on it is a body that somebody has to wait for.
+                    // The body is incomplete, so it is charged from now on.
                     if counted.is_none() {
                         counted = self.count(total).await?;
                     }
@@ -231,7 +242,7 @@ impl GatheredBody<'_> {
                 }
             };
             let Some(frame) = next else { break };
-            // Trailers carry nothing that we use.
+            // Trailers are ignored.
             let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else {
                 continue;
             };
@@ -241,7 +252,7 @@ impl GatheredBody<'_> {
             }
             self.received.store(total, Ordering::Relaxed);
             if total > max {
-                // It is refused at its end, and nothing of it is kept until then.
+                // The body is refused at its end, and nothing of it is kept until then.
                 first = Bytes::new();
                 rest = BytesMut::new();
                 continue;
@@ -256,7 +267,7 @@ impl GatheredBody<'_> {
             if first.is_empty() {
                 first = data;
             } else {
-                // The buffer grows with what arrived, never with what was announced.
+                // The buffer grows with what has arrived, never with what was announced.
                 if rest.is_empty() {
                     rest.extend_from_slice(&first);
                 }
@@ -274,7 +285,7 @@ impl GatheredBody<'_> {
         Ok(ReceivedBody { bytes, counted })
     }
 
-    /// Counts a body that is not there at once, or is large. Nothing is counted outside of our own server.
+    /// Charges a body that is incomplete or large. Without a connection of our own server nothing is charged.
     async fn count(&self, bytes: usize) -> Result<Option<ByteReservation>, BodyError> {
         let Some(account) = self.account else {
             return Ok(None);
@@ -296,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_whole_body_needs_no_timer_and_no_copy() {
-        // There is no runtime here, so arming a timer would panic.
+        // There is no runtime in this test, so arming a timer would panic.
         let bytes = Bytes::from(vec![b'x'; 1000]);
         let read = read(Body::from(bytes.clone()), 1000, &HttpLimits::default()).now_or_never();
         let got = read.unwrap().unwrap();
@@ -309,7 +320,7 @@ mod tests {
         assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
     }
 
-    /// Twice as much as allowed is heard out, and no byte more.
+    /// Twice the limit is read before the body is refused, and no byte more.
     #[test]
     fn what_is_far_too_large_is_refused_before_its_end() {
         for (bytes, expected) in [(2000, 3), (2001, 2)] {
@@ -351,7 +362,7 @@ mod tests {
         assert!(!is_slow(0, 3600 * second, 0));
     }
 
-    /// A connection, and what every request on it says in its head.
+    /// A connection, and the headers of every request on it.
     struct Sender {
         share: Arc<ConnectionShare>,
         headers: HeaderMap,
@@ -377,7 +388,7 @@ mod tests {
         Sender::new(&ByteBudget::new(total))
     }
 
-    /// A body whose last piece never comes.
+    /// A body that never ends.
     fn unfinished(sizes: Vec<usize>) -> Body {
         let piece = |size| Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; size]));
         let came = futures::stream::iter(sizes.into_iter().map(piece));
@@ -404,7 +415,7 @@ mod tests {
         }
     }
 
-    /// One byte of a packed HTTP/2 head can be a field.
+    /// One byte of a compressed HTTP/2 head can decode to a whole field.
     #[tokio::test]
     async fn the_head_counts_while_the_body_is_still_coming() {
         let limits = HttpLimits::default();
@@ -428,7 +439,7 @@ mod tests {
     #[tokio::test]
     async fn bodies_of_one_connection_share_what_it_may_hold() {
         let limits = HttpLimits::default();
-        // A 17th of it is four bodies that are still coming.
+        // A 17th of the budget is exactly four incomplete bodies.
         let sender = sender(17 * 4 * UNFINISHED);
         let start = || {
             let body = unfinished(vec![]);
@@ -462,7 +473,7 @@ mod tests {
         }
     }
 
-    /// Bodies that have begun and do not go on fill the budget, each on a connection of its own.
+    /// Stalled bodies fill the budget, each on a connection of its own.
     #[tokio::test(start_paused = true)]
     async fn when_room_runs_out_bodies_that_do_not_go_on_make_place_for_the_next() {
         let limits = HttpLimits::default();
@@ -487,7 +498,7 @@ mod tests {
         let next = start(&senders[16]);
         tokio::task::yield_now().await;
         assert!(budget.pressure().has_waiters());
-        // As the accept loop does when it is called.
+        // The accept loop does this when the budget calls.
         budget.pressure().spread();
         tokio::task::yield_now().await;
         assert!(budget.pressure().has_waiters(), "they are too young");

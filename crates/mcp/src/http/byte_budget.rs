@@ -1,18 +1,18 @@
-//! Byte budgets: memory that clients can make the server hold, bounded for all of them together.
+//! Byte budgets: limits on the memory that all clients together can make the server hold.
 //!
-//! There are two for each server: answers that wait to be written, and request bodies that are not answered yet.
-//! Each is shared out by dynamic thresholds, as packet switches share their buffers: a connection may hold at most
-//! a sixteenth of what is still free, a verified caller half of it. One greedy connection gets a 17th of the budget,
-//! twenty-four of them leave more than a fifth, and no list of who is greedy has to be kept. Anonymous callers have the
-//! shares of their connections alone: behind a proxy all of them come from one address, and one of them must not
-//! spend the share of all.
+//! There are two for each server: responses that wait to be written, and request heads and bodies that are not
+//! answered yet. Each is shared by dynamic thresholds, as packet switches share their buffers: a connection may hold
+//! at most a sixteenth of what is still free, a verified caller half of it. One greedy connection gets a 17th of the
+//! budget, twenty-four of them leave more than a fifth, and no list of greedy clients is needed. Anonymous callers
+//! have the shares of their connections only: behind a proxy all of them come from one address, and one of them must
+//! not use up the share of all.
 //!
-//! Shares do not stop many connections that hold one answer each. So a budget that is nearly spent evicts: it calls for
-//! the connections that make no progress to be cut ([`pressure`]), and whoever needs room waits a moment for it.
-//! A client that reads holds its answer for milliseconds, one that does not for as long as it is let, so the age tells
-//! them apart.
+//! Shares do not stop many connections that hold one response each. So a budget that is nearly spent calls for
+//! eviction of the connections that make no progress ([`pressure`]), and a request that needs room waits briefly for
+//! it. A client that reads holds a response for milliseconds, and one that does not read holds it indefinitely, so
+//! age distinguishes them.
 //!
-//! What is counted costs three atomic additions for an answer, and no lock.
+//! Charging a response costs three atomic additions and takes no lock.
 
 mod pressure;
 
@@ -28,34 +28,34 @@ pub(crate) use self::pressure::Pressure;
 use super::limits::HttpLimits;
 use crate::auth::Caller;
 
-/// One connection may hold this part of what is free.
+/// A connection may hold one part in this many of what is free.
 const CONNECTION_PART: usize = 16;
-/// One verified caller may hold this part of what is free, on all connections together.
+/// A verified caller may hold one part in this many of what is free, on all of its connections together.
 const CALLER_PART: usize = 2;
-/// Counters for verified callers. Callers are hashed onto them with a random key, so nobody can choose whose
-/// counter to share, and the memory for them does not grow with their number.
+/// Number of counters for verified callers. Callers are hashed onto them with a random key, so an attacker cannot
+/// choose whose counter to share, and the memory does not grow with the number of callers.
 const CALLER_SLOTS: usize = 1024;
-/// What a connection that holds nothing may take when the budget is spent, so that probes and sign-in go on. All of them
-/// together may overdraw it by [`overdraft`].
+/// Bytes that a connection which holds nothing may take even if the budget is spent, so that health probes and
+/// sign-in keep working. Together these may exceed the budget by [`overdraft`].
 pub(crate) const ALWAYS_ADMITTED: usize = 4 * 1024;
 
-/// Bytes that all connections together may hold.
+/// The budget of all connections together. `oversized` is set while a single item larger than the whole budget
+/// exists.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     total: usize,
     used: AtomicUsize,
     callers: Box<[AtomicUsize]>,
     hasher: RandomState,
-    /// Whether something larger than the whole budget is there.
     oversized: AtomicBool,
     pressure: Pressure,
 }
 
-/// How long a request is held back at a time while others are evicted, and how often.
+/// Length of one pause of a held-back request while others are evicted, and the number of pauses.
 const RELIEF_STEP: Duration = Duration::from_millis(10);
 const RELIEF_STEPS: usize = 5;
 
-/// A sixteenth of the budget, and 16 small answers at least.
+/// Returns how far small items may exceed the budget: a sixteenth of it, and 16 small responses at least.
 const fn overdraft(total: usize) -> usize {
     let part = total / 16;
     if part > 16 * ALWAYS_ADMITTED {
@@ -65,43 +65,43 @@ const fn overdraft(total: usize) -> usize {
     }
 }
 
-/// Why some bytes were not counted.
+/// The reason why a reservation failed, which decides whether waiting helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shortage {
-    /// A connection or a caller holds its share: waiting for others does not help.
+    /// A connection or a caller has used up its share, so waiting for others does not help.
     Share,
-    /// The budget is nearly spent, and whoever holds it without need can be evicted.
+    /// The budget is nearly spent, and stalled connections can be evicted.
     Budget,
 }
 
-/// The counter of a verified caller.
+/// The index of the counter of a verified caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnerSlot(usize);
 
 impl ByteBudget {
-    /// A budget from which nobody is evicted: what does not fit is refused at once.
+    /// Creates a budget without eviction: what does not fit is refused at once.
     pub(crate) fn new(total: usize) -> Arc<Self> {
         Self::evicting(total, Duration::ZERO)
     }
 
-    /// A budget in which somebody waits so long for others to be evicted.
-    pub(crate) fn evicting(total: usize, patience: Duration) -> Arc<Self> {
+    /// Creates a budget with eviction, in which a reservation waits up to `max_wait` for room.
+    pub(crate) fn evicting(total: usize, max_wait: Duration) -> Arc<Self> {
         Arc::new(Self {
             total,
             used: AtomicUsize::new(0),
             callers: (0..CALLER_SLOTS).map(|_| AtomicUsize::new(0)).collect(),
             hasher: RandomState::new(),
             oversized: AtomicBool::new(false),
-            pressure: Pressure::new(patience),
+            pressure: Pressure::new(max_wait),
         })
     }
 
-    /// From here on eviction begins: seven eighths.
+    /// Returns the high-water mark above which eviction starts: seven eighths.
     fn high_water(&self) -> usize {
         self.total - self.total / 8
     }
 
-    /// True while those who make no progress have to go.
+    /// Whether connections without progress have to be evicted.
     pub(crate) fn is_pressed(&self) -> bool {
         self.pressure.has_waiters() || self.is_nearly_spent()
     }
@@ -110,19 +110,19 @@ impl ByteBudget {
         self.used.load(Ordering::Relaxed) > self.high_water()
     }
 
-    /// How many bytes eviction should free: down to three quarters, and room for those who wait.
+    /// Returns how many bytes eviction should free: down to three quarters, plus room for the waiting reservations.
     pub(crate) fn eviction_goal(&self) -> usize {
         if !self.is_pressed() {
             return 0;
         }
         let used = self.used.load(Ordering::Relaxed);
-        let wanted = used.saturating_add(self.pressure.waiting_bytes());
-        let goal = wanted.saturating_sub(self.total - self.total / 4);
+        let needed = used.saturating_add(self.pressure.waiting_bytes());
+        let goal = needed.saturating_sub(self.total - self.total / 4);
         goal.max(usize::from(self.pressure.has_waiters()))
     }
 
-    /// Lets others be evicted before one more answer is made, for 50 ms at most. A request costs less to
-    /// keep than its answer, and the tasks of those who are cut get their turn meanwhile.
+    /// Holds a request back while others are evicted, for 50 ms at most. A request costs less memory than its
+    /// response, and the tasks of evicted connections get to run meanwhile.
     pub(crate) async fn relieve(&self) {
         let _held_back = self.pressure.hold_back();
         for _ in 0..RELIEF_STEPS {
@@ -138,7 +138,7 @@ impl ByteBudget {
         &self.pressure
     }
 
-    /// True while half of it is spent: whoever does not take what waits for them has to make room then.
+    /// Whether half of the budget is used, from where on slow readers have to make room.
     pub(crate) fn is_strained(&self) -> bool {
         let used = self.used.load(Ordering::Relaxed);
         used > 0 && used.saturating_mul(2) >= self.total
@@ -153,7 +153,7 @@ impl ByteBudget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The counter of this caller; none for somebody without a name.
+    /// Returns the counter of this caller; `None` for an anonymous one.
     pub(crate) fn slot(&self, caller: &Caller) -> Option<OwnerSlot> {
         let hash = self.hasher.hash_one(caller.key()?);
         let slot = hash % CALLER_SLOTS as u64;
@@ -165,12 +165,11 @@ impl ByteBudget {
     }
 }
 
-/// What one connection holds of a budget.
+/// The share of one connection in a budget. `taken` counts all bytes that the client has ever read.
 #[derive(Debug)]
 pub(crate) struct ConnectionShare {
     budget: Arc<ByteBudget>,
     held: AtomicUsize,
-    /// Bytes that the peer has taken, ever.
     taken: AtomicU64,
 }
 
@@ -195,18 +194,18 @@ impl ConnectionShare {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Notes that the peer took some bytes.
+    /// Records that the client read some bytes.
     pub(crate) fn record_taken(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Whether it is worth working on one more answer for this connection.
+    /// Whether the connection may start another response.
     pub(crate) fn has_room(&self) -> bool {
         let (held, used) = (self.held(), self.budget.used.load(Ordering::Relaxed));
         held == 0 || held < self.budget.total.saturating_sub(used) / CONNECTION_PART
     }
 
-    /// Counts some bytes until the reservation is dropped; nothing when they exceed a share or the budget.
+    /// Reserves bytes until the reservation is dropped; `None` if they exceed a share or the budget.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         bytes: usize,
@@ -216,7 +215,7 @@ impl ConnectionShare {
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// The same, but where the budget is spent it waits a moment for others to be evicted.
+    /// Like [`reserve`](Self::reserve), but waits briefly for others to be evicted if the budget is spent.
     pub(crate) async fn reserve_evicting(
         self: &Arc<Self>,
         bytes: usize,
@@ -238,7 +237,7 @@ impl ConnectionShare {
         }
     }
 
-    /// Counts some bytes that are held already, whatever the budget says.
+    /// Charges bytes that are already held, even if they exceed the budget.
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
@@ -248,7 +247,7 @@ impl ConnectionShare {
     }
 }
 
-/// The right to be larger than the whole budget, which one has at a time.
+/// The permit for an item larger than the whole budget. Only one exists at a time.
 #[derive(Debug)]
 struct OversizedSlot(Arc<ByteBudget>);
 
@@ -266,7 +265,7 @@ impl Drop for OversizedSlot {
     }
 }
 
-/// Bytes that are counted until this is dropped.
+/// Reserved bytes, which are released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ByteReservation {
     share: Arc<ConnectionShare>,
@@ -276,17 +275,17 @@ pub(crate) struct ByteReservation {
 }
 
 impl ByteReservation {
-    /// Counts more bytes, or leaves everything as it is and says no.
+    /// Extends the reservation. Returns false and changes nothing if there is no room.
     pub(crate) fn grow(&mut self, more: usize) -> bool {
         self.try_grow(more).is_ok()
     }
 
-    /// The same, but where the budget is spent it waits a moment for others to be evicted.
+    /// Like [`grow`](Self::grow), but waits briefly for others to be evicted if the budget is spent.
     pub(crate) async fn grow_evicting(&mut self, more: usize) -> bool {
         match self.try_grow(more) {
             Ok(()) => true,
             Err(Shortage::Share) => false,
-            // Boxed: it is rare, and its state would be part of every request.
+            // Boxed, because waiting is rare and its state would be part of every request.
             Err(Shortage::Budget) => Box::pin(self.wait_for_room(more)).await,
         }
     }
@@ -314,7 +313,7 @@ impl ByteReservation {
         let mut own = self.bytes.saturating_add(more);
         let mut slot = None;
         if own > budget.total.max(ALWAYS_ADMITTED) {
-            // What is larger than the budget can still be answered, one at a time, and counts as half of it: all of it
+            // An item larger than the budget is admitted, one at a time, and charged as half of it: the whole budget
             // would never be free beside others.
             own = (budget.total / 2).max(self.bytes);
             if self.oversized.is_none() {
@@ -334,7 +333,7 @@ impl ByteReservation {
         if pressed {
             budget.pressure.call();
         }
-        // Whoever holds nothing else may take one thing of any size, as long as there is room for it.
+        // A connection that holds nothing else may take one item of any size, as long as there is room for it.
         let within = |free: usize| {
             (held == own || held <= free / CONNECTION_PART)
                 && (of_caller == own || of_caller <= free / CALLER_PART)
@@ -348,7 +347,7 @@ impl ByteReservation {
             }
             return Ok(());
         }
-        // Evicting others helps whoever would be admitted if nobody else were here.
+        // Eviction helps if the item would be admitted on an otherwise empty server.
         let shortage = if pressed && within(total.saturating_sub(held)) {
             Shortage::Budget
         } else {
@@ -358,7 +357,7 @@ impl ByteReservation {
         Err(shortage)
     }
 
-    /// Gives some of it to somebody else, without counting anew.
+    /// Splits off a part of the reservation without charging it again.
     pub(crate) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -392,7 +391,7 @@ impl Drop for ByteReservation {
     }
 }
 
-/// The two budgets of a server.
+/// The two budgets of a server, one for responses and one for requests.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerBudgets {
     answers: Arc<ByteBudget>,
@@ -407,17 +406,17 @@ impl ServerBudgets {
         }
     }
 
-    /// Answers that wait to be written.
+    /// Returns the budget of responses that wait to be written.
     pub(crate) fn answers(&self) -> &ByteBudget {
         &self.answers
     }
 
-    /// Requests that are not answered yet: heads and bodies.
+    /// Returns the budget of requests that are not answered yet: heads and bodies.
     pub(crate) fn requests(&self) -> &ByteBudget {
         &self.bodies
     }
 
-    /// Waits until one of them calls for eviction.
+    /// Waits until one of the budgets calls for eviction.
     pub(crate) async fn eviction_called(&self) {
         tokio::select! {
             () = self.answers.pressure.called() => {}
@@ -433,19 +432,19 @@ impl ServerBudgets {
     }
 }
 
-/// What one connection holds of both budgets: in the extensions of every request.
+/// The shares of one connection in both budgets, in the extensions of every request.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionShares {
     pub(crate) answers: Arc<ConnectionShare>,
     pub(crate) bodies: Arc<ConnectionShare>,
 }
 
-/// Whose share an answer counts against: in the extensions of the answer to a verified caller.
+/// The caller to whose share a response is charged, in the extensions of the response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerOwner(pub(crate) OwnerSlot);
 
 impl ConnectionShares {
-    /// Has the answer count against the share of its caller, if the caller is known.
+    /// Marks a response to be charged to the share of its caller, if the caller is verified.
     pub(crate) fn charge_to_caller(
         shares: Option<&Self>,
         caller: &Caller,
@@ -524,7 +523,7 @@ mod tests {
             kept.extend(share(&budget).reserve(TOTAL / 100, None));
         }
         assert_eq!((kept.len(), budget.used()), (100, TOTAL));
-        // Probes go on, and overdraw it by a sixteenth at most.
+        // Small items still fit, and exceed the budget by a sixteenth at most.
         for _ in 0..400 {
             kept.extend(share(&budget).reserve(ALWAYS_ADMITTED, None));
         }
@@ -546,7 +545,7 @@ mod tests {
         assert_eq!((budget.used(), one.held(), two.held()), (0, 0, 0));
     }
 
-    /// A budget in which somebody waits for a second, of which so much is spent by another connection.
+    /// A budget with a wait of one second, of which another connection holds so many bytes.
     fn spent(bytes: usize) -> (Arc<ByteBudget>, ByteReservation) {
         let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
         let reservation = share(&budget).reserve(bytes, None).unwrap();
@@ -575,7 +574,7 @@ mod tests {
         assert!(newcomer.reserve_evicting(TOTAL / 2, None).await.is_none());
         assert!(!budget.pressure().has_waiters());
 
-        // A 17th and one byte more is refused at once, however full the budget is.
+        // One byte over a 17th is refused at once, however full the budget is.
         for bytes in [0, TOTAL - TOTAL / 17] {
             let (budget, _stalled) = spent(bytes);
             let own = share(&budget);
@@ -609,7 +608,7 @@ mod tests {
         drop(stalled);
         held_back.await;
         assert!(budget.relieve().now_or_never().is_some(), "there is room");
-        // Where nobody goes, it goes on all the same; and where nobody is evicted, at once.
+        // If no connection is evicted, the request continues after the wait; without eviction it continues at once.
         let (budget, _stalled) = spent(TOTAL);
         budget.relieve().await;
         let budget = ByteBudget::new(TOTAL);
@@ -639,7 +638,7 @@ mod tests {
         }
         assert!(budget.used() <= TOTAL / 3, "{}", budget.used());
         assert!(budget.used() > TOTAL / 3 - TOTAL / 20);
-        // Another caller, and somebody unknown.
+        // Another verified caller, and an anonymous one.
         assert!(
             share(&budget)
                 .reserve(TOTAL / 20, Some(OwnerSlot(8)))

@@ -1,4 +1,4 @@
-//! Turns a status and a message into an answer that MCP clients understand and people can read.
+//! HTTP error responses with a JSON-RPC error as their body, which MCP clients parse and people can read.
 
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
@@ -7,12 +7,12 @@ use serde_json::json;
 use super::responses::rpc_error_response;
 use crate::rpc::RpcError;
 
-/// The message is not a request as the protocol wants it.
+/// JSON-RPC error code for an invalid request.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
-/// Something went wrong on our side.
+/// JSON-RPC error code for an internal error.
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
-/// An answer to a message that was not read, so it carries no id.
+/// Builds the response to a message that was not parsed, so it has no id.
 pub(crate) fn answer(status: StatusCode, code: i32, message: &str, hint: &str) -> Response {
     let error = RpcError::new(code, message.to_owned());
     let hinted = match hint {
@@ -22,29 +22,29 @@ pub(crate) fn answer(status: StatusCode, code: i32, message: &str, hint: &str) -
     rpc_error_response(status, &hinted)
 }
 
-/// More is being worked on than there is room for.
+/// The error for more requests in flight than the limit allows.
 pub(crate) fn too_busy() -> RpcError {
     RpcError::new(INTERNAL_ERROR, "the server is busy; try again in a second")
 }
 
-/// The answer to a message that was not read for that reason.
+/// Builds the 503 for too many requests in flight.
 pub(crate) fn busy() -> Response {
     retry_later(too_busy().answer(None))
 }
 
-/// More answers wait to be read than this connection, its caller or all of them together may have.
+/// The error for unread responses that exceed the share of the connection or its caller, or the whole budget.
 pub(crate) fn too_many_unread() -> RpcError {
-    let hint = "read the answers that wait on this connection, then try again";
-    let error = RpcError::new(INTERNAL_ERROR, "too many answers wait to be read");
+    let hint = "read the pending responses on this connection, then try again";
+    let error = RpcError::new(INTERNAL_ERROR, "too many unread responses");
     error.with_data(json!({"hint": hint}))
 }
 
-/// The answer to a message that was not worked on for that reason.
+/// Builds the 503 for too many unread responses.
 pub(crate) fn refuse_unread() -> Response {
     retry_later(too_many_unread().answer(None))
 }
 
-/// Has the client come back in a second.
+/// Builds a 503 that asks the client to retry after a second.
 pub(crate) fn retry_later(answer: String) -> Response {
     let mut response = super::responses::json(StatusCode::SERVICE_UNAVAILABLE, answer);
     let second = HeaderValue::from_static("1");

@@ -1,8 +1,8 @@
-//! Turns a request's head into leave to go on, or into a refusal.
+//! The request guard: checks `Host`, `Origin`, framing and size of a request head before anything else happens.
 //!
-//! `Host` is checked so that a page on another site cannot reach a server on the user's machine by
-//! pointing its own name at it; `Origin` is checked so that a browser only lends its user's access
-//! to sites we know. Each is checked alone: a good one never excuses a bad one.
+//! The `Host` check stops DNS rebinding, where a page on another site reaches a server on the user's machine under
+//! its own name. The `Origin` check makes a browser lend its user's access only to allowed sites. Each is checked on
+//! its own: a valid one never excuses an invalid other.
 
 mod authority;
 pub mod cors;
@@ -22,10 +22,22 @@ use self::authority::{HostAuthority, HostRule, OriginRule, RequestOrigin};
 pub use self::rejection::GuardRejection;
 use super::limits::HttpLimits;
 
-/// Origins that a public server lists unless told otherwise: the pages of the two hosts.
+/// Default origins of a public server: the pages of ChatGPT and Claude.
 pub const HOST_ORIGINS: [&str; 2] = ["https://chatgpt.com", "https://claude.ai"];
 
-/// Who may be addressed, and from whose pages.
+/// The allowlists of hosts and origins, and the size limits of a request head.
+///
+/// ```rust
+/// use docent_mcp::http::guard::RequestGuard;
+///
+/// let guard = RequestGuard::new(&["docs.example.com"], &["https://app.example.com"])?;
+/// let head = |host: &str| http::Request::get("/mcp").header("host", host).body(());
+/// let (known, ()) = head("docs.example.com")?.into_parts();
+/// assert!(guard.check(&known).is_ok());
+/// let (rebound, ()) = head("evil.example")?.into_parts();
+/// assert!(guard.check(&rebound).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RequestGuard {
     any_host: bool,
@@ -36,19 +48,19 @@ pub struct RequestGuard {
     uri_bytes: usize,
 }
 
-/// An entry of the two lists that cannot be understood.
+/// An invalid entry of one of the allowlists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GuardEntryError {
-    /// Not a host with an optional port.
+    /// The entry is not a host with an optional port.
     #[error("not a host name: `{0}`")]
     Host(String),
-    /// Not a scheme and a host with an optional port.
+    /// The entry is not a scheme and a host with an optional port.
     #[error("not an origin: `{0}`")]
     Origin(String),
 }
 
 impl GuardEntryError {
-    /// An example of a good entry.
+    /// Returns an example of a valid entry.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -61,12 +73,12 @@ impl GuardEntryError {
 impl RequestGuard {
     /// Allows the listed hosts and origins and nothing else. `*` in a list allows any.
     ///
-    /// A host without a port is allowed with every port. An origin without a port means its
-    /// scheme's default port, and one ending in `:*` means every port.
+    /// A host without a port is allowed with every port. An origin without a port means the default port of its
+    /// scheme, and one that ends in `:*` means every port.
     ///
     /// # Errors
     ///
-    /// Names the first entry that is not a host or an origin.
+    /// Returns the first entry that is not a host or an origin.
     pub fn new<H: AsRef<str>, O: AsRef<str>>(
         hosts: &[H],
         origins: &[O],
@@ -101,11 +113,10 @@ impl RequestGuard {
         Ok(guard)
     }
 
-    /// Adds what is safe to allow because of the address we listen on.
+    /// Allows what is safe because of the address the server listens on.
     ///
-    /// On a loopback address, its names and pages served from it. On every address, its own
-    /// number, and on all addresses at once the loopback names: another site can make none of
-    /// these its own name.
+    /// A loopback address allows the loopback names, and pages served from them. Every address allows its own number,
+    /// and the unspecified address also the loopback names: no other site can make one of these its own name.
     #[must_use]
     pub fn with_listener(mut self, bound: SocketAddr) -> Self {
         let ip = bound.ip();
@@ -130,11 +141,11 @@ impl RequestGuard {
         self
     }
 
-    /// Adds the host and the origin of the address under which the world knows us.
+    /// Allows the host and the origin of the server's public URL.
     ///
     /// # Errors
     ///
-    /// Fails when the address names no host.
+    /// Returns an error if the URL contains no host.
     pub fn with_public_url(mut self, url: &Uri) -> Result<Self, GuardEntryError> {
         let bad = || GuardEntryError::Host(url.to_string());
         let host = url.host().ok_or_else(bad)?;
@@ -147,7 +158,7 @@ impl RequestGuard {
         Ok(self)
     }
 
-    /// Takes over the bounds on the size of a head.
+    /// Sets the limits on the size of a request head.
     #[must_use]
     pub fn with_limits(mut self, limits: &HttpLimits) -> Self {
         self.header_bytes = limits.header_bytes;
@@ -155,11 +166,11 @@ impl RequestGuard {
         self
     }
 
-    /// Checks a request's head.
+    /// Checks a request head.
     ///
     /// # Errors
     ///
-    /// Says what was wrong first: the message itself, then its host, then its origin.
+    /// Returns the first violation: of the framing and size, then the host, then the origin.
     pub fn check(&self, parts: &Parts) -> Result<(), GuardRejection> {
         self.check_message(parts)?;
         self.check_host(parts)?;
@@ -171,7 +182,7 @@ impl RequestGuard {
         if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
             return Err(GuardRejection::TwoLengths);
         }
-        // hyper lets any list pass that ends in `chunked`, and undoes only that.
+        // hyper accepts any list of codings that ends in `chunked`, and decodes only that one.
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let coding = codings.next().map(HeaderValue::as_bytes);
         let known = coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"chunked"));
@@ -185,7 +196,8 @@ impl RequestGuard {
         if target > self.uri_bytes {
             return Err(GuardRejection::TargetTooLong);
         }
-        // hyper refuses more on HTTP/1. On HTTP/2 one byte of a packed head can be a field, which takes a hundred here.
+        // hyper enforces this limit on HTTP/1. On HTTP/2 one byte of a compressed head can be a field that takes a
+        // hundred bytes here.
         if headers.len() > MAX_FIELDS {
             return Err(GuardRejection::TooManyFields);
         }
@@ -199,16 +211,16 @@ impl RequestGuard {
     }
 
     fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
-        let mut stated = parts.headers.get_all(HOST).iter();
-        let header = stated.next();
-        if stated.next().is_some() {
+        let mut values = parts.headers.get_all(HOST).iter();
+        let header = values.next();
+        if values.next().is_some() {
             return Err(GuardRejection::HostRepeated);
         }
         let header = match header {
             Some(value) => Some(read_host(value.as_bytes())?),
             None => None,
         };
-        // The target names a host in HTTP/2, and in HTTP/1 when written as for a proxy.
+        // The request target contains a host in HTTP/2, and in HTTP/1 if it is written as for a proxy.
         let target = match parts.uri.authority() {
             Some(authority) => Some(read_host(authority.as_str().as_bytes())?),
             None => None,
@@ -229,17 +241,17 @@ impl RequestGuard {
         }
     }
 
-    /// The answer to a request: of whoever comes next, where it may go on.
+    /// Answers a request: a rejection, a CORS preflight, or the response of `next`.
     pub(crate) async fn apply<F: Future<Output = Response>>(
         &self,
         request: Request,
         next: impl FnOnce(Request) -> F,
     ) -> Response {
         let (parts, body) = request.into_parts();
-        if let Err(refusal) = self.check(&parts) {
-            tracing::debug!(%refusal, "refused a request");
-            let mut response = refusal.into_response();
-            // Whoever wrote an improper message may mean something else by its next bytes too.
+        if let Err(rejection) = self.check(&parts) {
+            tracing::debug!(%rejection, "refused a request");
+            let mut response = rejection.into_response();
+            // The following bytes of an invalid message cannot be trusted either, so the connection closes.
             if response.status() != StatusCode::FORBIDDEN && parts.version < Version::HTTP_2 {
                 response
                     .headers_mut()
@@ -257,15 +269,15 @@ impl RequestGuard {
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), GuardRejection> {
-        let mut stated = headers.get_all(ORIGIN).iter();
-        let Some(value) = stated.next() else {
-            // Only browsers send it. Whoever does not is not a page in somebody's browser.
+        let mut values = headers.get_all(ORIGIN).iter();
+        let Some(value) = values.next() else {
+            // Only browsers send `Origin`. A client without it is not a page in a browser.
             return Ok(());
         };
-        if stated.next().is_some() {
+        if values.next().is_some() {
             return Err(GuardRejection::OriginRepeated);
         }
-        // `null` ends here too: sandboxed and local pages, which anyone can make.
+        // This rejects `null` too: it is the origin of sandboxed and local pages, which anyone can create.
         let text = value
             .to_str()
             .map_err(|_| GuardRejection::OriginUnreadable)?;
@@ -278,7 +290,7 @@ impl RequestGuard {
     }
 }
 
-/// Header fields of a request.
+/// Maximum number of header fields in a request.
 pub(crate) const MAX_FIELDS: usize = 100;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -288,14 +300,23 @@ fn read_host(bytes: &[u8]) -> Result<HostAuthority<'_>, GuardRejection> {
     HostAuthority::parse(text).ok_or(GuardRejection::HostUnreadable)
 }
 
-/// A refusal quotes what it refuses, but not a page of it.
+/// Truncates a value for quoting in a rejection.
 fn quote_prefix(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// The layer around every route: refuses, answers preflights, and adds what browsers need.
+/// Middleware that applies a guard: it rejects requests, answers CORS preflights, and adds CORS headers to responses.
 ///
-/// For `axum::middleware::from_fn_with_state` with an `Arc<Guard>`.
+/// ```rust
+/// use std::sync::Arc;
+///
+/// use axum::middleware::from_fn_with_state;
+/// use docent_mcp::http::guard::{RequestGuard, enforce};
+///
+/// let guard = Arc::new(RequestGuard::new(&["docs.example.com"], &["https://app.example.com"])?);
+/// let router: axum::Router = axum::Router::new().layer(from_fn_with_state(guard, enforce));
+/// # Ok::<(), docent_mcp::http::guard::GuardEntryError>(())
+/// ```
 pub async fn enforce(
     State(guard): State<Arc<RequestGuard>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Is the process alive, and can it answer: JSON for people, probes and load balancers.
+//! Health endpoints: liveness and readiness as JSON, for people, probes and load balancers.
 
 use std::sync::Arc;
 
@@ -12,16 +12,36 @@ use crate::app::App;
 use crate::auth::Auth;
 use crate::rpc::RpcError;
 
-/// Whether the app can answer, and the state of each of its parts as a JSON object.
+/// Readiness of the app, with the state of its parts as a JSON object.
 #[derive(Debug, Clone)]
 pub struct ReadinessReport {
-    /// False while answers would be wrong or missing.
+    /// Whether the app is ready; false while its answers would be wrong or missing.
     pub ready: bool,
-    /// Members that stand beside `ready`.
+    /// A JSON object whose members are reported beside `ready`.
     pub parts: Value,
 }
 
-/// Asked at each `/readyz`.
+/// The readiness probe, which is called at every `/readyz`.
+///
+/// ```rust
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use docent_mcp::http::{HttpOptions, ReadinessReport};
+///
+/// let is_loaded = Arc::new(AtomicBool::new(false));
+/// let probed = Arc::clone(&is_loaded);
+/// let options = HttpOptions {
+///     readiness: Arc::new(move || ReadinessReport {
+///         ready: probed.load(Ordering::Relaxed),
+///         parts: serde_json::json!({"documents": 1_200}),
+///     }),
+///     ..HttpOptions::default()
+/// };
+/// assert!(!(options.readiness)().ready);
+/// is_loaded.store(true, Ordering::Relaxed);
+/// assert!((options.readiness)().ready);
+/// ```
 pub type ReadinessProbe = Arc<dyn Fn() -> ReadinessReport + Send + Sync>;
 
 #[derive(Clone)]
@@ -31,12 +51,12 @@ pub(crate) struct HealthState {
     pub(crate) auth: Option<Auth>,
 }
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: liveness. The process answers.
 pub(crate) async fn healthz() -> Response {
     responses::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
 }
 
-/// `GET /readyz`: the app can answer, part by part. Not ready from the moment shutdown begins.
+/// `GET /readyz`: readiness, part by part. The server is not ready from the moment shutdown begins.
 pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
     let ReadinessReport { ready, parts } = (health.readiness)();
     let closing = health.app.inner().closing.is_cancelled();
@@ -46,8 +66,8 @@ pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
     if let (Some(body), Value::Object(parts)) = (body.as_object_mut(), parts) {
         body.extend(parts.into_iter().filter(|(key, _)| key != "ready"));
         if let Some(keys) = keys {
-            let told = if keys { "ready" } else { "waiting for keys" };
-            body.insert("sign_in".to_owned(), told.into());
+            let sign_in = if keys { "ready" } else { "waiting for keys" };
+            body.insert("sign_in".to_owned(), sign_in.into());
         }
         if closing {
             body.insert("closing".to_owned(), true.into());
@@ -61,7 +81,7 @@ pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
     responses::json(status, body.to_string())
 }
 
-/// `GET /`: health for people and probes; a client that wants a stream learns that there is none.
+/// `GET /`: a status page for people and probes. A client that requests a stream gets an error that there is none.
 pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) -> Response {
     if responses::wants_stream(&headers) {
         return no_stream("GET, POST");
@@ -77,7 +97,7 @@ pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) 
     responses::json(StatusCode::OK, body.to_string())
 }
 
-/// Anything but a `POST` to the MCP endpoint: nothing to listen to and no session to end.
+/// Any method but `POST` at the MCP endpoint: the server has no stream to open and no session to end.
 pub(crate) async fn no_session() -> Response {
     no_stream("POST")
 }

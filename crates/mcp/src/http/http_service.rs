@@ -1,7 +1,7 @@
-//! A request into its answer: of the MCP endpoint at once, of everything else by its route.
+//! The HTTP service: answers MCP messages directly, and sends everything else to the router.
 //!
-//! Nearly all requests are calls of tools, and a router that finds their handler behind two layers takes longer
-//! than reading them does. So these are answered here, by the same guard and the same gate.
+//! Nearly all requests are tool calls, and routing them through the router's middleware takes longer than parsing
+//! them. So they are answered here, behind the same guard and authentication.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use super::guard::RequestGuard;
 use super::mcp_endpoint::McpEndpoint;
 use crate::auth::auth_middleware::AuthMiddleware;
 
-/// The paths of the MCP endpoint.
+/// The paths at which the MCP endpoint accepts messages.
 const ENDPOINT: [&str; 3] = ["/", "/mcp", "/mcp/"];
 
-/// Everything that is served.
+/// The service of the whole server: the request guard, the MCP endpoint and the router.
 #[derive(Clone)]
 pub(crate) struct HttpService(Arc<HttpServiceInner>);
 
 struct HttpServiceInner {
     guard: RequestGuard,
-    gate: AuthMiddleware,
-    front: McpEndpoint,
+    authenticator: AuthMiddleware,
+    endpoint: McpEndpoint,
     rest: Router,
 }
 
 impl HttpService {
-    /// `rest` answers whatever is not a message, and has its own gate.
+    /// Creates the service. `rest` handles everything but MCP messages, and authenticates its routes itself.
     pub(crate) fn new(
         guard: RequestGuard,
-        gate: AuthMiddleware,
-        front: McpEndpoint,
+        authenticator: AuthMiddleware,
+        endpoint: McpEndpoint,
         rest: Router,
     ) -> Self {
         Self(Arc::new(HttpServiceInner {
             guard,
-            gate,
-            front,
-            // Binding the state once makes the router cheaper to call.
+            authenticator,
+            endpoint,
+            // Binding the state in advance makes the router cheaper to call.
             rest: rest.with_state(()),
         }))
     }
@@ -59,12 +59,12 @@ impl HttpServiceInner {
                 Err(never) => match never {},
             };
         }
-        // Nothing of a body is read before the gate.
+        // Authentication comes before any part of the body is read.
         let admitted = self
-            .gate
+            .authenticator
             .authenticate(request.headers(), request.uri().path());
         match admitted.await {
-            Ok(caller) => self.front.post(&caller, request).await,
+            Ok(caller) => self.endpoint.post(&caller, request).await,
             Err(refusal) => refusal,
         }
     }

@@ -1,120 +1,132 @@
-//! Turns "how much is too much" into numbers: every bound of serving, in one place.
+//! The limits of serving: every bound on time, size and number, in one place.
 //!
-//! Plain data without behaviour. Settings files and flags are read elsewhere and end up here, so
-//! that a reader can see all bounds at once and a test can set any of them to a small value.
+//! Plain data without behaviour. Settings files and flags are parsed elsewhere and end up here, so that a reader sees
+//! all limits at once and a test can set any of them to a small value.
 
 use std::time::Duration;
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// Every bound of serving. [`Default`] gives the values a public server should run with.
+/// All limits of serving. [`Default`] returns the values that a public server should run with.
+///
+/// ```rust
+/// use std::time::Duration;
+///
+/// use docent_mcp::http::HttpOptions;
+/// use docent_mcp::http::limits::HttpLimits;
+///
+/// let limits = HttpLimits {
+///     calls_per_minute: 60,
+///     handler: Duration::from_secs(10),
+///     ..HttpLimits::default()
+/// };
+/// let options = HttpOptions { limits, ..HttpOptions::default() };
+/// # let _ = options;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// How long a fresh connection may stay silent. Whoever connects has something to say; a
-    /// silent socket costs a slot that somebody else could use.
+    /// How long a new connection may stay silent. A client connects because it has something to send; a silent socket
+    /// only occupies a slot.
     pub first_byte: Duration,
-    /// How long a whole request head may take, from its first byte to the empty line. It is a
-    /// total, so sending one byte a second does not extend it.
+    /// How long a request head may take in total, from its first byte to the empty line. Sending one byte a second
+    /// does not extend it (slow loris).
     pub headers: Duration,
-    /// How long a whole request body may take. 1 MiB in this time is 70 KiB/s, which every
-    /// working link reaches.
+    /// How long a request body may take in total. 1 MiB in this time is 70 KiB/s, which every working link reaches.
     pub body: Duration,
-    /// The slowest average rate of a request body, in bytes per second, so that a trickle ends
-    /// before `body` does.
+    /// Minimum average rate of a request body in bytes per second, so that a trickle is cut before `body` expires.
     pub body_rate: usize,
-    /// How long a body may flow before its rate is judged; the first packets of a good client
-    /// may be slow.
+    /// How long a body may arrive before its rate is checked, because the first packets of a good client can be slow.
     pub body_grace: Duration,
-    /// How long a handler may work on one request. Hosts give up later than this, so our own
-    /// message arrives instead of theirs.
+    /// How long a handler may work on one request. Hosts give up later than this, so the client gets our error
+    /// message instead of a timeout.
     pub handler: Duration,
-    /// How long a connection may wait between two requests. Longer than the pause between two
-    /// tool calls of one conversation turn, so that keep-alive pays.
+    /// How long a connection may be idle between two requests. It is longer than the pause between two tool calls of
+    /// one conversation turn, so that keep-alive pays off.
     pub idle: Duration,
-    /// How long a connection with a request in flight may go without moving any part of an
-    /// answer. Only a stuck handler or a reader that stopped reading gets here: where `body` and
-    /// `handler` together or two SSE keep-alives are longer, those count instead.
+    /// How long a connection with a request in flight may go without sending any part of a response. Only a stuck
+    /// handler or a client that stopped reading gets here: if `body` and `handler` together, or two SSE keep-alives,
+    /// are longer, those apply instead.
     pub stall: Duration,
-    /// How long a connection may take nothing of the answers that wait for it. Taking some of them begins the time
-    /// anew, so a poor line gets its answer. Long enough for the kernel's buffer of a slow reader to drain so far
-    /// that it takes more.
+    /// How long a client may read nothing of its pending responses. Reading some of them restarts the time, so a slow
+    /// link gets its response. It is long enough for the kernel buffer of a slow reader to drain.
     pub unread: Duration,
-    /// The same while half of `unread_bytes` is spent. Then taking a little is not enough either: what waits has to
-    /// go within about sixteen times as long.
+    /// Replaces `unread` while half of `unread_bytes` is in use. Then reading a little is not enough either: what
+    /// waits has to be read within about sixteen times as long.
     pub unread_strained: Duration,
-    /// The same while somebody waits for room in a spent budget: who has taken nothing for this long can be evicted,
-    /// those who have waited longest first. Ten times as long where the budget is nearly spent and nobody waits.
+    /// Replaces `unread` while something waits for room in a spent budget: a client that has read nothing for this
+    /// long can be evicted, longest stalled first. Ten times as long if the budget is nearly spent and nothing waits.
     pub unread_full: Duration,
-    /// How long an answer or a body waits for room in a spent budget while others are evicted.
+    /// How long a response or a body waits for room in a spent budget while others are evicted.
     pub room_wait: Duration,
-    /// How old a connection may become before it is closed after its current answers, so that
-    /// load spreads again after a restart of one replica.
+    /// How old a connection may become before it is closed after its current responses, so that load spreads again
+    /// after a restart of one replica.
     pub age: Duration,
-    /// How long an idle connection is kept after shutdown began, because a request may already
-    /// be on its way.
+    /// How long an idle connection is kept after shutdown began, because a request may already be in transit.
     pub linger: Duration,
-    /// How long shutdown waits for requests in flight before the rest is dropped. Common process
-    /// managers kill after this time.
+    /// How long shutdown waits for requests in flight before it drops the rest. Common process managers kill the
+    /// process after this time.
     pub shutdown: Duration,
-    /// Connections at once. Each may hold one read buffer, so this bounds that memory too.
+    /// Maximum number of connections. Each may hold one read buffer, so this limits that memory too.
     pub connections: usize,
-    /// Requests worked on at once. More would only queue behind the processors.
+    /// Maximum number of requests in flight. More would only queue for the processors.
     pub in_flight: usize,
-    /// Requests to one page of sign-in worked on at once, apart from `in_flight` and from the other pages: a flood on
-    /// one leaves the others alone. More than may wait for documents of clients, so that slow hosts do not take them
-    /// all; checking a password takes a processor for a while, so many more would only queue.
+    /// Maximum number of requests in flight for one sign-in page, separate from `in_flight` and from the other pages,
+    /// so that a flood on one leaves the others alone. It exceeds the number of concurrent client document fetches,
+    /// so that slow hosts cannot use up all permits; checking a password keeps a processor busy, so many more would
+    /// only queue.
     pub sign_in_in_flight: usize,
-    /// Bytes of answers that wait to be written, of all connections and transports together. A connection may hold
-    /// a sixteenth of what is free of it, a verified caller half.
+    /// Byte budget of responses that wait to be written, over all connections and transports. A connection may hold a
+    /// sixteenth of what is free, a verified caller half.
     pub unread_bytes: usize,
-    /// Bytes of request heads and bodies that are still coming or being worked on, shared out in the same way.
+    /// Byte budget of request heads and bodies that are incomplete or being processed, shared in the same way.
     pub request_bytes: usize,
-    /// Bodies over `big_body` parsed at once: JSON can grow a hundredfold in memory.
+    /// Maximum number of bodies over `big_body` that are parsed at the same time, because JSON can grow a hundredfold
+    /// in memory.
     pub big_parses: usize,
-    /// From which size, in bytes, a body counts as big for `big_parses`.
+    /// Size in bytes from which a body counts as large for `big_parses`.
     pub big_body: usize,
-    /// Bytes of all request headers together. Tokens of 8 KiB with cookies fit twice.
+    /// Maximum size of all request headers in bytes. Tokens of 8 KiB with cookies fit twice.
     pub header_bytes: usize,
-    /// Bytes of a request target. Nothing we serve needs a longer one.
+    /// Maximum size of a request target in bytes. No route needs a longer one.
     pub uri_bytes: usize,
-    /// Concurrent HTTP/2 streams on one connection: more than a browser or a host has calls at once, few enough
-    /// that one connection is not a crowd.
+    /// Maximum number of concurrent HTTP/2 streams per connection: more than a browser or host has calls in flight,
+    /// and few enough that one connection cannot act like a crowd.
     pub h2_streams: u32,
-    /// Bytes of one HTTP/2 header list, counted after decompression.
+    /// Maximum size of an HTTP/2 header list in bytes, after decompression.
     pub h2_header_list: u32,
-    /// HTTP/2 flow control window of a stream and of a connection, in bytes: what one peer can
-    /// make us hold before a handler reads it.
+    /// HTTP/2 flow control window of a stream and of a connection in bytes: what one client can make the server
+    /// buffer before a handler reads it.
     pub h2_window: u32,
-    /// How often an HTTP/2 peer is pinged, to notice one that vanished without closing.
+    /// Interval of HTTP/2 pings, which detect a client that vanished without closing.
     pub h2_ping_every: Duration,
-    /// How long an HTTP/2 peer may take to answer a ping.
+    /// How long an HTTP/2 client may take to answer a ping.
     pub h2_ping_timeout: Duration,
-    /// Bytes of any request body.
+    /// Maximum size of any request body in bytes.
     pub body_bytes: usize,
-    /// Bytes of the body of a request to sign-in. A client's registration with 4 KiB of addresses and all of
-    /// its names fits, and so does a consent form that carries a request of 8 KiB.
+    /// Maximum size of the body of a sign-in request in bytes. A client registration with 4 KiB of redirect URIs and
+    /// all of its names fits, and so does a consent form with a request of 8 KiB.
     pub sign_in_bytes: usize,
-    /// Bytes of the body of a `tools/call`. Arguments are questions and ids, not documents.
+    /// Maximum size of the body of a `tools/call` in bytes. Arguments are questions and ids, not documents.
     pub call_bytes: usize,
-    /// Nesting of a JSON body. Parsers recurse; real arguments stay under ten.
+    /// Maximum nesting of a JSON body. Parsers recurse, and real arguments stay under ten levels.
     pub json_depth: usize,
-    /// Messages in one JSON-RPC batch of the revisions that had batches.
+    /// Maximum number of messages in one JSON-RPC batch, for the revision that has batches.
     pub batch: usize,
-    /// Tool calls a minute of one verified caller, or of one user by the host's pseudonym; 0 for any
-    /// number. A research loop makes a few a second, a runaway one hundreds.
+    /// Rate limit: tool calls per minute of one verified caller, or of one user by the host's pseudonym. 0 turns it
+    /// off. A research loop makes a few calls a second, a runaway loop hundreds.
     pub calls_per_minute: u32,
-    /// How often an open SSE stream carries a comment, below the idle cut-off of common proxies.
+    /// Interval of keep-alive comments on an open SSE stream, below the idle timeout of common proxies.
     pub sse_keep_alive: Duration,
-    /// Open listen streams in all.
+    /// Maximum number of open listener streams in total.
     pub listen_streams: usize,
-    /// Streams of the HTTP+SSE transport of one verified caller, and of one connection.
+    /// Maximum number of HTTP+SSE streams of one verified caller, and of one connection.
     pub streams_per_caller: usize,
-    /// Requests of one such stream worked on at once, the next is told to come back; and of stdio, where it waits.
-    /// Both are one conversation, which asks a few things at a time.
+    /// Maximum number of requests in flight of one such stream, where the next one is refused, and of stdio, where it
+    /// waits. Both are one conversation, which asks a few things at a time.
     pub stream_in_flight: usize,
-    /// Bytes of one line on stdio. Larger than `body_bytes` because that peer is the user's own
-    /// host.
+    /// Maximum length of a line on stdio in bytes. It is larger than `body_bytes`, because that client is the user's
+    /// own host.
     pub stdio_line: usize,
 }
 
@@ -166,8 +178,8 @@ impl Default for HttpLimits {
 }
 
 impl HttpLimits {
-    /// The same for a listener beside the server, such as one for metrics: its callers are few, and what they hold
-    /// should add little to what the server itself may.
+    /// Returns tighter limits for a side listener, such as one for metrics: it has few clients, and they should add
+    /// little to the memory that the server itself may use.
     #[must_use]
     pub fn for_side_listener(mut self) -> Self {
         self.unread_bytes = self.unread_bytes.min(4 * MIB);
@@ -211,7 +223,7 @@ mod tests {
             "nobody would be evicted in time"
         );
         assert!(limits.sign_in_bytes <= limits.body_bytes);
-        // One connection alone holds a 17th.
+        // A single connection can hold a 17th of the budget.
         assert!(limits.request_bytes / 17 >= limits.body_bytes);
         assert!(limits.stream_in_flight < limits.in_flight);
     }

@@ -1,4 +1,4 @@
-//! The MCP endpoint: one POST in, one answer out, for every revision.
+//! The MCP endpoint: the handler of `POST /mcp` for every revision, from body to response.
 
 use std::sync::Arc;
 
@@ -26,26 +26,27 @@ use crate::rpc::RpcError;
 use crate::rpc_message::{self, RpcMessage, RpcParams, RpcRequest};
 use crate::trace::{self, TraceParent};
 
-/// What every POST shares.
+/// The state that all POST requests share: the dispatcher, leniency towards incomplete modern headers, and the
+/// in-flight limit.
 #[derive(Clone)]
 pub(crate) struct McpEndpoint {
-    pub(crate) exchange: RequestDispatcher,
+    pub(crate) dispatcher: RequestDispatcher,
     pub(crate) lenient: bool,
     pub(crate) in_flight: Arc<Semaphore>,
 }
 
 impl McpEndpoint {
-    pub(crate) fn new(exchange: RequestDispatcher, lenient: bool) -> Self {
-        let limits = &exchange.limits;
+    pub(crate) fn new(dispatcher: RequestDispatcher, lenient: bool) -> Self {
+        let limits = &dispatcher.limits;
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Self {
-            exchange,
+            dispatcher,
             lenient,
             in_flight,
         }
     }
 
-    /// `POST /`, `/mcp` and `/mcp/`.
+    /// Handles a POST to `/`, `/mcp` or `/mcp/` of an authenticated caller.
     pub(crate) async fn post(&self, caller: &Caller, request: HttpRequest<Body>) -> Response {
         let received = match receive(self, request).await {
             Ok(received) => received,
@@ -62,7 +63,7 @@ impl McpEndpoint {
     }
 }
 
-/// A request whose body came whole.
+/// A request with its complete body.
 pub(crate) struct ReceivedRequest {
     pub(crate) headers: HeaderMap,
     uri: Uri,
@@ -71,18 +72,18 @@ pub(crate) struct ReceivedRequest {
     shares: Option<ConnectionShares>,
 }
 
-/// Who sent a message, and how.
+/// The sender of a message: the caller, the headers and path of its request, and the byte budget of its connection.
 pub(super) struct HttpSender<'a> {
     pub(super) caller: &'a Caller,
     pub(super) headers: &'a HeaderMap,
     path: &'a str,
-    /// What the connection holds of the budget for answers, on a server of ours.
+    /// The share of the connection in the response budget; absent in an embedded router.
     pub(super) share: Option<&'a Arc<ConnectionShare>>,
 }
 
 impl HttpSender<'_> {
-    /// ChatGPT offers to sign in for one tool when the tool's result says so, and takes a 401 for a broken
-    /// server; everybody else needs the 401.
+    /// Whether the client reads sign-in challenges in tool results. ChatGPT offers to sign in for a single tool that
+    /// way, and takes a 401 for a broken server; every other client needs the 401.
     fn reads_challenges_in_results(&self, request: &RpcRequest<'_>) -> bool {
         let agent = self.headers.get(header::USER_AGENT);
         let agent = agent.and_then(|value| value.to_str().ok());
@@ -92,10 +93,10 @@ impl HttpSender<'_> {
     }
 }
 
-/// Reads the body if its type and size are acceptable. No permit is taken before it is there: who sends slowly takes
-/// nothing from others.
+/// Reads the body, if its type and size are acceptable. No in-flight permit is taken before the body is complete, so
+/// slow senders take nothing from others.
 pub(crate) async fn receive(
-    front: &McpEndpoint,
+    endpoint: &McpEndpoint,
     request: HttpRequest<Body>,
 ) -> Result<ReceivedRequest, Response> {
     let (mut parts, body) = request.into_parts();
@@ -106,7 +107,7 @@ pub(crate) async fn receive(
             &error,
         ));
     }
-    let limits = &front.exchange.limits;
+    let limits = &endpoint.dispatcher.limits;
     let shares = parts.extensions.remove::<ConnectionShares>();
     let account = shares.as_ref().map(|shares| body::BodyAccount {
         share: &shares.bodies,
@@ -124,8 +125,8 @@ pub(crate) async fn receive(
     })
 }
 
-/// Exactly `application/json`, with or without parameters. A browser sends anything else across
-/// origins without asking first.
+/// Whether the content type is exactly `application/json`, with or without parameters. A browser sends other types
+/// across origins without a preflight.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -142,9 +143,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 impl McpEndpoint {
     async fn answer(&self, sender: &HttpSender<'_>, bytes: &[u8]) -> Response {
-        let limits = &self.exchange.limits;
-        // First the turn: those who wait for one hold no place that a small call could have.
-        let turn = self.exchange.parse_turn(bytes.len(), Some(TURN_PATIENCE));
+        let limits = &self.dispatcher.limits;
+        // The parse permit comes first: while a large body waits for one, it holds no in-flight permit that a small
+        // call could use.
+        let turn = self.dispatcher.parse_turn(bytes.len(), Some(TURN_PATIENCE));
         let Ok(_turn) = turn.await else {
             return error_response::busy();
         };
@@ -177,7 +179,8 @@ impl McpEndpoint {
         }
     }
 
-    /// One message. In a batch, the status of the answer is not its own, and it takes a place of its own.
+    /// Handles one message. In a batch it takes its own in-flight permit, and its status does not become that of the
+    /// response.
     pub(super) async fn handle_message(
         &self,
         sender: &HttpSender<'_>,
@@ -188,10 +191,12 @@ impl McpEndpoint {
         match rpc_message::parse(text) {
             Err(unread) => Err(bad(&unread.error, unread.id.as_ref())),
             Ok(RpcMessage::Response) => Err(bad(
-                &RpcError::invalid_request("this server asks nothing, so nothing can be answered"),
+                &RpcError::invalid_request(
+                    "this server sends no requests, so it accepts no responses",
+                ),
                 None,
             )),
-            // Closing the connection is how a client of a stateless server cancels.
+            // A client of a stateless server cancels by closing the connection, so notifications need no action.
             Ok(RpcMessage::Notification(_)) => Ok(MessageOutcome::Accepted),
             Ok(RpcMessage::Request(request)) => {
                 let Some(batch) = batch else {
@@ -212,21 +217,21 @@ impl McpEndpoint {
         }
     }
 
-    /// The answer to a call that needs signing in, or more than was granted, for clients that act on its
-    /// status.
+    /// Returns a 401 or 403 for a call without sufficient sign-in, for clients that act on the HTTP status.
     fn forbidden(&self, sender: &HttpSender<'_>, request: &RpcRequest<'_>) -> Option<Response> {
-        let auth = self.exchange.auth.as_ref()?;
+        let auth = self.dispatcher.auth.as_ref()?;
         if request.method != "tools/call" || sender.reads_challenges_in_results(request) {
             return None;
         }
         let name = RpcParams::string(request.params.name)?;
-        let lack = self.exchange.missing_scope(sender.caller, &name)?;
+        let missing = self.dispatcher.missing_scope(sender.caller, &name)?;
         let trace = TraceParent::of(sender.headers);
-        let asker = self
-            .exchange
-            .caller_context(sender.caller, Revision::ASSUMED, trace);
-        self.exchange.record_refused(&request.params, &asker);
-        Some(auth.refuse_missing_scope(&lack, sender.headers, sender.path))
+        let caller_context =
+            self.dispatcher
+                .caller_context(sender.caller, Revision::ASSUMED, trace);
+        self.dispatcher
+            .record_refused(&request.params, &caller_context);
+        Some(auth.refuse_missing_scope(&missing, sender.headers, sender.path))
     }
 
     async fn request(
@@ -234,17 +239,21 @@ impl McpEndpoint {
         sender: &HttpSender<'_>,
         request: &RpcRequest<'_>,
     ) -> Result<MessageOutcome, (StatusCode, String)> {
-        if let Some(answer) = self.exchange.oversized(request) {
+        if let Some(answer) = self.dispatcher.oversized(request) {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, answer));
         }
         let (headers, caller) = (sender.headers, sender.caller);
-        let revision =
-            protocol_headers::request_revision(headers, request, &self.exchange.app, self.lenient)
-                .map_err(|error| log_refusal(headers, request, &error))?;
+        let revision = protocol_headers::request_revision(
+            headers,
+            request,
+            &self.dispatcher.app,
+            self.lenient,
+        )
+        .map_err(|error| log_refusal(headers, request, &error))?;
         let trace = TraceParent::of(headers);
-        let asker = self.exchange.caller_context(caller, revision, trace);
+        let caller_context = self.dispatcher.caller_context(caller, revision, trace);
         let span = trace::request_span(&request.method, trace, request.params.meta);
-        let work = self.dispatch(request, asker, sender.share);
+        let work = self.dispatch(request, caller_context, sender.share);
         let work = work.instrument(span.clone());
         let reply = work.await;
         if let Reply::Whole(_, Some(code)) = &reply {
@@ -253,34 +262,39 @@ impl McpEndpoint {
         Ok(MessageOutcome::Reply(reply, revision))
     }
 
-    /// The answer to a request whose revision is known.
+    /// Dispatches a request whose revision is known.
     async fn dispatch(
         &self,
         request: &RpcRequest<'_>,
-        asker: CallerContext,
+        caller_context: CallerContext,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
         let cancel = CancellationToken::new();
-        let is_modern = asker.revision.is_modern();
+        let is_modern = caller_context.revision.is_modern();
         let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
         if needs_metadata {
             let text = with_protocol_metadata(request.raw);
             if let Ok(RpcMessage::Request(request)) = rpc_message::parse(&text) {
-                return self.exchange.answer(&request, asker, cancel, share).await;
+                return self
+                    .dispatcher
+                    .answer(&request, caller_context, cancel, share)
+                    .await;
             }
         }
-        self.exchange.answer(request, asker, cancel, share).await
+        self.dispatcher
+            .answer(request, caller_context, cancel, share)
+            .await
     }
 }
 
-/// What became of one message.
+/// The outcome of one message.
 pub(super) enum MessageOutcome {
     Reply(Reply, Revision),
     Accepted,
     Forbidden(Box<Response>),
 }
 
-/// A stream for a client that takes JSON alone: its last message is the answer.
+/// Collects a stream for a client that accepts JSON only: the last message is the response.
 async fn collect_stream(stream: Box<ReplyStream>) -> Response {
     if stream.is_listener() {
         let error =
@@ -290,7 +304,7 @@ async fn collect_stream(stream: Box<ReplyStream>) -> Response {
     responses::json(StatusCode::OK, responses::last_message(stream).await)
 }
 
-/// A refusal by the headers is worth a log line: it is how a host's change is noticed first.
+/// Logs a request that was refused because of its headers: this is where a change of a host shows first.
 fn log_refusal(
     headers: &HeaderMap,
     request: &RpcRequest<'_>,

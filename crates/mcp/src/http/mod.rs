@@ -1,4 +1,4 @@
-//! An app over HTTP: every route and every layer, in one list.
+//! The HTTP transport: options, routes and middleware of a server, assembled in one place.
 
 pub mod accept;
 pub(crate) mod answer_queue;
@@ -41,26 +41,40 @@ use route::RouteTable;
 pub use route::{Route, RouteRequest, RouteResponse};
 pub use tls::{CertificateError, ServerTls};
 
-/// How an app is served over HTTP.
+/// Options of an HTTP server. The default is safe for a public server without sign-in.
+///
+/// ```rust
+/// use docent_mcp::http::{HttpOptions, Route, RouteResponse};
+///
+/// let options = HttpOptions {
+///     public_url: Some("https://tides.example.com".to_owned()),
+///     allowed_origins: vec!["https://chatgpt.com".to_owned()],
+///     routes: vec![Route::get("/about", |_| async { Ok(RouteResponse::html("<h1>Tides</h1>")) })],
+///     ..HttpOptions::default()
+/// };
+/// let guard = options.guard("127.0.0.1:8787".parse()?)?;
+/// # let _ = guard;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// Every bound.
+    /// The limits on time, size and number.
     pub limits: HttpLimits,
-    /// Host names that clients may use, beside the loopback ones and the public address.
+    /// Allowlist of host names, in addition to the loopback names and the public URL.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call, beside the loopback ones and the public address.
+    /// Allowlist of web origins, in addition to the loopback origins and the public URL.
     pub allowed_origins: Vec<String>,
-    /// The address under which people reach the server, if it is not the one it listens on.
+    /// The URL under which clients reach the server, if it is not the address it listens on.
     pub public_url: Option<String>,
-    /// Answers 2026-07-28 requests whose headers or metadata are incomplete.
+    /// Accepts requests of 2026-07-28 with incomplete headers or metadata.
     pub lenient_modern_headers: bool,
-    /// Asked at each `/readyz`.
+    /// The readiness probe, called at every `/readyz`.
     pub readiness: ReadinessProbe,
-    /// Pages beside the MCP endpoint.
+    /// HTTP routes beside the MCP endpoint.
     pub routes: Vec<Route>,
-    /// What is demanded of those who call; without it everybody is let in, unknown, and no tool may demand sign-in.
+    /// Authentication. Without it every caller is anonymous, and no tool may require sign-in.
     pub auth: Option<Auth>,
-    /// Speaks TLS itself. Without it, whatever stands in front does.
+    /// The TLS certificate of the server. Without it, TLS is left to a proxy in front.
     pub tls: Option<ServerTls>,
 }
 
@@ -84,10 +98,10 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// The guard for a server that listens at `bound`.
+    /// Builds the request guard for a server that listens at `bound`.
     ///
     /// # Errors
-    /// When a host, an origin or the public address cannot be understood; the error says which.
+    /// Returns an error that names the host, origin or public URL that is not valid.
     pub fn guard(&self, bound: SocketAddr) -> io::Result<RequestGuard> {
         let bad = |error: guard::GuardEntryError| {
             io::Error::new(
@@ -107,10 +121,28 @@ impl HttpOptions {
     }
 }
 
-/// Serves an app until `shutdown` fires and the requests in flight are answered.
+/// Serves an app on a listener until `shutdown` is cancelled and the requests in flight are answered.
 ///
 /// # Errors
-/// When the listener fails, or a tool demands sign-in and `options` has no `auth`.
+/// Returns an error if the listener fails, or if a tool requires sign-in and `options` has no `auth`.
+///
+/// ```rust,no_run
+/// use docent_mcp::{App, http};
+/// use tokio_util::sync::CancellationToken;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = App::builder("tides", "1.0.0").build()?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+/// let shutdown = CancellationToken::new();
+/// let stop = shutdown.clone();
+/// tokio::spawn(async move {
+///     let _ = tokio::signal::ctrl_c().await;
+///     stop.cancel();
+/// });
+/// http::serve(app, http::HttpOptions::default(), listener, shutdown).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub async fn serve(
     app: App,
     options: HttpOptions,
@@ -121,7 +153,7 @@ pub async fn serve(
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "tool `{tool}` demands sign-in, and nobody can sign in to this server (set `auth` in the options, or add \
+                "tool `{tool}` requires sign-in, but the server has no authentication (set `auth` in the options, or add \
                  `Security::NoAuth` to the tool)"
             ),
         ));
@@ -135,7 +167,7 @@ pub async fn serve(
     let tls = options.tls.clone();
     let site = site(app, options, guard);
     let stop = shutdown.clone();
-    // Listeners are told to go first: their streams would otherwise hold up the shutdown.
+    // Listeners are closed first, because their streams would hold up the shutdown.
     tokio::spawn(async move {
         stop.cancelled().await;
         closing.cancel();
@@ -143,11 +175,23 @@ pub async fn serve(
     accept::serve(listener, site, limits, tls, shutdown).await
 }
 
-/// Serves the routes of `options` alone, without an app: for a program of pages that wants the same
-/// guards and bounds.
+/// Serves only the routes of `options`, without an app, for a web program that wants the same guard and limits.
 ///
 /// # Errors
-/// When the listener fails.
+/// Returns an error if the listener fails.
+///
+/// ```rust,no_run
+/// use docent_mcp::http::{HttpOptions, Route, RouteResponse, serve_routes};
+///
+/// # async fn run() -> std::io::Result<()> {
+/// let options = HttpOptions {
+///     routes: vec![Route::get("/", |_| async { Ok(RouteResponse::html("<h1>Tides</h1>")) })],
+///     ..HttpOptions::default()
+/// };
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8788").await?;
+/// serve_routes(options, listener, Default::default()).await
+/// # }
+/// ```
 pub async fn serve_routes(
     options: HttpOptions,
     listener: TcpListener,
@@ -162,15 +206,26 @@ pub async fn serve_routes(
     accept::serve(listener, router, limits, options.tls, shutdown).await
 }
 
-/// All of it as a router, for embedding in a larger server and for tests. Where a tool demands sign-in and `options` has no
-/// `auth`, calls of it are refused.
+/// Returns the server as an axum router, for embedding in a larger server and for tests. If a tool requires sign-in
+/// and `options` has no `auth`, its calls are refused.
+///
+/// ```rust
+/// use docent_mcp::{App, http};
+///
+/// let app = App::builder("tides", "1.0.0").build()?;
+/// let options = http::HttpOptions::default();
+/// let guard = options.guard("127.0.0.1:8787".parse()?)?;
+/// let router = axum::Router::new().merge(http::router(app, options, guard));
+/// # let _: axum::Router = router;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn router(app: App, options: HttpOptions, guard: RequestGuard) -> Router {
     Router::new().fallback_service(site(app, options, guard))
 }
 
 fn site(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
     let limits = Arc::new(options.limits);
-    let front = McpEndpoint::new(
+    let endpoint = McpEndpoint::new(
         RequestDispatcher::new(app.clone(), limits.clone(), options.auth.clone()),
         options.lenient_modern_headers,
     );
@@ -179,23 +234,26 @@ fn site(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
         readiness: options.readiness,
         auth: options.auth.clone(),
     };
-    let gate = AuthMiddleware(options.auth.clone());
+    let authenticator = AuthMiddleware(options.auth.clone());
 
-    let routes = RouteTable::new(options.routes, limits, gate.clone());
-    let endpoint = get(health::root).with_state(health.clone());
-    // Everything that leads to the app stands behind the gate; nothing of a body is read before it.
+    let routes = RouteTable::new(options.routes, limits, authenticator.clone());
+    let health_root = get(health::root).with_state(health.clone());
+    // Everything that reaches the app is authenticated, before any part of a body is read.
     let gated = Router::new()
-        .route("/", endpoint.fallback(health::no_session))
+        .route("/", health_root.fallback(health::no_session))
         .route("/mcp", any(health::no_session))
         .route("/mcp/", any(health::no_session))
         .route("/sse", get(sse::open))
         .route("/messages", post(sse::message))
-        .with_state(sse::SseStreams::new(front.clone()))
-        .route_layer(from_fn_with_state(gate.clone(), auth_middleware::enforce));
+        .with_state(sse::SseStreams::new(endpoint.clone()))
+        .route_layer(from_fn_with_state(
+            authenticator.clone(),
+            auth_middleware::enforce,
+        ));
     let rest = gated
         .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))
         .merge(well_known::resource_metadata(options.auth.as_ref()))
         .fallback(move |request| routes.clone().answer(request));
-    HttpService::new(guard, gate, front, rest)
+    HttpService::new(guard, authenticator, endpoint, rest)
 }

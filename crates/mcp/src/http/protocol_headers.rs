@@ -1,7 +1,7 @@
-//! The protocol's headers against the body: which revision a POST speaks, or why it is refused.
+//! Validation of the protocol headers against the body: decides the revision of a POST, or why it is refused.
 //!
-//! Middle boxes route by the headers and servers answer by the body, so that the two may never
-//! disagree. The checks run in the order that hosts test them in.
+//! Proxies route by the headers and servers answer by the body, so the two must never disagree. The checks run in the
+//! order in which hosts test them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Decides the revision of a request.
+/// Determines the revision of a request from its headers and metadata.
 pub(crate) fn request_revision(
     headers: &HeaderMap,
     request: &RpcRequest<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn request_revision(
     known.ok_or_else(|| unsupported_version(&version))
 }
 
-/// No version in `_meta`: a legacy request, unless the header claims otherwise.
+/// Determines the revision of a request without metadata: a legacy one, unless the header says otherwise.
 fn revision_without_meta(
     header: Option<&str>,
     request: &RpcRequest<'_>,
@@ -80,7 +80,7 @@ fn revision_without_meta(
                 .unwrap_or_else(|| RpcError::invalid_request("`_meta` is missing")))
         }
         Some((text, None)) => Err(unsupported_version(text)),
-        // The handshake's own parameter counts: clients repeat an older session's header here.
+        // In `initialize` its own parameter counts, because clients repeat the header of an older session here.
         _ if request.method == "initialize" => Ok(negotiate_revision(&request.params)),
         _ if is_bare_discover(request) => Ok(Revision::V2026_07_28),
         Some((_, Some(revision))) => Ok(revision),
@@ -111,7 +111,7 @@ fn routing_headers(
         "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id,
         _ => return Ok(()),
     };
-    // A body without the name is refused for that reason by the method itself.
+    // A body without the name is refused by the method itself.
     let Some(expected) = RpcParams::string(subject) else {
         return Ok(());
     };
@@ -126,7 +126,7 @@ fn routing_headers(
     }
 }
 
-/// `Mcp-Param-*`, for tools whose schema names such headers.
+/// Checks `Mcp-Param-*` headers, for tools whose schema declares them.
 fn parameter_headers(
     headers: &HeaderMap,
     request: &RpcRequest<'_>,
@@ -159,7 +159,7 @@ fn parameter_headers(
     Ok(())
 }
 
-/// The only value of a header, without the blanks around it.
+/// Returns the single value of a header, trimmed. A repeated header is an error.
 fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -174,7 +174,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a st
         .map_err(|_| header_mismatch(format!("`{name}` is not text")))
 }
 
-/// Undoes `=?base64?…?=`, by which a value travels that no header could hold as it is.
+/// Decodes `=?base64?…?=`, the encoding of values that a header cannot contain.
 fn decode_header_value(value: &str) -> Result<String, RpcError> {
     let Some(inner) = value
         .strip_prefix("=?base64?")

@@ -1,4 +1,4 @@
-//! Answers as HTTP: JSON or an event stream, by what the client accepts.
+//! HTTP responses: JSON or an event stream, by what the client accepts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use crate::reply::ReplyStream;
 use crate::rpc::RpcError;
 
-/// How a client wants its answer.
+/// The response format that a client prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseFormat {
     Json,
@@ -18,8 +18,8 @@ pub(crate) enum ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// An event stream unless the client prefers JSON. Clients must take both, and of those that
-    /// say so, some of ChatGPT's only ever read the stream.
+    /// Returns an event stream unless the client prefers JSON. Clients must accept both, and some of ChatGPT's that
+    /// claim to only ever read the stream.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let (mut json, mut stream) = (None, None);
         for value in headers
@@ -43,7 +43,7 @@ impl ResponseFormat {
     }
 }
 
-/// The type of one `Accept` range in lower case, and its quality in thousandths.
+/// Parses one range of an `Accept` header: the lower-case type, and the quality in thousandths.
 fn media_range(range: &str) -> (String, u16) {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -52,11 +52,11 @@ fn media_range(range: &str) -> (String, u16) {
         .and_then(|text| text.parse::<f32>().ok())
         .filter(|quality| (0.0..=1.0).contains(quality))
         .unwrap_or(1.0);
-    // In range by the filter above: at most 1,000.
+    // The filter above guarantees at most 1,000.
     (kind, (quality * 1000.0) as u16)
 }
 
-/// True when the client asks for an event stream by name.
+/// Whether the client explicitly requests an event stream.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::ACCEPT)
@@ -65,22 +65,22 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
         .any(|value| value.to_ascii_lowercase().contains("text/event-stream"))
 }
 
-/// A finished answer. Errors that HTTP has a status for are JSON, whatever was accepted.
+/// Builds a complete response. Errors with their own HTTP status are JSON, whatever the client accepts.
 pub(crate) fn whole(mut text: String, status: StatusCode, form: ResponseFormat) -> Response {
     if form == ResponseFormat::Json || status != StatusCode::OK {
         return json(status, text);
     }
-    // One event in one piece: the client sees a stream, the network a body of known length.
+    // A single event in one piece: the client sees a stream, and the network a body of known length.
     text.reserve_exact(EVENT_FRAME.len());
     text.insert_str(0, "data: ");
     text.push_str("\n\n");
     stream_head(Body::from(shrink_spare(text)))
 }
 
-/// What makes an event of a message.
+/// The framing that an event adds to a message.
 const EVENT_FRAME: &str = "data: \n\n";
 
-/// A message as an event, after the lines that come before its data.
+/// Renders a message as an event, after the lines that come before its data.
 pub(crate) fn event(before: &str, text: &str) -> String {
     let mut event = String::with_capacity(before.len() + EVENT_FRAME.len() + text.len());
     event.push_str(before);
@@ -90,30 +90,32 @@ pub(crate) fn event(before: &str, text: &str) -> String {
     event
 }
 
-/// A text that takes about as much memory as it is long: what waits to be written is counted by its length.
+/// Frees the spare capacity of a text, because what waits to be written is charged by its length.
 pub(crate) fn shrink_spare(text: String) -> String {
     let spare = text.capacity() - text.len();
     if spare > SPARE.max(text.len() / 8) {
-        // Copied, because shrinking it keeps the block: mimalloc moves nothing that fills half of its place.
+        // Copied, because `shrink_to_fit` would keep the block: mimalloc does not move an allocation that fills half
+        // of its block.
         return text.as_str().to_owned();
     }
     text
 }
 
-/// Bytes that are not worth moving a text for.
+/// Spare capacity in bytes that is not worth a copy.
 const SPARE: usize = 4 * 1024;
 
-/// A JSON body.
+/// Builds a response with a JSON body.
 pub(crate) fn json(status: StatusCode, text: String) -> Response {
     respond(status, "application/json", Body::from(shrink_spare(text)))
 }
 
-/// An error with its status.
+/// Builds a response from an error that has no id.
 pub(crate) fn rpc_error_response(status: StatusCode, error: &RpcError) -> Response {
     json(status, error.answer(None))
 }
 
-/// 2026-07-28 ties some errors to a status; before it, an answered request is a 200.
+/// Returns the HTTP status of an error code. 2026-07-28 assigns some a status; before it, an answered request is a
+/// 200.
 pub(crate) fn status(code: Option<i32>, modern: bool) -> StatusCode {
     match code {
         Some(-32601) if modern => StatusCode::NOT_FOUND,
@@ -122,7 +124,7 @@ pub(crate) fn status(code: Option<i32>, modern: bool) -> StatusCode {
     }
 }
 
-/// Messages as they come, with comments in the silences so that no proxy cuts the stream.
+/// Streams messages as events, with a keep-alive comment in pauses so that no proxy closes the stream.
 pub(crate) fn stream(stream: Box<ReplyStream>, keep_alive: Duration) -> Response {
     let events = futures::stream::unfold(stream, move |mut stream| async move {
         let event = match tokio::time::timeout(keep_alive, stream.next()).await {
@@ -135,7 +137,7 @@ pub(crate) fn stream(stream: Box<ReplyStream>, keep_alive: Duration) -> Response
     stream_head(Body::from_stream(events))
 }
 
-/// The last message of a stream, for a client that takes none.
+/// Waits for the last message of a stream, for a client that accepts none.
 pub(crate) async fn last_message(mut stream: Box<ReplyStream>) -> String {
     let mut last = String::new();
     while let Some(text) = stream.next().await {

@@ -1,4 +1,4 @@
-//! Pages beside the MCP endpoint: what the host program adds, behind the same guards and bounds.
+//! HTTP routes beside the MCP endpoint, which the host program adds, behind the same guard and limits.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -31,8 +31,20 @@ use crate::trace::TraceParent;
 type RouteHandler =
     Arc<dyn Fn(RouteRequest) -> BoxFuture<'static, Result<RouteResponse, Failure>> + Send + Sync>;
 
-/// One more address that the server answers, such as `/d/{id}`. The MCP endpoint and its companions
-/// come first: a route cannot take their place.
+/// An HTTP route that the server answers, such as `/d/{id}`. The MCP endpoint and its companions take precedence: a
+/// route cannot replace them.
+///
+/// ```rust
+/// use docent_mcp::http::{HttpOptions, Route, RouteResponse};
+///
+/// let route = Route::get("/tides/{harbour}", |request| async move {
+///     let harbour = request.var("harbour").unwrap_or_default();
+///     let body = serde_json::json!({"harbour": harbour, "high": ["04:12", "16:40"]});
+///     Ok(RouteResponse::json(&body).header("cache-control", "max-age=60"))
+/// });
+/// let options = HttpOptions { routes: vec![route], ..HttpOptions::default() };
+/// # let _ = options;
+/// ```
 #[derive(Clone)]
 pub struct Route {
     method: Method,
@@ -42,17 +54,17 @@ pub struct Route {
     handler: RouteHandler,
 }
 
-/// Which bounds a route works under.
+/// The pool of limits that a route uses.
 #[derive(Debug, Clone)]
 enum RoutePool {
-    /// Those of all pages together.
+    /// The limits that all ordinary routes share.
     Pages,
-    /// Those of sign-in; its places are made when it is served.
+    /// The limits of sign-in, with a semaphore per route that is created when it is served.
     SignIn(Option<Arc<Semaphore>>),
 }
 
 impl RoutePool {
-    /// Does the work of a request, and lets go of what it holds when that is done.
+    /// Runs a request, and releases what it holds when the work is done.
     async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, RpcError>> + Send + 'static,
@@ -64,8 +76,9 @@ impl RoutePool {
         };
         match self {
             Self::Pages => work.await,
-            // Sign-in waits for a processor, a disk or another server, none of which stops when the visitor hangs up.
-            // So the work goes on too: its place must not be free while what it began is under way.
+            // Sign-in waits for a processor, a disk or another server, none of which stops when the client
+            // disconnects. So the work continues in its own task, and its permit is not released before what it
+            // started has ended.
             Self::SignIn(_) => {
                 let done = tokio::spawn(work.in_current_span()).await;
                 done.unwrap_or_else(|error| Err(internal(&error)))
@@ -74,7 +87,22 @@ impl RoutePool {
     }
 }
 
-/// A request to a [`Route`].
+/// A request to a [`Route`], with its complete body.
+///
+/// ```rust
+/// use docent_mcp::Failure;
+/// use docent_mcp::http::{Route, RouteRequest, RouteResponse};
+///
+/// async fn note(request: RouteRequest) -> Result<RouteResponse, Failure> {
+///     if request.caller().is_anonymous() {
+///         return Err(Failure::refused("sign in to leave a note"));
+///     }
+///     let text = std::str::from_utf8(request.body())?;
+///     Ok(RouteResponse::new(201, "text/plain", format!("noted: {text}")))
+/// }
+/// let route = Route::post("/notes", note);
+/// # let _ = route;
+/// ```
 #[derive(Debug)]
 pub struct RouteRequest {
     caller: Caller,
@@ -85,7 +113,14 @@ pub struct RouteRequest {
     body: Bytes,
 }
 
-/// The answer to a [`Visit`].
+/// The response to a [`RouteRequest`].
+///
+/// ```rust
+/// use docent_mcp::http::RouteResponse;
+///
+/// let page = RouteResponse::html("<h1>Tides</h1>").status(200).header("cache-control", "no-store");
+/// # let _ = page;
+/// ```
 #[derive(Debug, Clone)]
 pub struct RouteResponse {
     status: u16,
@@ -94,7 +129,7 @@ pub struct RouteResponse {
 }
 
 impl Route {
-    /// Answers `GET` and `HEAD` at a pattern with `{name}` for one segment and `{+name}` for any rest.
+    /// Creates a route for `GET` and `HEAD`. In the pattern `{name}` matches one segment, and `{+name}` any rest.
     #[must_use]
     pub fn get<F, R>(pattern: impl Into<String>, handler: F) -> Self
     where
@@ -104,7 +139,7 @@ impl Route {
         Self::new(Method::GET, pattern.into(), handler)
     }
 
-    /// Answers `POST` at a pattern. The body has come whole when the handler is called.
+    /// Creates a route for `POST`. The handler is called with the complete body.
     #[must_use]
     pub fn post<F, R>(pattern: impl Into<String>, handler: F) -> Self
     where
@@ -124,22 +159,22 @@ impl Route {
             pattern,
             open: false,
             pool: RoutePool::Pages,
-            handler: Arc::new(move |visit| handler(visit).boxed()),
+            handler: Arc::new(move |request| handler(request).boxed()),
         }
     }
 }
 
 impl Route {
-    /// Lets everybody in where the server demands sign-in: the page decides by itself, such as by a
-    /// signature in its address, and its visitor is always anonymous.
+    /// Exempts the route from authentication: the page decides for itself, for example by a signature in its URL, and
+    /// its caller is always anonymous.
     #[must_use]
     pub const fn open(mut self) -> Self {
         self.open = true;
         self
     }
 
-    /// Works under the bounds of sign-in: small bodies, and places for requests in flight of its own. Each route has
-    /// its own, because some of them wait for a processor, a disk or another server, and the rest must not.
+    /// Uses the limits of sign-in: small bodies, and an in-flight limit of its own. Each route has its own, because
+    /// some of them wait for a processor, a disk or another server, which must not block the rest.
     pub(crate) fn sign_in(mut self) -> Self {
         self.pool = RoutePool::SignIn(None);
         self
@@ -147,25 +182,25 @@ impl Route {
 }
 
 impl RouteRequest {
-    /// Who is visiting, as verified by the server.
+    /// Returns the caller, as verified by the server.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// A variable of the pattern, decoded.
+    /// Returns a variable of the pattern, percent-decoded.
     #[must_use]
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str)
     }
 
-    /// What follows the `?`, as it was sent.
+    /// Returns the query string, as it was sent.
     #[must_use]
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// A header, if it was sent once and is text.
+    /// Returns a header that was sent exactly once and is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
@@ -173,25 +208,26 @@ impl RouteRequest {
         value.to_str().ok()
     }
 
-    /// The last line of a header that may come in several, which is the one that the nearest proxy wrote.
+    /// Returns the last value of a header that may occur several times, which is the one that the nearest proxy
+    /// wrote.
     pub(crate) fn last_header(&self, name: &str) -> Option<&str> {
         let value = self.headers.get_all(name).iter().next_back()?;
         value.to_str().ok()
     }
 
-    /// The address that the connection comes from, if it came over one. Behind a proxy this is the proxy.
+    /// Returns the remote IP address of the connection. Behind a proxy this is the address of the proxy.
     #[must_use]
     pub const fn peer(&self) -> Option<IpAddr> {
         self.peer
     }
 
-    /// The `traceparent` of the request, if it is one.
+    /// Returns the `traceparent` of the request, if it is valid.
     #[must_use]
     pub fn trace(&self) -> Option<TraceParent> {
         TraceParent::of(&self.headers)
     }
 
-    /// The body.
+    /// Returns the request body.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
@@ -199,7 +235,7 @@ impl RouteRequest {
 }
 
 impl RouteResponse {
-    /// An answer of any type.
+    /// Creates a response with any status, content type and body.
     #[must_use]
     pub fn new(status: u16, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -209,33 +245,33 @@ impl RouteResponse {
         }
     }
 
-    /// A web page. Unless a `content-security-policy` is added, it may load and run nothing.
+    /// Creates an HTML response. Unless you add a `content-security-policy`, the page may load and run nothing.
     #[must_use]
     pub fn html(body: impl Into<String>) -> Self {
         Self::new(200, "text/html; charset=utf-8", body.into())
     }
 
-    /// A JSON document.
+    /// Creates a JSON response.
     #[must_use]
     pub fn json(body: &serde_json::Value) -> Self {
         Self::new(200, "application/json", body.to_string())
     }
 
-    /// Replaces the status.
+    /// Sets the HTTP status.
     #[must_use]
     pub const fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// Adds a header.
+    /// Adds a response header.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// What it holds.
+    /// Returns the response body, for tests.
     #[cfg(test)]
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
@@ -251,7 +287,7 @@ impl RouteResponse {
                 HeaderValue::from_str(&value)?,
             );
         }
-        let otherwise = [
+        let defaults = [
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
             (
@@ -259,7 +295,7 @@ impl RouteResponse {
                 "default-src 'none'; frame-ancestors 'none'",
             ),
         ];
-        for (name, value) in otherwise {
+        for (name, value) in defaults {
             headers
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
@@ -268,12 +304,12 @@ impl RouteResponse {
     }
 }
 
-/// Every route, with the bounds they share.
+/// All routes of a server, with the limits and the authentication that they share.
 #[derive(Clone)]
 pub(crate) struct RouteTable {
     routes: Arc<[Route]>,
     limits: Arc<HttpLimits>,
-    gate: AuthMiddleware,
+    authenticator: AuthMiddleware,
     in_flight: Arc<Semaphore>,
 }
 
@@ -281,7 +317,7 @@ impl RouteTable {
     pub(crate) fn new(
         mut routes: Vec<Route>,
         limits: Arc<HttpLimits>,
-        gate: AuthMiddleware,
+        authenticator: AuthMiddleware,
     ) -> Self {
         for route in &mut routes {
             if let RoutePool::SignIn(places) = &mut route.pool {
@@ -292,12 +328,12 @@ impl RouteTable {
         Self {
             routes: routes.into(),
             limits,
-            gate,
+            authenticator,
             in_flight,
         }
     }
 
-    /// The places for requests in flight of a route, and the most bytes of their bodies.
+    /// Returns the in-flight limit of a route, and the maximum size of its bodies.
     fn bounds<'a>(&'a self, route: &'a Route) -> (&'a Arc<Semaphore>, usize) {
         match &route.pool {
             RoutePool::Pages => (&self.in_flight, self.limits.body_bytes),
@@ -319,7 +355,7 @@ impl RouteTable {
         })
     }
 
-    /// Answers whatever is at none of the kit's own addresses.
+    /// Answers every request whose path is none of the kit's own.
     pub(crate) async fn answer(self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let method = if parts.method == Method::HEAD {
@@ -342,7 +378,7 @@ impl RouteTable {
             Caller::anonymous()
         } else {
             match self
-                .gate
+                .authenticator
                 .authenticate(&parts.headers, parts.uri.path())
                 .await
             {
@@ -360,7 +396,7 @@ impl RouteTable {
             Ok(received) => received,
             Err(error) => return error.into_response(),
         };
-        // Not before the body is there: who sends it slowly takes nothing from others.
+        // The permit is taken after the body is complete, so slow senders take nothing from others.
         let Ok(permit) = in_flight.clone().try_acquire_owned() else {
             let later = [(header::RETRY_AFTER, "1")];
             return (StatusCode::SERVICE_UNAVAILABLE, later, "the server is busy").into_response();
@@ -370,8 +406,8 @@ impl RouteTable {
             counted,
         } = received;
         let shares = shares.cloned();
-        let visitor = caller.clone();
-        let visit = RouteRequest {
+        let payer = caller.clone();
+        let route_request = RouteRequest {
             caller,
             vars,
             query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -382,7 +418,7 @@ impl RouteTable {
             headers: parts.headers,
             body,
         };
-        let work = run_guarded(self.limits.handler, (route.handler)(visit));
+        let work = run_guarded(self.limits.handler, (route.handler)(route_request));
         let answered = match route.pool.run(work, (permit, counted)).await {
             Ok(answered) => answered,
             Err(error) => {
@@ -392,11 +428,11 @@ impl RouteTable {
         let answer = answered
             .and_then(RouteResponse::into_response)
             .unwrap_or_else(failed);
-        ConnectionShares::charge_to_caller(shares.as_ref(), &visitor, answer)
+        ConnectionShares::charge_to_caller(shares.as_ref(), &payer, answer)
     }
 }
 
-/// The caller's mistakes are said in words, ours stay opaque.
+/// Renders a failure: the caller's mistakes as text, internal errors as a reference to the log.
 fn failed(failure: Failure) -> Response {
     match failure.0 {
         FailureKind::NotFound(_) => (StatusCode::NOT_FOUND, "nothing is here").into_response(),
@@ -410,7 +446,7 @@ fn failed(failure: Failure) -> Response {
     }
 }
 
-/// Undoes percent-encoding; nothing for what is not text.
+/// Decodes percent-encoding; `None` if the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,5 +1,6 @@
-//! The HTTP+SSE transport of 2024-11-05: `GET /sse` opens a stream and names the address to which
-//! the messages go. The stream is the connection; when it ends, nothing of it is left.
+//! The HTTP+SSE transport of 2024-11-05: `GET /sse` opens a stream and announces the URL that messages are posted to.
+//!
+//! The stream is the connection; when it ends, no state of it remains.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,27 +21,27 @@ use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSe
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
 
-/// The open streams, by the random id in their address.
+/// The open streams by the random id in their URL. `budgets` is for requests that did not arrive on a connection of
+/// ours, as in an embedded router.
 #[derive(Clone)]
 pub(crate) struct SseStreams {
-    front: McpEndpoint,
+    endpoint: McpEndpoint,
     open: Arc<Mutex<HashMap<String, OpenSseStream>>>,
-    /// For requests that no connection of ours brought, as in a larger server.
     budgets: ServerBudgets,
 }
 
 #[derive(Clone)]
 struct OpenSseStream {
     caller: Caller,
-    conversation: McpConnection,
+    connection: McpConnection,
     queue: Arc<AnswerQueue>,
 }
 
 impl SseStreams {
-    pub(crate) fn new(front: McpEndpoint) -> Self {
-        let budgets = ServerBudgets::new(&front.exchange.limits);
+    pub(crate) fn new(endpoint: McpEndpoint) -> Self {
+        let budgets = ServerBudgets::new(&endpoint.dispatcher.limits);
         Self {
-            front,
+            endpoint,
             open: Arc::default(),
             budgets,
         }
@@ -50,10 +51,10 @@ impl SseStreams {
         work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens a stream, unless there are too many in all, of its caller or on its connection. Callers without a name
-    /// are not told apart, so for them the connection counts alone.
+    /// Registers a stream, unless there are too many in total, for its caller or on its connection. Anonymous callers
+    /// cannot be told apart, so only the connection counts for them.
     fn admit(&self, id: &str, stream: OpenSseStream) -> bool {
-        let limits = &self.front.exchange.limits;
+        let limits = &self.endpoint.dispatcher.limits;
         self.with(|open| {
             let same = |other: &&OpenSseStream| match stream.caller.key() {
                 Some(key) => other.caller.key() == Some(key),
@@ -69,7 +70,7 @@ impl SseStreams {
     }
 }
 
-/// Forgets the stream when its response is dropped.
+/// Removes the stream when its response is dropped.
 struct SseStreamGuard {
     streams: SseStreams,
     id: String,
@@ -78,32 +79,32 @@ struct SseStreamGuard {
 impl Drop for SseStreamGuard {
     fn drop(&mut self) {
         if let Some(stream) = self.streams.with(|open| open.remove(&self.id)) {
-            stream.conversation.cancel_all();
+            stream.connection.cancel_all();
             stream.queue.end();
         }
     }
 }
 
-/// `GET /sse`.
+/// Handles `GET /sse`: opens an event stream for an authenticated caller.
 pub(crate) async fn open(
     State(streams): State<SseStreams>,
     Extension(caller): Extension<Caller>,
     shares: Option<Extension<ConnectionShares>>,
 ) -> Response {
-    let exchange = streams.front.exchange.clone();
-    let limits = exchange.limits.clone();
-    let closing = exchange.app.inner().closing.clone();
+    let dispatcher = streams.endpoint.dispatcher.clone();
+    let limits = dispatcher.limits.clone();
+    let closing = dispatcher.app.inner().closing.clone();
     let shares = shares.map_or_else(|| streams.budgets.connection(), |found| found.0);
     let owner = shares.answers.budget().slot(&caller);
     let queue = Arc::new(AnswerQueue::new(Arc::clone(&shares.answers), owner));
     let sink = AnswerSink::Stream(Arc::clone(&queue));
     let id = uuid::Uuid::new_v4().simple().to_string();
-    // Its own places, so that one stream cannot take all that the server has.
+    // Its own in-flight limit, so that one stream cannot use up the server's.
     let own = Arc::new(Semaphore::new(limits.stream_in_flight));
-    let in_flight = vec![own, Arc::clone(&streams.front.in_flight)];
+    let in_flight = vec![own, Arc::clone(&streams.endpoint.in_flight)];
     let stream = OpenSseStream {
         caller: caller.clone(),
-        conversation: McpConnection::new(exchange, sink, in_flight),
+        connection: McpConnection::new(dispatcher, sink, in_flight),
         queue: Arc::clone(&queue),
     };
     if !streams.admit(&id, stream) {
@@ -138,7 +139,7 @@ pub(crate) async fn open(
     ConnectionShares::charge_to_caller(Some(&shares), &caller, answer)
 }
 
-/// `POST /messages?sessionId=…`.
+/// Handles `POST /messages?sessionId=…`: a message for an open stream.
 pub(crate) async fn message(
     State(streams): State<SseStreams>,
     Extension(caller): Extension<Caller>,
@@ -147,7 +148,7 @@ pub(crate) async fn message(
 ) -> Response {
     let id = query.get("sessionId").or_else(|| query.get("session_id"));
     let found = id.and_then(|id| streams.with(|open| open.get(id).cloned()));
-    // The id alone opens nothing: a stream belongs to whoever opened it.
+    // The id alone is not a credential: a stream accepts messages of the caller who opened it only.
     let own = found
         .filter(|stream| stream.caller.key() == caller.key())
         .filter(|stream| !stream.queue.has_ended());
@@ -155,18 +156,18 @@ pub(crate) async fn message(
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
         return responses::rpc_error_response(StatusCode::NOT_FOUND, &error);
     };
-    let body = match receive(&streams.front, request).await {
+    let body = match receive(&streams.endpoint, request).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    // A stream whose reader falls behind is not worked for until it has caught up.
+    // A stream whose reader falls behind gets no new work until it has caught up (backpressure).
     if !stream.queue.share().has_room() {
         return error_response::refuse_unread();
     }
     let trace = TraceParent::of(&body.headers);
     let sender = MessageSender { caller, trace };
-    let conversation = &stream.conversation;
-    let receiving = conversation.receive(&body.bytes, &sender, body.counted);
+    let connection = &stream.connection;
+    let receiving = connection.receive(&body.bytes, &sender, body.counted);
     match receiving.await {
         MessageReceipt::Busy(answer) => error_response::retry_later(answer),
         MessageReceipt::Taken => StatusCode::ACCEPTED.into_response(),
@@ -235,7 +236,7 @@ mod tests {
             assert_eq!(refused.headers()["retry-after"], "1");
         }
         assert!(kept.iter().all(|response| response.status() == 200));
-        // The seventh, and one more.
+        // The seventh stream fits, the eighth does not.
         let shares = streams.budgets.connection();
         let last = opened(&streams, &nobody, &shares).await;
         assert_eq!(last.status(), 200);

@@ -1,7 +1,7 @@
-//! A certificate and its key in two files into TLS for a listener, renewed while it serves.
+//! TLS for a listener, from a certificate and a key in two files, with automatic reload.
 //!
-//! Whoever renews a certificate writes the files anew; nobody should have to restart a server for that. So
-//! the files are looked at again and again, and what cannot be used changes nothing.
+//! Tools that renew certificates rewrite the files, and no one should have to restart a server for that. So the files
+//! are polled, and a certificate that cannot be used leaves the old one in place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,39 +15,39 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// How often the files are looked at.
+/// Interval at which the files are checked for changes.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// The most bytes of each file, and the most certificates of a chain.
+/// Maximum size of each file, and maximum number of certificates in a chain.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const MAX_CHAIN: usize = 16;
 
 /// Why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file that cannot be read.
+    /// A file cannot be read or parsed.
     #[error("`{}` cannot be read", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system or the decoder said.
+        /// The error of the operating system or the parser.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A file without what it should hold.
+    /// A file does not contain what it should.
     #[error("there is no {what} in `{}`", path.display())]
     Empty {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// A certificate or a key.
+        /// What is missing: a certificate or a private key.
         what: &'static str,
     },
-    /// The two do not fit, or are of a kind that nobody accepts.
+    /// The certificate and the key do not match, or are of an unsupported kind.
     #[error("the certificate and the key cannot be used together")]
     Pair(#[from] rustls::Error),
 }
 
 impl CertificateError {
-    /// What would help.
+    /// Returns a hint that says how to fix the problem.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -57,12 +57,21 @@ impl CertificateError {
             Self::Empty { .. } => {
                 "the certificate with its chain stands in one file, its private key in the other"
             }
-            Self::Pair(_) => "take the key with which this certificate was asked for",
+            Self::Pair(_) => "use the private key that belongs to this certificate",
         }
     }
 }
 
-/// TLS with the certificate of two files, for [`Options`](super::Options).
+/// A TLS certificate from two files, for [`HttpOptions`](super::HttpOptions). It is reloaded when the files change.
+///
+/// ```rust,no_run
+/// use docent_mcp::http::{HttpOptions, ServerTls};
+///
+/// let tls = ServerTls::load("/etc/tides/cert.pem", "/etc/tides/key.pem")?;
+/// let options = HttpOptions { tls: Some(tls), ..HttpOptions::default() };
+/// # let _ = options;
+/// # Ok::<(), docent_mcp::http::CertificateError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ServerTls(Arc<ServerTlsInner>);
 
@@ -76,77 +85,77 @@ struct ServerTlsInner {
 #[derive(Clone, Debug)]
 struct LoadedCertificate {
     config: Arc<ServerConfig>,
-    /// How the files looked when they were read.
-    seen: CertificateStamps,
+    /// The modification times and sizes of the files when they were read.
+    stamps: CertificateStamps,
 }
 
-/// When each file was last written, and its size.
+/// The modification time and size of both files.
 type CertificateStamps = [Option<(SystemTime, u64)>; 2];
 
 impl ServerTls {
-    /// Reads a chain of certificates and the private key of the first.
+    /// Loads a certificate chain, and the private key of its first certificate.
     ///
     /// # Errors
-    /// When they cannot be read or used.
+    /// Returns an error if they cannot be read or used.
     pub fn load(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Result<Self, CertificateError> {
         let (certificate, key) = (certificate.into(), key.into());
-        let seen = file_stamps(&certificate, &key);
+        let stamps = file_stamps(&certificate, &key);
         let config = config(&certificate, &key)?;
         Ok(Self(Arc::new(ServerTlsInner {
             certificate,
             key,
-            now: RwLock::new(LoadedCertificate { config, seen }),
+            now: RwLock::new(LoadedCertificate { config, stamps }),
         })))
     }
 
-    /// Greets a client. The caller bounds how long that takes.
+    /// Performs the TLS handshake with a client. The caller sets the time limit.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         TlsAcceptor::from(self.current().config)
             .accept(stream)
             .await
     }
 
-    /// Looks at the files again and again, for as long as it is polled.
+    /// Polls the files, for as long as the future is polled.
     pub(crate) async fn reload_loop(&self) {
         loop {
             tokio::time::sleep(EVERY).await;
             let tls = self.clone();
             let renewed = tokio::task::spawn_blocking(move || tls.renew()).await;
             match renewed {
-                Ok(Ok(true)) => tracing::info!("the certificate was renewed"),
+                Ok(Ok(true)) => tracing::info!("TLS certificate reloaded"),
                 Ok(Ok(false)) => {}
                 Ok(Err(error)) => {
                     let hint = error.hint();
-                    tracing::warn!(%error, hint, "a new certificate cannot be used; the old one stays");
+                    tracing::warn!(%error, hint, "TLS certificate reload failed, keeping the old one");
                 }
-                Err(error) => tracing::error!(%error, "the certificate could not be looked at"),
+                Err(error) => tracing::error!(%error, "TLS certificate check failed"),
             }
         }
     }
 
-    /// Reads the files again if they look different, and says whether what they hold is used now.
+    /// Reloads the files if they changed. Returns whether a new certificate is in use.
     ///
     /// # Errors
-    /// When they cannot be used; they are then not read again before they change.
+    /// Returns an error if they cannot be used; they are not read again before they change.
     fn renew(&self) -> Result<bool, CertificateError> {
         let ServerTlsInner {
             certificate, key, ..
         } = &*self.0;
-        let seen = file_stamps(certificate, key);
+        let stamps = file_stamps(certificate, key);
         let LoadedCertificate {
             config: old,
-            seen: before,
+            stamps: before,
         } = self.current();
-        if seen == before {
+        if stamps == before {
             return Ok(false);
         }
         let read = config(certificate, key);
         let config = read.as_ref().map_or(old, Arc::clone);
         let mut now = self.0.now.write().unwrap_or_else(PoisonError::into_inner);
-        *now = LoadedCertificate { config, seen };
+        *now = LoadedCertificate { config, stamps };
         read.map(|_| true)
     }
 
@@ -233,7 +242,7 @@ mod tests {
             self.0.path().join(name)
         }
 
-        /// Writes a certificate that was not there before.
+        /// Writes a newly generated certificate and its key.
         fn issue(&self) {
             let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
             std::fs::write(self.path("cert"), made.cert.pem()).unwrap();
@@ -280,7 +289,7 @@ mod tests {
         let tls = files.load().unwrap();
         let first = tls.current().config;
         assert!(!tls.renew().unwrap());
-        // Sizes and times of two certificates can be the same, so that one is given another time.
+        // Two certificates can have the same size and modification time, so the second gets another time.
         let later = SystemTime::now() + Duration::from_secs(60);
         let touch = |name: &str| {
             let file = std::fs::File::options().write(true).open(files.path(name));
@@ -294,7 +303,7 @@ mod tests {
         std::fs::write(files.path("cert"), "half a certificate").unwrap();
         assert!(tls.renew().is_err());
         assert!(Arc::ptr_eq(&second, &tls.current().config));
-        // It is told once.
+        // The error is reported once per change.
         assert!(!tls.renew().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! What stands at `/.well-known`, and at every address where nothing stands.
+//! Responses at `/.well-known`, and at every unknown path.
 
 use axum::Router;
 use axum::response::Response;
@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use super::responses;
 use crate::auth::{Auth, PLACES, WELL_KNOWN};
 
-/// The metadata of every endpoint, for everybody; nothing where no sign-in is configured.
+/// Routes for the protected resource metadata (RFC 9728) of every endpoint; none if authentication is not configured.
 pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
     let mut router = Router::new();
     let Some(auth) = auth else {
@@ -23,14 +23,14 @@ pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
     router
 }
 
-/// OAuth discovery while no sign-in is configured: a JSON 404, which hosts read as "no sign-in".
-/// A 400 or a page of HTML makes their wizards fail.
+/// Answers OAuth discovery without authentication by a JSON 404, which hosts read as "no sign-in". A 400 or an HTML
+/// page makes their setup fail.
 pub(crate) async fn no_oauth() -> Response {
     let body = r#"{"error":"not_found","error_description":"this server needs no sign-in"}"#;
     responses::json(StatusCode::NOT_FOUND, body.to_owned())
 }
 
-/// Any other address.
+/// Answers any other unknown path with a JSON 404 that names the MCP endpoint.
 pub(crate) async fn not_found() -> Response {
     let body = r#"{"error":"not_found","error_description":"the MCP endpoint is /mcp"}"#;
     responses::json(StatusCode::NOT_FOUND, body.to_owned())

@@ -1,14 +1,14 @@
-//! A widget's page into leave to be served, or into what a host's sandbox would break about it.
+//! Validation of widget pages: finds what the sandbox of a host would block.
 
 use crate::csp;
 
-/// The largest page. Hosts fetch it whole before they show anything, and ours are under a tenth of it.
+/// Maximum size of a page. Hosts fetch it whole before they show anything; our own pages are under a tenth of it.
 pub(crate) const MAX_HTML_BYTES: usize = 4 * 1024 * 1024;
 
-/// How far into a page its beginning is looked for: a byte order mark, spaces, a comment.
+/// How many characters are searched for the doctype, which may follow a byte order mark, spaces and a comment.
 const BEGINNING: usize = 1024;
 
-/// Says what is wrong with a page, and the cure.
+/// Returns what is wrong with a page, and how to fix it.
 pub(super) fn check(html: &str, resource_domains: &[String]) -> Result<(), String> {
     if html.len() > MAX_HTML_BYTES {
         let size = html.len();
@@ -39,8 +39,8 @@ fn may_load(address: &str, resource_domains: &[String]) -> bool {
         || csp::covers_url(resource_domains, address)
 }
 
-/// The addresses of scripts and style sheets. What stands inside a script is skipped, so that a text in
-/// it which looks like a tag is not taken for one.
+/// Returns the URLs of scripts and style sheets. The content of script elements is skipped, so that text in it which
+/// looks like a tag is not taken for one.
 fn loaded_urls(html: &str) -> impl Iterator<Item = &str> {
     let mut rest = html;
     std::iter::from_fn(move || {
@@ -76,14 +76,14 @@ fn loaded_urls(html: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_style(tag: &str) -> bool {
-    let wanted = ["stylesheet", "modulepreload", "preload"];
+    let loading = ["stylesheet", "modulepreload", "preload"];
     attribute(tag, "rel").is_some_and(|rel| {
         rel.split_ascii_whitespace()
-            .any(|word| wanted.iter().any(|kind| word.eq_ignore_ascii_case(kind)))
+            .any(|word| loading.iter().any(|kind| word.eq_ignore_ascii_case(kind)))
     })
 }
 
-/// Splits behind the end of a tag, past a `>` that stands in quotes.
+/// Splits after the end of a tag, ignoring a `>` inside quotes.
 fn tag(from: &str) -> (&str, &str) {
     let mut quote = None;
     for (at, c) in from.char_indices() {
@@ -111,7 +111,7 @@ fn skip<'a>(text: &'a str, end: &str) -> &'a str {
     found.and_then(|at| text.get(at..)).unwrap_or_default()
 }
 
-/// The value of an attribute of a tag.
+/// Returns the value of an attribute of a tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = tag
         .split_once(|c: char| c.is_ascii_whitespace() || c == '/')?
@@ -126,7 +126,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
             .unwrap_or(rest.len());
         let (key, after) = rest.split_at_checked(end)?;
         let Some(value) = after.trim_ascii_start().strip_prefix('=') else {
-            // A first character that ends a name is stepped over, or this would stand still.
+            // A separator at the start is skipped; otherwise the loop would make no progress.
             rest = if key.is_empty() {
                 after.get(1..)?
             } else {

@@ -1,4 +1,4 @@
-//! A widget into the resources it is served as: where it is, where it has been, and for whom.
+//! The resources of a widget: its current URI, the former ones, and the variants for each host.
 
 use futures::FutureExt;
 
@@ -6,18 +6,19 @@ use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Widget, WidgetSource, fingerprin
 use crate::error::{BuildError, Failure};
 use crate::resource::{Resource, ResourceBody};
 
-/// How many letters of a fingerprint tell two versions apart; hosts keep a page for an hour, not for ever.
+/// Bytes of the fingerprint in a URI. Hosts cache a page for about an hour, so few versions have to differ.
 const VERSION_BYTES: usize = 4;
-/// The longest version of an address that is still read; hand-made ones were shorter.
+/// Maximum length of the version in a former URI. Versions written by hand were shorter.
 const MAX_VERSION: usize = 16;
 
-/// A widget with its addresses.
+/// A widget with its URIs.
+///
+/// `standard` is the page for the MCP Apps standard, and `skybridge` the same page for ChatGPT clients of 2025, which
+/// is always readable but only listed on request.
 #[derive(Clone)]
 pub(crate) struct ServedWidget {
     pub(crate) name: String,
-    /// The page as the standard has it.
     pub(crate) standard: Resource,
-    /// The same for ChatGPT clients of 2025. Always readable, listed only when the app wants it.
     pub(crate) skybridge: Resource,
     pub(crate) lists_skybridge: bool,
     stem: String,
@@ -25,7 +26,7 @@ pub(crate) struct ServedWidget {
 }
 
 impl ServedWidget {
-    /// Checks a widget and gives it its addresses under the app's name.
+    /// Validates a widget and assigns its URIs, under the name of the app.
     pub(crate) fn new(widget: &Widget, app: &str) -> Result<Self, BuildError> {
         let html = widget
             .source
@@ -37,7 +38,7 @@ impl ServedWidget {
         widget.check(&html)?;
         let stem = format!("ui://{}/{}-", uri_host(app), widget.name);
         let meta = widget.meta();
-        // A host keeps the page and what is said about it together, so either makes a new version.
+        // A host caches the page with its metadata, so a change of either makes a new version.
         let version = fingerprint(
             format!("{}\n{html}", serde_json::json!(meta)).as_bytes(),
             VERSION_BYTES,
@@ -65,13 +66,13 @@ impl ServedWidget {
         })
     }
 
-    /// What hosts see on the list.
+    /// Returns the resources that hosts see on the list.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &Resource> {
         let old = self.lists_skybridge.then_some(&self.skybridge);
         [&self.standard].into_iter().chain(old)
     }
 
-    /// The present page for an address of any version.
+    /// Returns the current page for the URI of any version.
     pub(crate) fn resource_at(&self, uri: &str) -> Option<&Resource> {
         if self.former.iter().any(|former| former == uri) {
             return Some(&self.standard);
@@ -87,7 +88,7 @@ impl ServedWidget {
     }
 }
 
-/// The app's name as it can stand in an address.
+/// Converts the app's name to the host part of a URI.
 fn uri_host(app: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
@@ -100,7 +101,7 @@ fn uri_host(app: &str) -> String {
 }
 
 impl WidgetSource {
-    /// Once, while the app is built.
+    /// Reads the page synchronously, once while the app is built.
     fn read_blocking(&self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text.clone().into_owned()),
@@ -118,9 +119,7 @@ impl WidgetSource {
             Self::Text(text) => text.clone().into_owned(),
             Self::File(path) => {
                 if tokio::fs::metadata(path).await?.len() > MAX_HTML_BYTES as u64 {
-                    return Err(
-                        std::io::Error::other("the widget's file has grown too large").into(),
-                    );
+                    return Err(std::io::Error::other("the widget file is too large").into());
                 }
                 tokio::fs::read_to_string(path).await?
             }

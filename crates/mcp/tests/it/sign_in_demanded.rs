@@ -57,7 +57,7 @@ async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
             Err(error) => {
                 assert!(demanded, "{ways:?}");
                 let text = error.to_string();
-                assert!(text.contains("`guarded` demands sign-in"), "{text}");
+                assert!(text.contains("`guarded` requires sign-in"), "{text}");
                 assert!(text.contains("set `auth`"), "{text}");
             }
         }

@@ -333,7 +333,7 @@ fn what_hosts_refuse_does_not_build() {
         (
             building(),
             described("t").meta("openai/outputTemplate", "ui://x/y.html"),
-            "where nothing can be read",
+            "which is not a resource of the app",
         ),
         (
             building(),
@@ -343,12 +343,12 @@ fn what_hosts_refuse_does_not_build() {
         (
             building(),
             described("t").meta("ui", json!({"resourceUri": 1})),
-            "where nothing can be read",
+            "which is not a resource of the app",
         ),
         (
             none(),
             described("t").audience(ToolAudience::Widgets),
-            "for widgets alone, but the app has none",
+            "for widgets only, but the app has none",
         ),
         (
             none(),
@@ -363,7 +363,7 @@ fn what_hosts_refuse_does_not_build() {
         (
             none(),
             described("t").security([]),
-            "names no way to call it",
+            "has an empty list of security schemes",
         ),
         (
             none(),

@@ -147,10 +147,10 @@ fn another_process_is_seen() {
 fn the_file_is_looked_at_once_a_second() {
     let (dir, keys) = keys();
     let key = keys.add(grant("a"), NOW).unwrap();
-    keys.state().looked = Instant::now();
+    keys.state().checked_at = Instant::now();
     fs::remove_file(dir.path().join("in/api-keys.json")).unwrap();
     assert!(keys.identify(&key, NOW).is_ok());
-    keys.state().looked = Instant::now().checked_sub(LOOK).unwrap();
+    keys.state().checked_at = Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
     assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
 }
 
@@ -242,7 +242,7 @@ fn a_look_lasts_for_a_second() {
     let (dir, keys) = keys();
     let path = dir.path().join("in/api-keys.json");
     let key = keys.add(grant("a"), NOW).unwrap();
-    keys.state().looked = Instant::now().checked_sub(LOOK).unwrap();
+    keys.state().checked_at = Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
     assert!(keys.identify(&key, NOW).is_ok());
     fs::remove_file(&path).unwrap();
     assert!(keys.identify(&key, NOW).is_ok(), "it was just looked at");

@@ -102,6 +102,21 @@ pub enum LoginMethod {
 }
 
 /// The options of an [`AuthorizationServer`].
+///
+/// ```rust
+/// use docent_mcp::sign_in::{
+///     AuthorizationServerOptions, ClientSecret, LoginMethod, UpstreamProvider,
+/// };
+///
+/// let mut options =
+///     AuthorizationServerOptions::new("https://docs.example.org", "Harbour archive", "./state");
+/// options.login = LoginMethod::Upstream(UpstreamProvider {
+///     issuer: "https://login.example.org".to_owned(),
+///     client_id: "harbour-archive".to_owned(),
+///     client_secret: Some(ClientSecret::new("read from a file")),
+/// });
+/// assert_eq!(options.scope, "docs.read");
+/// ```
 #[derive(Clone)]
 pub struct AuthorizationServerOptions {
     /// The server's public base URL, which is also the issuer name.
@@ -172,6 +187,16 @@ pub enum AuthorizationServerError {
 }
 
 /// An OAuth 2.1 authorization server. A clone shares the same state.
+///
+/// ```rust,no_run
+/// use docent_mcp::sign_in::{AuthorizationServer, AuthorizationServerOptions};
+///
+/// let options = AuthorizationServerOptions::new("https://docs.example.org", "Archive", "./state");
+/// let server = AuthorizationServer::open(options)?;
+/// let (issuer, routes) = (server.issuer(), server.routes());
+/// # let _ = (issuer, routes);
+/// # Ok::<(), docent_mcp::sign_in::AuthorizationServerError>(())
+/// ```
 #[derive(Clone)]
 pub struct AuthorizationServer(Arc<AuthorizationServerInner>);
 

@@ -61,6 +61,21 @@ struct UserFile {
 }
 
 /// The accounts in a folder. There is no cache: every access reads the file.
+///
+/// ```rust
+/// use docent_mcp::sign_in::{UserAccount, UserStore, hash_password};
+///
+/// let dir = tempfile::tempdir()?;
+/// let users = UserStore::in_dir(dir.path());
+/// users.add(UserAccount {
+///     name: "ada".to_owned(),
+///     email: None,
+///     groups: vec!["staff".to_owned()],
+///     password: hash_password("correct horse battery staple")?,
+/// })?;
+/// assert!(users.find("ada")?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct UserStore {
     dir: PathBuf,

@@ -1,4 +1,4 @@
-//! Turns one socket into answers, until it ends or is ordered to.
+//! The task of one connection: serves its requests until it ends or the accept loop commands it to close.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -27,36 +27,36 @@ use crate::http::error_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
 use crate::http::tls::ServerTls;
 
-/// What one connection needs to be served.
+/// Everything that the task of one connection needs.
 pub(super) struct HttpConnection<S> {
     pub(super) service: S,
     pub(super) protocol: Arc<auto::Builder<TokioExecutor>>,
-    pub(super) pulse: Arc<ConnectionState>,
+    pub(super) state: Arc<ConnectionState>,
     pub(super) peer: PeerAddress,
     pub(super) tls: Option<ServerTls>,
     pub(super) shares: ConnectionShares,
 }
 
 impl<S: InfallibleService> HttpConnection<S> {
-    /// Serves until the peer goes, or is told to.
+    /// Serves the connection, after a TLS handshake if the server has a certificate.
     pub(super) async fn run(self, stream: TcpStream) {
         let Some(tls) = &self.tls else {
             return self.serve(stream).await;
         };
-        self.pulse.note_tls_handshake();
-        // Boxed: its state is large, and most servers stand behind something that speaks TLS.
-        let mut greeting = Box::pin(tls.accept(stream));
-        let greeted = poll_fn(|cx| {
-            self.pulse.waker().register(cx.waker());
-            if self.pulse.order() == CloseCommand::Cut {
+        self.state.note_tls_handshake();
+        // Boxed, because the state of a handshake is large and most servers run behind a TLS proxy.
+        let mut handshake = Box::pin(tls.accept(stream));
+        let tls_stream = poll_fn(|cx| {
+            self.state.waker().register(cx.waker());
+            if self.state.order() == CloseCommand::Cut {
                 return Poll::Ready(None);
             }
-            greeting.as_mut().poll(cx).map(Result::ok)
+            handshake.as_mut().poll(cx).map(Result::ok)
         });
-        let greeted = greeted.await;
-        drop(greeting);
-        if let Some(stream) = greeted {
-            self.pulse.note_handshake_done();
+        let tls_stream = tls_stream.await;
+        drop(handshake);
+        if let Some(stream) = tls_stream {
+            self.state.note_handshake_done();
             self.serve(stream).await;
         }
     }
@@ -66,38 +66,38 @@ impl<S: InfallibleService> HttpConnection<S> {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self {
-            service: answering,
+            service: handler,
             protocol,
-            pulse,
+            state,
             peer,
             tls: _,
             shares,
         } = self;
         let requests = Arc::clone(&shares.bodies);
-        let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(&pulse), requests));
-        let counted = Arc::clone(&pulse);
+        let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(&state), requests));
+        let request_state = Arc::clone(&state);
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let busy = RequestInFlight::begin(&counted, request.version() == Version::HTTP_2);
+            let busy = RequestInFlight::begin(&request_state, request.version() == Version::HTTP_2);
             let mut request = request.map(Body::new);
             let admitted = admit(&mut request, &shares);
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(shares.clone());
             let share = Arc::clone(&shares.answers);
-            answer(answering.clone(), request, admitted, busy, share)
+            answer(handler.clone(), request, admitted, busy, share)
         });
         let mut http = pin!(protocol.serve_connection(io, service));
-        let mut told = false;
+        let mut is_closing = false;
         poll_fn(|cx| {
-            pulse.waker().register(cx.waker());
+            state.waker().register(cx.waker());
             if http.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            let order = pulse.order();
+            let order = state.order();
             if order == CloseCommand::Cut {
                 return Poll::Ready(());
             }
-            if !told && pulse.may_close(order) {
-                told = true;
+            if !is_closing && state.may_close(order) {
+                is_closing = true;
                 http.as_mut().graceful_shutdown();
                 return http.as_mut().poll(cx).map(drop);
             }
@@ -109,8 +109,8 @@ impl<S: InfallibleService> HttpConnection<S> {
 
 const AMBIGUOUS: &str = "the framing of the request is ambiguous";
 
-/// Looks at a head before the task that answers it has its turn, which thousands of HTTP/2 streams may have to wait for.
-/// What waits is counted, and what is refused does not keep its head.
+/// Checks and charges a request head before its handler runs, because thousands of HTTP/2 streams may have to wait
+/// for their turn. A waiting head counts against the byte budget; a refused one is freed at once.
 fn admit(
     request: &mut Request<Body>,
     shares: &ConnectionShares,
@@ -118,7 +118,7 @@ fn admit(
     let refusal = if request.headers().len() > MAX_FIELDS {
         GuardRejection::TooManyFields.into_response()
     } else if request.version() < Version::HTTP_2 {
-        // One at a time, and its task is the connection's own.
+        // HTTP/1 has one request at a time, handled by the task of the connection.
         return Ok(None);
     } else {
         let account = BodyAccount {
@@ -151,7 +151,7 @@ async fn answer(
         let refused = error_response::refuse_unread();
         return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
-        // It is its turn. From here on a body that does not come at once is counted.
+        // The handler starts now. From here on only a body that does not arrive at once is charged.
         drop(admitted);
         if share.budget().is_nearly_spent() {
             Box::pin(share.budget().relieve()).await;
@@ -161,7 +161,7 @@ async fn answer(
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_) => {
-                // The panic itself goes to the process's panic hook; the peer learns nothing.
+                // The panic message goes to the panic hook of the process, never to the client.
                 tracing::error!("a handler panicked");
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
                 error_response::answer(status, INTERNAL_ERROR, "internal error", "")
@@ -219,7 +219,7 @@ mod tests {
             (refused.status().as_u16(), packed.headers().len()),
             (431, 0)
         );
-        // No budget for requests at all.
+        // A budget of zero for requests.
         let limits = HttpLimits {
             request_bytes: 0,
             ..HttpLimits::default()

@@ -1,8 +1,7 @@
-//! Turns what happens on one connection into a word that the accept loop can judge.
+//! The state of one connection, shared by its task and the accept loop.
 //!
-//! The connection's own task writes a coarse time stamp here when something changes, which costs
-//! an atomic store; the accept loop looks at all connections now and then. So no request arms a
-//! timer.
+//! The task stores a coarse timestamp at every change, which costs one atomic store, and the loop checks all
+//! connections periodically. So no request has to arm a timer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -12,7 +11,7 @@ use futures::task::AtomicWaker;
 
 use super::framing::FramingFindings;
 
-/// Milliseconds since serving began, as of the last look.
+/// A coarse clock: milliseconds since the server started, as of the last check.
 #[derive(Debug)]
 pub(super) struct CoarseClock {
     start: Instant,
@@ -27,14 +26,14 @@ impl CoarseClock {
         }
     }
 
-    /// Reads the real clock and keeps what it said.
+    /// Reads the system clock and stores the result.
     pub(super) fn refresh(&self) -> u64 {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.now.store(now, Ordering::Relaxed);
         now
     }
 
-    /// The time of the last look.
+    /// Returns the time of the last refresh.
     pub(super) fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
@@ -43,41 +42,41 @@ impl CoarseClock {
 /// What a connection without a request in flight is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionPhase {
-    /// Its first byte.
+    /// Nothing was received yet; the first byte is awaited.
     Fresh,
-    /// The rest of a request head.
+    /// Part of a request head was received.
     Head,
-    /// The next request.
+    /// The last request is answered, and the next one is awaited.
     Idle,
 }
 
-/// What the accept loop wants of a connection. Later ones are stronger.
+/// A command of the accept loop to a connection, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CloseCommand {
-    /// Go on.
+    /// The connection may continue as usual.
     Carry,
-    /// Close after the next answer, and say so in it.
+    /// Close after the next response, and announce that in it.
     Last,
-    /// Close as soon as nothing is in flight.
+    /// Close as soon as no request is in flight.
     Finish,
-    /// Close now.
+    /// Close immediately, whatever is in flight.
     Cut,
 }
 
-/// The state of one connection, shared by its task and the accept loop.
+/// The shared state of one connection.
+///
+/// `word` packs timestamp and phase into one atomic, so that the loop never pairs a new phase with an old timestamp.
+/// `ambiguous` is the number of the first request to refuse, and `last` of the first one to close after; [`NONE`]
+/// stands for neither.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     clock: Arc<CoarseClock>,
     waker: AtomicWaker,
     in_flight: AtomicU32,
-    /// Time stamp and phase in one word, so that the loop never pairs a new phase with an old
-    /// stamp.
     word: AtomicU64,
     order: AtomicU8,
     multiplexed: AtomicBool,
-    /// How many requests began.
     requests: AtomicU32,
-    /// The first request to refuse, and the first to close after; [`NONE`] for none.
     ambiguous: AtomicU32,
     last: AtomicU32,
 }
@@ -113,33 +112,32 @@ impl ConnectionState {
         }
     }
 
-    /// When the connection began, while it is still fresh.
+    /// Returns when the connection was accepted. Valid only while it is fresh.
     pub(super) fn created_at(&self) -> u64 {
         unpack(self.word.load(Ordering::Relaxed)).1
     }
 
-    /// Whether hyper may be told to close under this order without losing a request.
+    /// Whether hyper can close the connection under this command without losing a request.
     ///
-    /// Only the connection's own task may ask, because the accept loop's picture is a moment old.
+    /// Only the task of the connection may ask, because what the accept loop sees is slightly out of date.
     pub(super) fn may_close(&self, order: CloseCommand) -> bool {
         let state = self.snapshot();
         match order {
             CloseCommand::Carry => false,
-            // An HTTP/2 goodbye loses nothing that is on its way.
+            // An HTTP/2 GOAWAY loses no request in transit.
             CloseCommand::Last => state.multiplexed,
-            // On HTTP/1 hyper closes at once when nothing is in flight, and after the answer when
-            // something is. A head on its way would be lost, and so would the request that a peer
-            // sends after an answer that did not say it is the last.
+            // On HTTP/1 hyper closes at once if nothing is in flight, or else after the response. That would lose a
+            // partly received head, and a request that the client sends after a response that did not announce the
+            // close.
             CloseCommand::Finish | CloseCommand::Cut => {
                 state.multiplexed || (!state.busy && state.phase != ConnectionPhase::Head)
             }
         }
     }
 
-    /// Bytes of a request head came in.
+    /// Records that bytes of a request head arrived.
     pub(super) fn note_head_bytes(&self) {
-        // HTTP/2 frames come between requests too, so there only requests count as a sign of
-        // life once the first one was seen.
+        // HTTP/2 sends frames between requests too, so once it is recognized only requests count as activity.
         if self.in_flight.load(Ordering::Relaxed) > 0 || self.multiplexed.load(Ordering::Relaxed) {
             return;
         }
@@ -148,17 +146,17 @@ impl ConnectionState {
         }
     }
 
-    /// The peer greets us in TLS, which may take as long as a head.
+    /// Records the start of a TLS handshake, which may take as long as a request head.
     pub(super) fn note_tls_handshake(&self) {
         self.stamp(ConnectionPhase::Head);
     }
 
-    /// It has, and may now say something.
+    /// Records the end of the TLS handshake.
     pub(super) fn note_handshake_done(&self) {
         self.stamp(ConnectionPhase::Fresh);
     }
 
-    /// Keeps what was found in the heads so far.
+    /// Stores what the framing scanner found in the heads so far.
     pub(super) fn note_findings(&self, findings: FramingFindings) {
         self.ambiguous
             .store(findings.ambiguous.unwrap_or(NONE), Ordering::Relaxed);
@@ -171,9 +169,9 @@ impl ConnectionState {
             .store(pack(phase, self.clock.now()), Ordering::Release);
     }
 
-    /// What there is to judge.
+    /// Returns the state that the timeout policy evaluates.
     pub(super) fn snapshot(&self) -> ConnectionSnapshot {
-        // The order matters: the stamp of the last answer is stored before the count falls.
+        // The order matters: the timestamp of the last response is stored before the count drops.
         let busy = self.in_flight.load(Ordering::Acquire) > 0;
         let (phase, since) = unpack(self.word.load(Ordering::Acquire));
         ConnectionSnapshot {
@@ -184,7 +182,7 @@ impl ConnectionState {
         }
     }
 
-    /// Gives an order, unless a stronger one stands.
+    /// Sends a command, unless a stronger one was sent already.
     pub(super) fn command(&self, order: CloseCommand) {
         if self.order() < order {
             self.order.store(order as u8, Ordering::Release);
@@ -193,60 +191,59 @@ impl ConnectionState {
     }
 }
 
-/// One request in flight, from the end of its head to the end of its answer.
+/// A request in flight, from the end of its head to the end of its response.
 #[derive(Debug)]
 pub(super) struct RequestInFlight {
-    pulse: Arc<ConnectionState>,
+    state: Arc<ConnectionState>,
     number: u32,
 }
 
 impl RequestInFlight {
-    pub(super) fn begin(pulse: &Arc<ConnectionState>, multiplexed: bool) -> Self {
-        pulse.in_flight.fetch_add(1, Ordering::AcqRel);
-        pulse.stamp(ConnectionPhase::Idle);
+    pub(super) fn begin(state: &Arc<ConnectionState>, multiplexed: bool) -> Self {
+        state.in_flight.fetch_add(1, Ordering::AcqRel);
+        state.stamp(ConnectionPhase::Idle);
         if multiplexed {
-            pulse.multiplexed.store(true, Ordering::Relaxed);
+            state.multiplexed.store(true, Ordering::Relaxed);
         }
-        let number = pulse.requests.fetch_add(1, Ordering::Relaxed);
+        let number = state.requests.fetch_add(1, Ordering::Relaxed);
         Self {
-            pulse: Arc::clone(pulse),
+            state: Arc::clone(state),
             number,
         }
     }
 
-    /// A part of the answer went out.
+    /// Records that a part of the response was sent.
     pub(super) fn note_progress(&self) {
-        self.pulse.stamp(ConnectionPhase::Idle);
+        self.state.stamp(ConnectionPhase::Idle);
     }
 
-    /// True when this answer should be the last one of its connection.
+    /// Whether this response should be the last one on its connection.
     pub(super) fn is_last(&self) -> bool {
-        self.pulse.order() >= CloseCommand::Last
-            || self.number >= self.pulse.last.load(Ordering::Relaxed)
+        self.state.order() >= CloseCommand::Last
+            || self.number >= self.state.last.load(Ordering::Relaxed)
             || self.is_ambiguous()
     }
 
-    /// True when another reader of the same bytes could see a different request.
+    /// Whether another parser could read a different request from the same bytes (request smuggling).
     pub(super) fn is_ambiguous(&self) -> bool {
-        self.number >= self.pulse.ambiguous.load(Ordering::Relaxed)
+        self.number >= self.state.ambiguous.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for RequestInFlight {
     fn drop(&mut self) {
-        self.pulse.stamp(ConnectionPhase::Idle);
-        self.pulse.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.state.stamp(ConnectionPhase::Idle);
+        self.state.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// What the accept loop sees of a connection.
+/// A snapshot of a connection. `since` is when it last changed phase or sent part of a response; `multiplexed` is
+/// HTTP/2.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionSnapshot {
     pub(super) busy: bool,
     pub(super) phase: ConnectionPhase,
-    /// When it last changed, or last moved a part of an answer.
     pub(super) since: u64,
-    /// Whether it speaks HTTP/2.
     pub(super) multiplexed: bool,
 }
 

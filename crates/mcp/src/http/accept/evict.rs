@@ -1,8 +1,8 @@
-//! Whom to cut when room runs out: the connections that have gone without progress for longest.
+//! Eviction: which connections to cut when slots or memory run out, longest without progress first.
 //!
-//! Refusing newcomers would let cheap attackers starve everybody: connections that hold one unread answer, or one byte
-//! of a head, cost them nothing. Whoever reads and sends makes progress all the time, so the oldest without any are
-//! never theirs unless all are.
+//! Refusing new connections instead would let an attacker starve everybody, because holding one unread response or
+//! one byte of a request head costs nothing. A client that reads and sends makes progress all the time, so it is
+//! evicted only if all others are newer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,41 +10,41 @@ use std::hash::Hash;
 use super::timeout_policy::{ConnectionMonitor, Stalled, TimeoutPolicy};
 use crate::http::byte_budget::ByteBudget;
 
-/// How much older a connection has to be where its budget is nearly spent, but nobody waits for room.
+/// Factor on the minimum stall time while a budget is nearly spent but nothing waits for room.
 const UNHURRIED: u64 = 10;
-/// For how long a head may be on its way before its connection can be evicted for its bytes.
+/// How long a request head may be in transit, in milliseconds, before its connection can be evicted for its memory.
 const HEAD_GRACE: u64 = 250;
 
-/// Cuts connections whose answers nobody reads, until enough bytes are on their way to be free. Says how many.
+/// Evicts connections with unread responses until enough bytes are about to be freed. Returns how many.
 pub(super) fn unread<K: Hash + Eq>(
-    watches: &mut HashMap<K, ConnectionMonitor>,
+    monitors: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
-    rules: &TimeoutPolicy,
+    policy: &TimeoutPolicy,
     now: u64,
 ) -> usize {
     let least = if budget.pressure().is_urgent() {
-        rules.evict_after
+        policy.evict_after
     } else {
-        rules.evict_after.saturating_mul(UNHURRIED)
+        policy.evict_after.saturating_mul(UNHURRIED)
     };
-    let stalled = |watch: &mut ConnectionMonitor| watch.stalled(now);
-    cut_oldest(watches, stalled, least, budget.eviction_goal())
+    let stalled = |monitor: &mut ConnectionMonitor| monitor.stalled(now);
+    cut_oldest(monitors, stalled, least, budget.eviction_goal())
 }
 
-/// Cuts connections that hold bytes of heads that do not end, until enough bytes are on their way to be free.
+/// Evicts connections with incomplete request heads until enough bytes are about to be freed. Returns how many.
 pub(super) fn heads<K: Hash + Eq>(
-    watches: &mut HashMap<K, ConnectionMonitor>,
+    monitors: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
     now: u64,
 ) -> usize {
     let stalled =
-        |watch: &mut ConnectionMonitor| watch.headless(now).filter(|stalled| stalled.bytes > 0);
-    cut_oldest(watches, stalled, HEAD_GRACE, budget.eviction_goal())
+        |monitor: &mut ConnectionMonitor| monitor.headless(now).filter(|stalled| stalled.bytes > 0);
+    cut_oldest(monitors, stalled, HEAD_GRACE, budget.eviction_goal())
 }
 
-/// Cuts so many connections that have not sent a whole request head, those that have waited longest first.
+/// Evicts up to `count` connections that have not sent a whole request head, longest waiting first.
 pub(super) fn headless<K: Hash + Eq>(
-    watches: &mut HashMap<K, ConnectionMonitor>,
+    monitors: &mut HashMap<K, ConnectionMonitor>,
     count: usize,
     now: u64,
 ) -> usize {
@@ -52,17 +52,17 @@ pub(super) fn headless<K: Hash + Eq>(
         bytes: 1,
         ..stalled
     };
-    let stalled = |watch: &mut ConnectionMonitor| {
-        let headless = watch.headless(now).filter(|_| !watch.is_cut());
+    let stalled = |monitor: &mut ConnectionMonitor| {
+        let headless = monitor.headless(now).filter(|_| !monitor.is_cut());
         headless.map(slot)
     };
-    cut_oldest(watches, stalled, 0, count)
+    cut_oldest(monitors, stalled, 0, count)
 }
 
-/// Cuts the connections that have stalled for longest until `goal` is reached. What was cut before and is not gone yet
-/// counts too.
+/// Evicts the longest stalled connections until `goal` bytes are about to be freed. Connections that were evicted but
+/// have not ended yet count towards the goal.
 fn cut_oldest<K: Hash + Eq>(
-    watches: &mut HashMap<K, ConnectionMonitor>,
+    monitors: &mut HashMap<K, ConnectionMonitor>,
     mut stalled: impl FnMut(&mut ConnectionMonitor) -> Option<Stalled>,
     least: u64,
     goal: usize,
@@ -72,24 +72,24 @@ fn cut_oldest<K: Hash + Eq>(
     }
     let mut leaving = 0usize;
     let mut candidates = Vec::new();
-    for watch in watches.values_mut() {
-        let Some(stalled) = stalled(watch) else {
+    for monitor in monitors.values_mut() {
+        let Some(stalled) = stalled(monitor) else {
             continue;
         };
-        if watch.is_cut() {
+        if monitor.is_cut() {
             leaving = leaving.saturating_add(stalled.bytes);
         } else if stalled.for_millis >= least {
-            candidates.push((stalled, watch));
+            candidates.push((stalled, monitor));
         }
     }
-    // Among equals those that hold most, so that few have to go.
+    // Among equals, those that hold most are evicted first, so that few have to go.
     candidates.sort_unstable_by_key(|(stalled, _)| (stalled.for_millis, stalled.bytes));
     let mut cut = 0;
-    for (stalled, watch) in candidates.into_iter().rev() {
+    for (stalled, monitor) in candidates.into_iter().rev() {
         if leaving >= goal {
             break;
         }
-        watch.evict();
+        monitor.evict();
         leaving = leaving.saturating_add(stalled.bytes);
         cut += 1;
     }
@@ -109,11 +109,11 @@ mod tests {
 
     const TOTAL: usize = 1_600_000;
 
-    /// Connections by their number, the time injected.
+    /// A server with numbered connections and an injected clock.
     struct World {
         budgets: ServerBudgets,
-        rules: TimeoutPolicy,
-        watches: HashMap<usize, ConnectionMonitor>,
+        policy: TimeoutPolicy,
+        monitors: HashMap<usize, ConnectionMonitor>,
         shares: Vec<ConnectionShares>,
         held: Vec<ByteReservation>,
     }
@@ -127,50 +127,58 @@ mod tests {
             };
             Self {
                 budgets: ServerBudgets::new(&limits),
-                rules: TimeoutPolicy::new(&limits),
-                watches: HashMap::new(),
+                policy: TimeoutPolicy::new(&limits),
+                monitors: HashMap::new(),
                 shares: Vec::new(),
                 held: Vec::new(),
             }
         }
 
-        /// One more connection; one that has sent a request, or not.
+        /// Adds a connection, which has sent a request before or not.
         fn connect(&mut self, has_asked: bool) -> usize {
-            let pulse = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
+            let state = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
             if has_asked {
-                drop(RequestInFlight::begin(&pulse, false));
+                drop(RequestInFlight::begin(&state, false));
             }
             let shares = self.budgets.connection();
             let number = self.shares.len();
-            let watch = ConnectionMonitor::new(pulse, shares.clone());
-            self.watches.insert(number, watch);
+            let monitor = ConnectionMonitor::new(state, shares.clone());
+            self.monitors.insert(number, monitor);
             self.shares.push(shares);
             number
         }
 
-        /// One more connection for which so many bytes have waited since `now`.
+        /// Adds a connection with so many bytes unread since `now`.
         fn unread(&mut self, bytes: usize, now: u64) -> usize {
             let number = self.connect(true);
             let held = self.shares[number].answers.reserve(bytes, None).unwrap();
             self.held.push(held);
-            self.watches.get_mut(&number).unwrap().stalled(now);
+            self.monitors.get_mut(&number).unwrap().stalled(now);
             number
         }
 
         fn evict_unread(&mut self, now: u64) -> Vec<usize> {
-            unread(&mut self.watches, self.budgets.answers(), &self.rules, now);
+            unread(
+                &mut self.monitors,
+                self.budgets.answers(),
+                &self.policy,
+                now,
+            );
             self.cut()
         }
 
         fn cut(&self) -> Vec<usize> {
-            let cut = self.watches.iter().filter(|(_, watch)| watch.is_evicted());
+            let cut = self
+                .monitors
+                .iter()
+                .filter(|(_, monitor)| monitor.is_evicted());
             let mut cut: Vec<usize> = cut.map(|(number, _)| *number).collect();
             cut.sort_unstable();
             cut
         }
     }
 
-    /// When those who stalled can go, while nobody waits.
+    /// The stall time in milliseconds after which a connection can be evicted while nothing waits for room.
     const STALE: u64 = 500;
 
     #[test]
@@ -179,9 +187,9 @@ mod tests {
         for number in 0..8 {
             world.unread(TOTAL / 8, number);
         }
-        // Down to three quarters.
+        // Eviction frees memory down to three quarters of the budget.
         assert_eq!(world.evict_unread(STALE + 10), [0, 1]);
-        // They are on their way out, so nobody else has to go.
+        // Both are already closing, so no other connection is evicted.
         assert_eq!(world.evict_unread(STALE + 20), [0, 1]);
     }
 
@@ -202,12 +210,12 @@ mod tests {
         }
         for round in 1..=100 {
             for (number, shares) in world.shares.iter().enumerate() {
-                // One byte each but for two, who take their answers.
+                // All clients read one byte, except two that read whole responses.
                 let taken = if number < 2 { TOTAL / 8 / 16 } else { 1 };
                 shares.answers.record_taken(taken);
             }
-            for watch in world.watches.values_mut() {
-                watch.stalled(round * 100);
+            for monitor in world.monitors.values_mut() {
+                monitor.stalled(round * 100);
             }
         }
         world.shares[0].answers.record_taken(TOTAL / 8 / 16);
@@ -232,9 +240,9 @@ mod tests {
         let _inside = runtime.enter();
         let mut waiting = Box::pin(share.reserve_evicting(TOTAL / 8, None));
         assert!(waiting.as_mut().now_or_never().is_none());
-        assert!(world.evict_unread(world.rules.evict_after - 1).is_empty());
-        // Three quarters with room for the newcomer.
-        assert_eq!(world.evict_unread(world.rules.evict_after).len(), 3);
+        assert!(world.evict_unread(world.policy.evict_after - 1).is_empty());
+        // Three quarters of the budget, minus room for the newcomer.
+        assert_eq!(world.evict_unread(world.policy.evict_after).len(), 3);
         assert!(!world.cut().contains(&newcomer));
     }
 
@@ -243,10 +251,10 @@ mod tests {
         let mut world = World::new();
         let asked = world.connect(true);
         let fresh = [world.connect(false), world.connect(false)];
-        assert_eq!(headless(&mut world.watches, 1, 0), 1);
-        assert_eq!(headless(&mut world.watches, 5, 0), 1);
+        assert_eq!(headless(&mut world.monitors, 1, 0), 1);
+        assert_eq!(headless(&mut world.monitors, 5, 0), 1);
         assert_eq!(world.cut(), fresh);
-        assert!(!world.watches[&asked].is_evicted());
+        assert!(!world.monitors[&asked].is_evicted());
     }
 
     #[test]
@@ -259,10 +267,10 @@ mod tests {
                 world.held.push(held.unwrap());
             }
         }
-        // A clock starts with its connection, a moment ago.
+        // The clock of a connection starts when it is accepted, just now.
         let later = 60_000;
         let requests = world.budgets.requests();
-        assert_eq!(heads(&mut world.watches, requests, later), 2);
+        assert_eq!(heads(&mut world.monitors, requests, later), 2);
         assert!(world.cut().iter().all(|number| *number < 4), "not at work");
     }
 }

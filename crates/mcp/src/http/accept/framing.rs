@@ -1,46 +1,46 @@
-//! Turns the raw bytes of an HTTP/1 connection into what hyper does not tell about a request.
+//! The framing scanner: finds ambiguous HTTP/1 framing in the raw bytes of a connection, against request smuggling.
 //!
-//! hyper accepts a head that gives both `Content-Length` and `Transfer-Encoding`, and lines that
-//! end in a bare line feed, and hides both from handlers. A proxy in front may read such a message
-//! differently from us, which is how requests are smuggled, so they have to be refused. This
-//! follows the framing alone; hyper still parses everything and refuses what is malformed.
+//! hyper accepts a head with both `Content-Length` and `Transfer-Encoding`, and lines that end in a bare line feed,
+//! and hides both from handlers. A proxy in front may parse such a message differently, which is how requests are
+//! smuggled, so they have to be refused. The scanner follows the framing only; hyper still parses everything and
+//! refuses what is malformed.
 
-/// What was found in the heads of one connection, by the number of the request, from zero.
+/// Findings in the request heads of one connection, by request number from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FramingFindings {
-    /// The first request that two readers could understand differently.
+    /// The first request that two parsers could read differently.
     pub(super) ambiguous: Option<u32>,
-    /// The first request after which the connection has to close, because we do not follow
-    /// chunks and so cannot see where the next head begins.
+    /// The first request after which the connection has to close: the scanner does not follow chunked bodies, so it
+    /// cannot see where the next head begins.
     pub(super) last: Option<u32>,
 }
 
-/// Follows one connection from its first byte.
+/// The scanner of one connection, from its first byte.
+///
+/// `line` buffers the start of a line that arrived in pieces, `after_return` whether the last piece ended in a
+/// carriage return, and `partial` counts the bytes of the incomplete head.
 #[derive(Debug, Default)]
 pub(super) struct FramingScanner {
     at: FramingState,
     head: RequestHeadScan,
     heads: u32,
     findings: FramingFindings,
-    /// The beginning of a line that came in pieces.
     line: Vec<u8>,
-    /// Whether the last piece ended in a carriage return.
     after_return: bool,
-    /// Bytes of the head that is still coming.
     partial: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum FramingState {
-    /// Between two messages.
+    /// Between two messages, before the next request line.
     #[default]
     Between,
     Head,
-    /// In a body with this many bytes to come.
+    /// In a body with this many bytes left.
     Body(u64),
-    /// In a body whose end we cannot see.
+    /// In a body whose end the scanner cannot see.
     Lost,
-    /// In HTTP/2, which has no such ambiguity.
+    /// In HTTP/2, whose binary framing has no such ambiguity.
     Foreign,
 }
 
@@ -53,21 +53,21 @@ struct RequestHeadScan {
     unreadable: bool,
 }
 
-/// Enough of a line for the longest name we look for and the longest length that fits in 64 bits.
+/// Bytes of a line to buffer: enough for the longest header name and the longest 64-bit length.
 const KEEP: usize = 64;
 
 impl FramingScanner {
-    /// What was found so far.
+    /// Returns the findings so far.
     pub(super) fn findings(&self) -> FramingFindings {
         self.findings
     }
 
-    /// How many bytes of a head came that has not ended yet.
+    /// Returns the number of bytes received of a head that is still incomplete.
     pub(super) fn partial_head(&self) -> usize {
         self.partial
     }
 
-    /// Takes the bytes that just came in. Says whether any of them may belong to a head.
+    /// Scans newly received bytes. Returns whether any of them may belong to a request head.
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> bool {
         let mut in_head = false;
         while !bytes.is_empty() {
@@ -128,12 +128,12 @@ impl FramingScanner {
         }
     }
 
-    /// Judges one line without its line feed.
+    /// Scans one line without its line feed.
     fn scan_line(&mut self, line: &[u8], is_proper: bool) {
         self.head.bare |= !is_proper;
         let is_empty = matches!(line, [] | b"\r");
         if !self.head.begun {
-            // Empty lines before a request are allowed and skipped.
+            // Empty lines before a request are allowed, and skipped.
             self.head.begun = !is_empty;
             if self.heads == 0 && line.starts_with(b"PRI * HTTP/2.0") {
                 self.at = FramingState::Foreign;
@@ -141,7 +141,7 @@ impl FramingScanner {
         } else if is_empty {
             self.end_head();
         } else if let Some(value) = after_name(line, b"content-length:") {
-            // A line that long may have been cut, so its number is not to be trusted.
+            // A line of this length may be truncated, so its number cannot be trusted.
             self.head.length = parse(value).filter(|_| line.len() < KEEP);
             self.head.unreadable |= self.head.length.is_none();
         } else if after_name(line, b"transfer-encoding:").is_some() {
@@ -200,7 +200,7 @@ mod tests {
             (FramingFindings { ambiguous, last }, at),
             "{raw:?}"
         );
-        // Where the network cuts the bytes must not matter.
+        // The result must not depend on where the network splits the bytes.
         for cut in 0..=raw.len() {
             let (left, right) = raw.as_bytes().split_at(cut);
             assert_eq!(follow(&[left, right]), whole, "{raw:?} cut at {cut}");
@@ -315,7 +315,7 @@ mod tests {
             None,
             FramingState::Foreign,
         );
-        // Only at the beginning of a connection does it mean that.
+        // This is the HTTP/2 preface only at the start of a connection.
         let later = format!("{GET}PRI * HTTP/2.0\r\n\n");
         check(&later, Some(1), None, FramingState::Between);
     }

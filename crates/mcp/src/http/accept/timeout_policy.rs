@@ -1,4 +1,5 @@
-//! Turns the state of a connection and the time into an order: go on, finish, or be cut.
+//! The timeout policy: decides from the state of a connection and the time whether it continues, closes after its
+//! response, or is cut.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,33 +8,31 @@ use super::connection_state::{CloseCommand, ConnectionPhase, ConnectionSnapshot,
 use crate::http::byte_budget::{ConnectionShare, ConnectionShares};
 use crate::http::limits::HttpLimits;
 
-/// The accept loop's side of one connection.
+/// The accept loop's view of one connection. `finishing` is when it was first told to close.
 #[derive(Debug)]
 pub(super) struct ConnectionMonitor {
-    pulse: Arc<ConnectionState>,
-    born: u64,
+    connection: Arc<ConnectionState>,
+    opened_at: u64,
     finishing: Option<u64>,
     shares: ConnectionShares,
     unread: UnreadProgress,
     evicted: bool,
 }
 
-/// How the peer takes the answers that wait for it.
+/// How fast the client reads its pending responses: bytes that wait, bytes ever taken, and when it last took any or
+/// had nothing to take.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnreadProgress {
-    /// Bytes that wait, and bytes that it ever took.
     waiting: usize,
     taken: u64,
-    /// When it last took some, or had nothing to take.
     since: u64,
     progress: Progress,
 }
 
-/// The last time when the peer had taken enough to count.
+/// When the client last read enough to count as progress, and the total it has to reach before it counts again.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     at: u64,
-    /// What it ever has to take before it counts again.
     next: u64,
 }
 
@@ -45,7 +44,7 @@ impl UnreadProgress {
             self.since = now;
         }
         if idle || taken >= self.progress.next {
-            // A sixteenth of what waits, and enough that a byte now and then does not count.
+            // Progress means a sixteenth of what waits, with a minimum so that a byte now and then does not count.
             let due = (waiting / 16).max(LEAST_TAKEN).min(waiting);
             self.progress = Progress {
                 at: now,
@@ -55,21 +54,21 @@ impl UnreadProgress {
         (self.waiting, self.taken) = (waiting, taken);
     }
 
-    /// For how long it has taken too little of what waits for it; nothing when nothing waits.
+    /// Returns for how long the client has read too little; `None` if nothing waits.
     fn stalled(&self, now: u64) -> Option<u64> {
         (self.waiting > 0).then(|| now.saturating_sub(self.progress.at))
     }
 }
 
-/// Bytes that a peer has to take before it counts as progress, if so many wait.
+/// Minimum progress in bytes, if so many wait.
 const LEAST_TAKEN: usize = 2 * 1024;
 
 impl ConnectionMonitor {
-    pub(super) fn new(pulse: Arc<ConnectionState>, shares: ConnectionShares) -> Self {
-        let born = pulse.created_at();
+    pub(super) fn new(connection: Arc<ConnectionState>, shares: ConnectionShares) -> Self {
+        let opened_at = connection.created_at();
         Self {
-            pulse,
-            born,
+            connection,
+            opened_at,
             finishing: None,
             shares,
             unread: UnreadProgress::default(),
@@ -77,7 +76,7 @@ impl ConnectionMonitor {
         }
     }
 
-    /// Answers that wait for the peer, and for how long it has taken too little of them.
+    /// Returns the unread responses and for how long the client has read too little of them.
     pub(super) fn stalled(&mut self, now: u64) -> Option<Stalled> {
         self.unread.observe(&self.shares.answers, now);
         let for_millis = self.unread.stalled(now)?;
@@ -85,10 +84,10 @@ impl ConnectionMonitor {
         Some(Stalled { for_millis, bytes })
     }
 
-    /// What it holds of a request whose head has not come whole, and since when it has been coming; nothing for a
-    /// connection that has sent a request and no part of the next.
+    /// Returns the bytes of an incomplete request head and since when it has been arriving. `None` for a connection
+    /// that has sent a request before and nothing of the next.
     pub(super) fn headless(&self, now: u64) -> Option<Stalled> {
-        let state = self.pulse.snapshot();
+        let state = self.connection.snapshot();
         let headless = !state.busy && state.phase != ConnectionPhase::Idle;
         headless.then(|| Stalled {
             for_millis: now.saturating_sub(state.since),
@@ -97,43 +96,47 @@ impl ConnectionMonitor {
     }
 
     pub(super) fn is_cut(&self) -> bool {
-        self.pulse.order() == CloseCommand::Cut
+        self.connection.order() == CloseCommand::Cut
     }
 
-    /// Ends the connection now, to make room for others.
+    /// Cuts the connection now, to make room for others.
     pub(super) fn evict(&mut self) {
         self.evicted = true;
-        self.pulse.command(CloseCommand::Cut);
+        self.connection.command(CloseCommand::Cut);
     }
 
     pub(super) fn is_evicted(&self) -> bool {
         self.evicted
     }
 
-    /// Judges the connection and gives it its order.
-    pub(super) fn check(&mut self, rules: &TimeoutPolicy, now: u64) {
-        let mut state = self.pulse.snapshot();
+    /// Evaluates the policy and sends the resulting command.
+    pub(super) fn check(&mut self, policy: &TimeoutPolicy, now: u64) {
+        let mut state = self.connection.snapshot();
         self.unread.observe(&self.shares.answers, now);
         if self.unread.waiting > 0 {
-            // What was handed over is still on its way.
+            // What was handed to the kernel is still on its way.
             state.since = state.since.max(self.unread.since);
         }
-        let order = rules.evaluate(&state, self, now);
+        let order = policy.evaluate(&state, self, now);
         if order >= CloseCommand::Finish && self.finishing.is_none() {
             self.finishing = Some(now);
         }
-        self.pulse.command(order);
+        self.connection.command(order);
     }
 }
 
-/// What a connection holds without making progress.
+/// What a connection holds, and for how long it has made no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stalled {
     pub(super) for_millis: u64,
     pub(super) bytes: usize,
 }
 
-/// The limits in milliseconds, with what changes them: a crowd, or shutdown.
+/// The limits in milliseconds, and the conditions that tighten them: few free slots (`crowded`), unread responses
+/// above half of their budget (`strained`), requests above half of theirs (`flooded`), or shutdown (`closing`).
+///
+/// `tick` is the resolution of the timestamps. It is added to every limit, so that none expires early. `evict_after`
+/// is the stall time after which unread responses can be evicted while something waits for room.
 #[derive(Debug, Clone)]
 pub(super) struct TimeoutPolicy {
     first_byte: u64,
@@ -142,34 +145,28 @@ pub(super) struct TimeoutPolicy {
     stall: u64,
     unread: u64,
     strained_period: u64,
-    /// From which age on unread answers can be evicted while somebody waits for room.
     pub(super) evict_after: u64,
     age: u64,
     linger: u64,
-    /// How coarse the stamps are. Added to every wait, so that none ends early.
     tick: u64,
-    /// Since when we are shutting down.
     closing: Option<u64>,
-    /// Whether few slots are left.
     pub(super) crowded: bool,
-    /// Whether unread answers take half of their budget.
     pub(super) strained: bool,
-    /// Whether requests on their way take half of theirs.
     pub(super) flooded: bool,
 }
 
-/// What a head may take, and the silence before it, when connections or the memory for requests run out.
+/// Time limit of a request head, and of the silence before it, while connections or the memory for requests run out.
 const HURRIED_HEAD: u64 = 2_000;
 
 impl TimeoutPolicy {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         let working = limits.body.saturating_add(limits.handler);
-        let patience = working.max(limits.sse_keep_alive.saturating_mul(2));
-        let mut rules = Self {
+        let longest_wait = working.max(limits.sse_keep_alive.saturating_mul(2));
+        let mut policy = Self {
             first_byte: millis(limits.first_byte),
             headers: millis(limits.headers),
             idle: millis(limits.idle),
-            stall: millis(limits.stall.max(patience)),
+            stall: millis(limits.stall.max(longest_wait)),
             unread: millis(limits.unread),
             strained_period: millis(limits.unread_strained),
             evict_after: millis(limits.unread_full),
@@ -182,29 +179,28 @@ impl TimeoutPolicy {
             flooded: false,
         };
         let all = [
-            rules.first_byte,
-            rules.headers,
-            rules.idle,
-            rules.stall,
-            rules.unread,
-            rules.strained_period,
-            rules.age,
+            policy.first_byte,
+            policy.headers,
+            policy.idle,
+            policy.stall,
+            policy.unread,
+            policy.strained_period,
+            policy.age,
         ];
         let shortest = all.into_iter().min().unwrap_or_default();
-        // Without the linger, which matters only in shutdown, where the rounds are quicker.
-        // An eighth of the shortest wait keeps the error small; twice a second is enough.
-        rules.tick = (shortest / 8).clamp(5, 500);
-        rules
+        // The linger is left out, because it matters only during shutdown, when the checks are more frequent. An
+        // eighth of the shortest limit keeps the error small; twice a second is enough.
+        policy.tick = (shortest / 8).clamp(5, 500);
+        policy
     }
 
-    /// From now on connections should go. The loop looks this often then, so waits that begin now
-    /// are judged more exactly.
+    /// Starts the shutdown. The loop checks at this interval from now on, so limits that start now are more exact.
     pub(super) fn begin_closing(&mut self, now: u64, tick: Duration) {
         self.closing = Some(now);
         self.tick = millis(tick);
     }
 
-    /// How often the loop should look.
+    /// Returns how often the loop should check the connections.
     pub(super) fn tick(&self) -> Duration {
         Duration::from_millis(self.tick)
     }
@@ -216,11 +212,11 @@ impl TimeoutPolicy {
     fn evaluate(
         &self,
         state: &ConnectionSnapshot,
-        watch: &ConnectionMonitor,
+        monitor: &ConnectionMonitor,
         now: u64,
     ) -> CloseCommand {
-        let leaving = self.closing_since(watch, now);
-        if self.must_cut(state, watch, leaving, now) {
+        let leaving = self.closing_since(monitor, now);
+        if self.must_cut(state, monitor, leaving, now) {
             CloseCommand::Cut
         } else if self.must_finish(state, leaving, now) {
             CloseCommand::Finish
@@ -231,16 +227,16 @@ impl TimeoutPolicy {
         }
     }
 
-    /// Since when the connection should go, whatever it does.
-    fn closing_since(&self, watch: &ConnectionMonitor, now: u64) -> Option<u64> {
+    /// Returns since when the connection has to close, because of its age or a shutdown.
+    fn closing_since(&self, monitor: &ConnectionMonitor, now: u64) -> Option<u64> {
         let aged = || {
-            self.has_elapsed(watch.born, self.age, now)
-                .then(|| watch.born.saturating_add(self.age))
+            self.has_elapsed(monitor.opened_at, self.age, now)
+                .then(|| monitor.opened_at.saturating_add(self.age))
         };
         self.closing.or_else(aged)
     }
 
-    /// A limit on a head, or on the silence before one.
+    /// Shortens a limit on a request head, or on the silence before one, under load.
     fn hurried(&self, limit: u64) -> u64 {
         if self.crowded || self.flooded {
             limit.min(HURRIED_HEAD)
@@ -256,11 +252,11 @@ impl TimeoutPolicy {
     fn must_cut(
         &self,
         state: &ConnectionSnapshot,
-        watch: &ConnectionMonitor,
+        monitor: &ConnectionMonitor,
         leaving: Option<u64>,
         now: u64,
     ) -> bool {
-        let unread = &watch.unread;
+        let unread = &monitor.unread;
         if unread.waiting > 0 && self.has_elapsed(unread.since, self.unread, now) {
             return true;
         }
@@ -277,22 +273,22 @@ impl TimeoutPolicy {
                     || leaving.is_some_and(|since| self.has_lingered(since, now))
             }
             ConnectionPhase::Head => self.has_elapsed(state.since, self.hurried(self.headers), now),
-            // It was told to finish and has nothing left to answer, but the peer does not take
-            // what is buffered or does not play its part in an HTTP/2 goodbye.
+            // It was told to close and has nothing left to answer, but the client does not read what is buffered or
+            // does not complete an HTTP/2 shutdown.
             ConnectionPhase::Idle => {
-                let told = watch.finishing.map(|told| told.max(state.since));
-                told.is_some_and(|told| self.has_elapsed(told, self.headers, now))
+                let closing = monitor.finishing.map(|since| since.max(state.since));
+                closing.is_some_and(|since| self.has_elapsed(since, self.headers, now))
             }
         }
     }
 
     fn must_finish(&self, state: &ConnectionSnapshot, leaving: Option<u64>, now: u64) -> bool {
         if let Some(since) = leaving {
-            // On HTTP/1 the next request may be on its way, so an idle connection lingers.
+            // On HTTP/1 the next request may be in transit, so an idle connection lingers.
             let quiet = !state.busy && self.has_lingered(since.max(state.since), now);
             return state.multiplexed || quiet;
         }
-        // When slots run out, those who wait for nothing give theirs up sooner.
+        // When slots run out, idle connections are closed sooner.
         let idle = if self.crowded {
             self.idle.min(self.first_byte)
         } else {
@@ -316,14 +312,14 @@ mod tests {
 
     const SECOND: u64 = 1000;
 
-    fn rules(closing: Option<u64>) -> TimeoutPolicy {
+    fn policy(closing: Option<u64>) -> TimeoutPolicy {
         TimeoutPolicy {
             closing,
             ..TimeoutPolicy::new(&HttpLimits::default())
         }
     }
 
-    fn watch(finishing: Option<u64>) -> ConnectionMonitor {
+    fn monitor(finishing: Option<u64>) -> ConnectionMonitor {
         ConnectionMonitor {
             finishing,
             ..ConnectionMonitor::new(
@@ -342,17 +338,17 @@ mod tests {
         }
     }
 
-    /// The order just before and at the end of a wait that began at zero.
+    /// Returns the commands just before and at the end of a limit that started at zero.
     fn turns(
         state: &ConnectionSnapshot,
-        rules: &TimeoutPolicy,
-        watch: &ConnectionMonitor,
+        policy: &TimeoutPolicy,
+        monitor: &ConnectionMonitor,
         after: u64,
     ) -> (CloseCommand, CloseCommand) {
-        let end = after + rules.tick;
+        let end = after + policy.tick;
         (
-            rules.evaluate(state, watch, end - 1),
-            rules.evaluate(state, watch, end),
+            policy.evaluate(state, monitor, end - 1),
+            policy.evaluate(state, monitor, end),
         )
     }
 
@@ -418,16 +414,16 @@ mod tests {
             ),
         ];
         for (name, state, finishing, closing, after, expect) in rows {
-            let turns = turns(&state, &rules(closing), &watch(finishing), after);
+            let turns = turns(&state, &policy(closing), &monitor(finishing), after);
             assert_eq!(turns, expect, "{name}");
         }
     }
 
     #[test]
     fn at_the_end_multiplexed_connections_finish_and_busy_ones_answer_a_last_time() {
-        let rules = rules(Some(0));
+        let policy = policy(Some(0));
         assert_eq!(
-            rules.evaluate(&state(true, ConnectionPhase::Idle), &watch(None), 0),
+            policy.evaluate(&state(true, ConnectionPhase::Idle), &monitor(None), 0),
             CloseCommand::Last
         );
         let multiplexed = ConnectionSnapshot {
@@ -435,29 +431,29 @@ mod tests {
             ..state(false, ConnectionPhase::Idle)
         };
         assert_eq!(
-            rules.evaluate(&multiplexed, &watch(None), 0),
+            policy.evaluate(&multiplexed, &monitor(None), 0),
             CloseCommand::Finish
         );
     }
 
     #[test]
     fn an_old_connection_goes_when_it_is_quiet() {
-        let (rules, age) = (rules(None), 600 * SECOND);
+        let (policy, age) = (policy(None), 600 * SECOND);
         let active = |since: u64| ConnectionSnapshot {
             since,
             ..state(false, ConnectionPhase::Idle)
         };
         assert_eq!(
-            rules.evaluate(&active(age - 1), &watch(None), age),
+            policy.evaluate(&active(age - 1), &monitor(None), age),
             CloseCommand::Carry
         );
-        let past = age + rules.tick;
+        let past = age + policy.tick;
         assert_eq!(
-            rules.evaluate(&active(past), &watch(None), past),
+            policy.evaluate(&active(past), &monitor(None), past),
             CloseCommand::Last
         );
         assert_eq!(
-            rules.evaluate(&active(past), &watch(None), past + SECOND),
+            policy.evaluate(&active(past), &monitor(None), past + SECOND),
             CloseCommand::Finish
         );
     }
@@ -492,25 +488,25 @@ mod tests {
 
     #[test]
     fn a_crowd_shortens_idling_and_heads() {
-        let rules = TimeoutPolicy {
+        let policy = TimeoutPolicy {
             crowded: true,
-            ..rules(None)
+            ..policy(None)
         };
         for phase in [ConnectionPhase::Fresh, ConnectionPhase::Head] {
-            let head = turns(&state(false, phase), &rules, &watch(None), 2 * SECOND);
+            let head = turns(&state(false, phase), &policy, &monitor(None), 2 * SECOND);
             assert_eq!(head, (CloseCommand::Carry, CloseCommand::Cut));
         }
         let idle = turns(
             &state(false, ConnectionPhase::Idle),
-            &rules,
-            &watch(None),
+            &policy,
+            &monitor(None),
             5 * SECOND,
         );
         assert_eq!(idle, (CloseCommand::Carry, CloseCommand::Finish));
         let busy = turns(
             &state(true, ConnectionPhase::Idle),
-            &rules,
-            &watch(None),
+            &policy,
+            &monitor(None),
             5 * SECOND,
         );
         assert_eq!(busy, (CloseCommand::Carry, CloseCommand::Carry));
@@ -518,81 +514,81 @@ mod tests {
 
     #[test]
     fn heads_hurry_when_the_memory_for_requests_runs_out() {
-        let rules = TimeoutPolicy {
+        let policy = TimeoutPolicy {
             flooded: true,
-            ..rules(None)
+            ..policy(None)
         };
         let head = turns(
             &state(false, ConnectionPhase::Head),
-            &rules,
-            &watch(None),
+            &policy,
+            &monitor(None),
             2 * SECOND,
         );
         assert_eq!(head, (CloseCommand::Carry, CloseCommand::Cut));
         let idle = turns(
             &state(false, ConnectionPhase::Idle),
-            &rules,
-            &watch(None),
+            &policy,
+            &monitor(None),
             5 * SECOND,
         );
         assert_eq!(idle, (CloseCommand::Carry, CloseCommand::Carry));
     }
 
-    /// A connection for which so many bytes have waited since zero.
+    /// A connection with so many bytes unread since time zero.
     fn unread(waiting: usize) -> (ConnectionMonitor, ByteReservation) {
         let shares = ServerBudgets::new(&HttpLimits::default()).connection();
         let counted = shares.answers.reserve(waiting, None).unwrap();
-        let pulse = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
-        // A request that was answered.
-        drop(RequestInFlight::begin(&pulse, false));
-        let mut watch = ConnectionMonitor::new(pulse, shares);
-        watch.check(&rules(None), 0);
-        (watch, counted)
+        let connection = Arc::new(ConnectionState::new(Arc::new(CoarseClock::new())));
+        // The connection has answered one request.
+        drop(RequestInFlight::begin(&connection, false));
+        let mut monitor = ConnectionMonitor::new(connection, shares);
+        monitor.check(&policy(None), 0);
+        (monitor, counted)
     }
 
-    fn order_at(watch: &mut ConnectionMonitor, strained: bool, now: u64) -> CloseCommand {
-        let rules = TimeoutPolicy {
+    fn order_at(monitor: &mut ConnectionMonitor, strained: bool, now: u64) -> CloseCommand {
+        let policy = TimeoutPolicy {
             strained,
-            ..rules(None)
+            ..policy(None)
         };
-        watch.check(&rules, now);
-        watch.pulse.order()
+        monitor.check(&policy, now);
+        monitor.connection.order()
     }
 
     #[test]
     fn what_nobody_takes_is_cut_and_any_progress_begins_anew() {
-        let tick = rules(None).tick;
-        let (mut watch, _counted) = unread(1);
-        assert!(order_at(&mut watch, false, 30 * SECOND + tick - 1) < CloseCommand::Cut);
+        let tick = policy(None).tick;
+        let (mut monitor, _counted) = unread(1);
+        assert!(order_at(&mut monitor, false, 30 * SECOND + tick - 1) < CloseCommand::Cut);
         assert_eq!(
-            order_at(&mut watch, false, 30 * SECOND + tick),
+            order_at(&mut monitor, false, 30 * SECOND + tick),
             CloseCommand::Cut
         );
 
-        let (mut watch, _counted) = unread(1_000_000);
+        let (mut monitor, _counted) = unread(1_000_000);
         for round in 1..20 {
-            watch.shares.answers.record_taken(1);
-            assert!(order_at(&mut watch, false, round * 29 * SECOND) < CloseCommand::Cut);
+            monitor.shares.answers.record_taken(1);
+            assert!(order_at(&mut monitor, false, round * 29 * SECOND) < CloseCommand::Cut);
         }
     }
 
     #[test]
     fn under_strain_what_waits_has_to_leave_at_a_rate() {
-        // A sixteenth of what waited, at least 2 KiB, at most all of it.
+        // Progress is a sixteenth of what waits: at least 2 KiB, at most all of it.
         for (waiting, due) in [(160_000, 10_000), (20_000, 2_048), (1_000, 1_000)] {
             for (taken, expected) in [(due, false), (due - 1, true)] {
-                let (mut watch, _counted) = unread(waiting);
-                watch.shares.answers.record_taken(taken);
-                let cut = order_at(&mut watch, true, 2 * SECOND) == CloseCommand::Cut;
+                let (mut monitor, _counted) = unread(waiting);
+                monitor.shares.answers.record_taken(taken);
+                let cut = order_at(&mut monitor, true, 2 * SECOND) == CloseCommand::Cut;
                 assert_eq!(cut, expected, "{taken} of {waiting}");
             }
-            let (mut watch, _counted) = unread(waiting);
+            let (mut monitor, _counted) = unread(waiting);
             assert!(
-                order_at(&mut watch, true, 2 * SECOND - 1) < CloseCommand::Cut,
+                order_at(&mut monitor, true, 2 * SECOND - 1) < CloseCommand::Cut,
                 "too soon"
             );
             assert!(
-                order_at(&mut watch, false, 2 * SECOND) < CloseCommand::Cut,
+                order_at(&mut monitor, false, 2 * SECOND) < CloseCommand::Cut,
                 "no strain"
             );
         }

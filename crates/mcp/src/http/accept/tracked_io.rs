@@ -1,4 +1,5 @@
-//! Turns a socket and an answer's body into ones that report to the connection's pulse.
+//! Instrumented I/O: a socket and a response body that report activity to the connection state and charge their bytes
+//! to the budgets.
 
 use std::io;
 use std::pin::Pin;
@@ -14,12 +15,12 @@ use super::connection_state::{ConnectionState, RequestInFlight};
 use super::framing::FramingScanner;
 use crate::http::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
 
-/// A socket that tells when bytes come in, and counts long heads of HTTP/1 until they end.
+/// A socket that reports received bytes, runs the framing scanner, and charges long incomplete HTTP/1 heads.
 #[derive(Debug)]
 pub(super) struct MonitoredStream<S> {
     stream: S,
-    pulse: Arc<ConnectionState>,
-    wire: FramingScanner,
+    state: Arc<ConnectionState>,
+    scanner: FramingScanner,
     requests: Arc<ConnectionShare>,
     head: Option<PartialHead>,
 }
@@ -30,27 +31,27 @@ struct PartialHead {
     counted: ByteReservation,
 }
 
-/// Bytes of a head that are not counted, because nearly every head is shorter and comes at once.
+/// Bytes of a request head that are free of charge, because nearly every head is shorter and arrives at once.
 const UNCOUNTED_HEAD: usize = 4 * 1024;
 
 impl<S> MonitoredStream<S> {
     pub(super) fn new(
         stream: S,
-        pulse: Arc<ConnectionState>,
+        state: Arc<ConnectionState>,
         requests: Arc<ConnectionShare>,
     ) -> Self {
         Self {
             stream,
-            pulse,
-            wire: FramingScanner::default(),
+            state,
+            scanner: FramingScanner::default(),
             requests,
             head: None,
         }
     }
 
-    /// Counts a head that is still coming; an error when there is no room for it.
+    /// Charges an incomplete head to the budget. An error means that there is no room for it.
     fn count_head(&mut self) -> io::Result<()> {
-        let bytes = self.wire.partial_head();
+        let bytes = self.scanner.partial_head();
         if bytes <= UNCOUNTED_HEAD {
             self.head = None;
             return Ok(());
@@ -70,7 +71,7 @@ impl<S> MonitoredStream<S> {
         if fits {
             Ok(())
         } else {
-            Err(io::Error::other("too many request heads are on their way"))
+            Err(io::Error::other("too many incomplete request heads"))
         }
     }
 }
@@ -85,10 +86,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         let fresh = buf.filled().get(before..).unwrap_or_default();
-        if !fresh.is_empty() && this.wire.read(fresh) {
-            this.pulse.note_head_bytes();
-            this.pulse.note_findings(this.wire.findings());
-            if this.wire.partial_head() > UNCOUNTED_HEAD || this.head.is_some() {
+        if !fresh.is_empty() && this.scanner.read(fresh) {
+            this.state.note_head_bytes();
+            this.state.note_findings(this.scanner.findings());
+            if this.scanner.partial_head() > UNCOUNTED_HEAD || this.head.is_some() {
                 this.count_head()?;
             }
         }
@@ -126,7 +127,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     }
 }
 
-/// A part of an answer that is counted until it has been written, however the protocol queues it.
+/// A part of a response, charged until it has been written to the socket, however the protocol queues it.
 #[derive(Debug)]
 pub(super) struct MeteredBuf {
     bytes: Bytes,
@@ -150,8 +151,8 @@ impl Buf for MeteredBuf {
     }
 }
 
-/// An answer's body that keeps its request in flight until it has been handed over, and counts its bytes until they
-/// are written.
+/// A response body that keeps its request in flight until it has been sent, and charges its bytes until they are
+/// written.
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     body: Body,
@@ -159,28 +160,27 @@ pub(super) struct TrackedBody {
     counted: BodyAccounting,
 }
 
-/// How the bytes of an answer are counted.
+/// How the bytes of a response are charged.
 #[derive(Debug)]
 enum BodyAccounting {
-    /// Not at all: a refusal, or nothing.
+    /// Not charged, because it is an error or empty.
     Free,
-    /// All at once, since its length is known.
+    /// Charged at once, since its length is known.
     Whole(ByteReservation),
-    /// Part by part.
+    /// Charged part by part. `unread` is an extra charge for as long as the client does not ask for the next part.
     Stream {
         share: Arc<ConnectionShare>,
         owner: Option<OwnerSlot>,
-        /// There while the peer does not ask for the next part.
         unread: Option<ByteReservation>,
     },
 }
 
-/// What an answer takes beside its body: a head, and the state of an HTTP/2 stream.
+/// Overhead of a response in bytes: its head, and the state of an HTTP/2 stream.
 const OVERHEAD: usize = 1024;
 
-/// What part of the budget an event stream counts for while its peer takes nothing of it, beside its waiting messages,
-/// which are counted by length. It stands for the task, the channel and the HTTP/2 stream that an idle reader keeps
-/// open; 64 such streams strain the budget, so that they are ended long before all places for streams are taken.
+/// The charge of an event stream while its client reads nothing, as a divisor of the budget. Waiting messages are
+/// charged by length in addition. It stands for the task, the channel and the HTTP/2 stream that an idle reader keeps
+/// open: 64 such streams strain the budget, so they are closed long before all listener permits are taken.
 const UNREAD_STREAM_PART: usize = 128;
 
 fn unread_stream_charge(share: &ConnectionShare) -> usize {
@@ -188,8 +188,8 @@ fn unread_stream_charge(share: &ConnectionShare) -> usize {
 }
 
 impl TrackedBody {
-    /// Counts an answer, or gives its request back where there is no room for it. Where the budget is spent, it waits
-    /// a moment for others to be evicted.
+    /// Charges a response, or returns its request if there is no room. While the budget is spent, it waits briefly
+    /// for others to be evicted.
     pub(super) async fn new(
         body: Body,
         busy: RequestInFlight,
@@ -225,7 +225,7 @@ impl TrackedBody {
         })
     }
 
-    /// A refusal, which is small and always said.
+    /// Wraps an error response, which is small and always sent.
     pub(super) fn refusal(body: Body, busy: RequestInFlight) -> Self {
         Self {
             body,
@@ -254,18 +254,18 @@ impl BodyAccounting {
                 owner,
                 unread,
             } => {
-                // The peer asked for this part, so it is not behind until it leaves this one.
+                // The client asked for this part, so it is not behind with earlier ones.
                 *unread = None;
                 let part = share.reserve(length, *owner);
                 *unread = Some(share.charge(unread_stream_charge(share)));
-                // Whoever falls this far behind, or comes when all others have, loses the stream.
+                // A client that falls this far behind, or comes when the budget is spent, loses its stream.
                 Some(part.ok_or_else(|| axum::Error::new(UnreadOverflow))?)
             }
         };
         Ok(frame.map_data(|bytes| MeteredBuf { bytes, counted }))
     }
 
-    /// The peer has taken all there is.
+    /// Removes the extra charge: the client has read everything so far.
     fn release_unread(&mut self) {
         if let Self::Stream { unread, .. } = self {
             *unread = None;
@@ -274,7 +274,7 @@ impl BodyAccounting {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("too many answers wait to be read")]
+#[error("too many unread responses")]
 struct UnreadOverflow;
 
 impl HttpBody for TrackedBody {

@@ -1,7 +1,8 @@
-//! What happens when a byte budget is nearly spent: a call for eviction, and a bounded queue of those who wait for room.
+//! Pressure on a byte budget: calls for eviction, and a bounded queue of reservations that wait for room.
 //!
-//! A budget does not know whom to evict. It calls, the accept loop cuts the connections that have made no progress for
-//! longest, and bodies that come too slowly end themselves. What they held wakes those who wait, one by one.
+//! A budget does not know which connections to evict. It signals, the accept loop cuts the connections that have made
+//! no progress for longest, and request bodies that arrive too slowly end themselves. What they free wakes the
+//! waiting reservations one by one.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +11,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// What waits for room is in memory and not counted yet, so it may be an eighth of the budget at most. One may wait
+/// Waiting items are in memory but not charged yet, so they may be one part in this many of the budget. One may wait
 /// whatever its size.
 const WAITING_PART: usize = 8;
-/// How often somebody who waits calls again: whoever was too young to be evicted is older then.
+/// Interval at which a waiting reservation repeats its call, because connections that were too young to be evicted
+/// get older.
 const CALL_EVERY: Duration = Duration::from_millis(25);
 
-/// The queue of a budget, and its calls for eviction.
+/// The wait queue of a budget, and its signals for eviction.
 #[derive(Debug)]
 pub(crate) struct Pressure {
-    patience: Duration,
+    max_wait: Duration,
     calls: Notify,
     freed: Notify,
     spread: Notify,
@@ -29,9 +31,9 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(max_wait: Duration) -> Self {
         Self {
-            patience,
+            max_wait,
             calls: Notify::new(),
             freed: Notify::new(),
             spread: Notify::new(),
@@ -41,21 +43,21 @@ impl Pressure {
         }
     }
 
-    /// Whether anybody is evicted for those who wait.
+    /// Whether the budget evicts at all.
     pub(super) fn is_evicting(&self) -> bool {
-        !self.patience.is_zero()
+        !self.max_wait.is_zero()
     }
 
     pub(crate) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether somebody waits for room, or is held back until there is some.
+    /// Whether a reservation waits for room, or a request is held back until there is some.
     pub(crate) fn is_urgent(&self) -> bool {
         self.has_waiters() || self.held_back.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that a request is held back, until this is dropped.
+    /// Marks a request as held back until the guard is dropped.
     pub(super) fn hold_back(&self) -> HeldBack<'_> {
         self.held_back.fetch_add(1, Ordering::Relaxed);
         HeldBack(self)
@@ -65,34 +67,34 @@ impl Pressure {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Calls for eviction. Calls that nobody has heard yet are one.
+    /// Calls for eviction. Repeated calls coalesce until the accept loop reacts.
     pub(super) fn call(&self) {
         self.calls.notify_one();
     }
 
-    /// Waits for a call: for the accept loop alone.
+    /// Waits for a call. Only the accept loop may use it.
     pub(super) async fn called(&self) {
         self.calls.notified().await;
     }
 
-    /// Passes a call on to everybody who can let go of something by themselves.
+    /// Forwards a call to everything that can free memory by itself.
     pub(crate) fn spread(&self) {
         self.spread.notify_waiters();
     }
 
-    /// Waits until a call is passed on.
+    /// Waits for a forwarded call.
     pub(crate) fn spreading(&self) -> impl Future<Output = ()> {
         self.spread.notified()
     }
 
-    /// Some bytes were let go of.
+    /// Wakes a waiting reservation because bytes were freed.
     pub(super) fn freed(&self) {
         if self.has_waiters() {
             self.freed.notify_one();
         }
     }
 
-    /// A place in the queue, unless the queue is full.
+    /// Enters the wait queue; `None` if it is full.
     pub(super) fn enter(&self, bytes: usize, total: usize) -> Option<WaitingPlace<'_>> {
         if !self.is_evicting() {
             return None;
@@ -100,7 +102,7 @@ impl Pressure {
         let place = WaitingPlace {
             pressure: self,
             bytes,
-            deadline: Instant::now().checked_add(self.patience),
+            deadline: Instant::now().checked_add(self.max_wait),
         };
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -109,7 +111,7 @@ impl Pressure {
     }
 }
 
-/// A request that is not worked on yet because there is no room for its answer.
+/// Guard of a request that is held back because there is no room for its response.
 #[derive(Debug)]
 pub(super) struct HeldBack<'a>(&'a Pressure);
 
@@ -119,7 +121,7 @@ impl Drop for HeldBack<'_> {
     }
 }
 
-/// Somebody who waits for room.
+/// A reservation in the wait queue.
 #[derive(Debug)]
 pub(super) struct WaitingPlace<'a> {
     pressure: &'a Pressure,
@@ -128,8 +130,8 @@ pub(super) struct WaitingPlace<'a> {
 }
 
 impl WaitingPlace<'_> {
-    /// Waits until it is worth trying again; false when the time is over. Listens from the moment it is called, so
-    /// nothing that is freed after that goes unnoticed.
+    /// Waits until it is worth trying again; false once the deadline has passed. It subscribes when it is called,
+    /// before the first poll, so no release after that is missed.
     pub(super) fn next_chance(&mut self) -> impl Future<Output = bool> {
         let mut freed = Box::pin(self.pressure.freed.notified());
         freed.as_mut().enable();
@@ -151,7 +153,7 @@ impl Drop for WaitingPlace<'_> {
             .waiting_bytes
             .fetch_sub(self.bytes, Ordering::Relaxed);
         self.pressure.waiters.fetch_sub(1, Ordering::SeqCst);
-        // What was freed may be enough for the next one too.
+        // What was freed may be enough for the next waiter too.
         self.pressure.freed();
     }
 }

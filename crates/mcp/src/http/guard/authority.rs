@@ -1,11 +1,11 @@
-//! Turns the text of `Host` and `Origin` into values that can be compared without guessing.
+//! Parsing of `Host` and `Origin` into values that compare unambiguously.
 //!
-//! Nothing is allocated for a request: its text is borrowed, and compared without regard to case.
+//! Nothing is allocated per request: the text is borrowed, and compared case-insensitively.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A host: borrowed from a request, or owned by a rule.
+/// A host name or address, borrowed from a request or owned by a rule.
 #[derive(Debug, Clone, Copy)]
 enum HostName<S> {
     Name(S),
@@ -34,7 +34,7 @@ impl HostName<&str> {
     }
 }
 
-/// A host with an optional port, as a request states it.
+/// A host with an optional port, as a request contains it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostAuthority<'a> {
     host: HostName<&'a str>,
@@ -48,7 +48,7 @@ impl PartialEq for HostAuthority<'_> {
 }
 
 impl<'a> HostAuthority<'a> {
-    /// Reads `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, and nothing else.
+    /// Parses `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, and nothing else.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(inside) => {
@@ -74,8 +74,8 @@ impl<'a> HostAuthority<'a> {
         Some(Self { host, port })
     }
 
-    /// True for a host that no honest client states: another spelling of an address, the address
-    /// that means any, or a name with a dot at its end, which browsers treat as a second site.
+    /// Whether the host is a form that no honest client sends: another spelling of an address, the unspecified
+    /// address, or a name with a trailing dot, which browsers treat as a different site.
     pub(super) fn is_disguised(&self) -> bool {
         match self.host {
             HostName::Name(name) => name.ends_with('.') || is_number(name.rsplit('.').next()),
@@ -102,7 +102,7 @@ fn parse_port(text: &str) -> Option<u16> {
     digits.parse().ok().filter(|port| plain && *port != 0)
 }
 
-/// The longest name that the domain name system can hold.
+/// Maximum length of a DNS name in bytes.
 const NAME_BYTES: usize = 253;
 
 fn is_name(text: &str) -> bool {
@@ -116,7 +116,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES && relative.split('.').all(is_label)
 }
 
-/// Browsers take a name whose last part is a number for an IPv4 address: `127.1`, `0x7f000001`.
+/// Whether the last label of a name is a number. Browsers parse such names as IPv4 addresses: `127.1`, `0x7f000001`.
 fn is_number(last: Option<&str>) -> bool {
     last.is_some_and(|last| {
         let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
@@ -127,7 +127,7 @@ fn is_number(last: Option<&str>) -> bool {
     })
 }
 
-/// An allowed host.
+/// An entry of the host allowlist.
 #[derive(Debug, Clone)]
 pub(super) struct HostRule {
     host: HostName<String>,
@@ -135,7 +135,7 @@ pub(super) struct HostRule {
 }
 
 impl HostRule {
-    /// Reads an entry of the settings.
+    /// Parses an entry of the host allowlist.
     pub(super) fn parse(entry: &str) -> Option<Self> {
         let authority =
             HostAuthority::parse(entry).filter(|authority| !authority.is_disguised())?;
@@ -145,19 +145,19 @@ impl HostRule {
         })
     }
 
-    /// Whether a request for `stated` is for this host.
-    pub(super) fn allows(&self, stated: &HostAuthority<'_>) -> bool {
-        self.host.is(&stated.host)
-            && match (self.port, stated.port) {
+    /// Whether the rule allows the host of a request.
+    pub(super) fn allows(&self, requested: &HostAuthority<'_>) -> bool {
+        self.host.is(&requested.host)
+            && match (self.port, requested.port) {
                 (None, _) => true,
-                // A client leaves out the port that its scheme implies.
+                // A client omits the default port of its scheme.
                 (Some(port), None) => port == 80 || port == 443,
-                (Some(port), Some(stated)) => port == stated,
+                (Some(port), Some(requested)) => port == requested,
             }
     }
 }
 
-/// An origin as a browser states it.
+/// The origin of a request, as a browser sends it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestOrigin<'a> {
     scheme: &'a str,
@@ -166,7 +166,7 @@ pub(super) struct RequestOrigin<'a> {
 }
 
 impl<'a> RequestOrigin<'a> {
-    /// Reads `scheme://host` or `scheme://host:port`; `null` is not an origin that can be listed.
+    /// Parses `scheme://host` or `scheme://host:port`. `null` is not an origin that can be allowed.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let HostAuthority { host, port } = HostAuthority::parse(authority)?;
@@ -187,7 +187,7 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// An allowed origin.
+/// An entry of the origin allowlist.
 #[derive(Debug, Clone)]
 pub(super) struct OriginRule {
     scheme: String,
@@ -197,7 +197,7 @@ pub(super) struct OriginRule {
 }
 
 impl OriginRule {
-    /// Reads an entry of the settings.
+    /// Parses an entry of the origin allowlist.
     pub(super) fn parse(entry: &str) -> Option<Self> {
         let (text, any_port) = match entry.strip_suffix(":*") {
             Some(text) => (text, true),
@@ -212,10 +212,10 @@ impl OriginRule {
         })
     }
 
-    /// Whether a page from `stated` is one of this origin.
-    pub(super) fn allows(&self, stated: &RequestOrigin<'_>) -> bool {
-        self.scheme.eq_ignore_ascii_case(stated.scheme)
-            && self.host.is(&stated.host)
-            && (self.any_port || self.port == stated.port)
+    /// Whether the rule allows the origin of a request.
+    pub(super) fn allows(&self, requested: &RequestOrigin<'_>) -> bool {
+        self.scheme.eq_ignore_ascii_case(requested.scheme)
+            && self.host.is(&requested.host)
+            && (self.any_port || self.port == requested.port)
     }
 }

@@ -1,7 +1,7 @@
-//! Turns an allowed origin into the headers that let a browser use our answers.
+//! CORS: the headers that let a browser use responses for an allowed origin.
 //!
-//! Only browser tools need these; the hosts call from their own servers. Answers never allow
-//! credentials, so a page can use them only with a token it holds itself.
+//! Only browser tools need them, since hosts call from their own servers. Responses never allow credentials, so a
+//! page can use them only with a token of its own.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -17,17 +17,25 @@ const EXPOSED: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version");
 const REQUESTED: &str = "Content-Type, Accept, Authorization, X-API-Key, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID";
-/// Two hours, the longest that common browsers keep.
+/// Preflight cache lifetime: two hours, the maximum of common browsers.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
-/// How many `Mcp-Param-*` names of one preflight are allowed.
+/// Maximum number of `Mcp-Param-*` names that one preflight allows.
 pub const PARAMS: usize = 32;
-/// How long one `Mcp-Param-*` name may be, in bytes.
+/// Maximum length of an `Mcp-Param-*` name in bytes.
 pub const PARAM_BYTES: usize = 64;
 
-/// Answers an `OPTIONS` request whose origin, if it has one, was found allowed.
+/// Answers an `OPTIONS` request whose origin, if it has one, was allowed.
 ///
-/// Without an origin the answer is the same with `*`, for people who look with a command line.
+/// Without an origin the response is the same with `*`, for command-line tools.
+///
+/// ```rust
+/// use docent_mcp::http::guard::cors;
+///
+/// let response = cors::preflight(&http::HeaderMap::new(), None);
+/// assert_eq!(response.status(), 204);
+/// assert_eq!(response.headers()["access-control-allow-origin"], "*");
+/// ```
 #[must_use]
 pub fn preflight(request: &HeaderMap, origin: Option<HeaderValue>) -> Response {
     let mut response = Response::new(Body::empty());
@@ -42,22 +50,22 @@ pub fn preflight(request: &HeaderMap, origin: Option<HeaderValue>) -> Response {
     response
 }
 
-/// Adds to any answer what lets a page of the allowed origin read it.
+/// Adds the headers that let a page of the allowed origin read a response.
 pub fn allow(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
     let origin = origin.unwrap_or(const { HeaderValue::from_static("*") });
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    // A cache must not hand the answer for one origin to another.
+    // Keeps caches from serving the response for one origin to another.
     headers.append(VARY, HeaderValue::from_name(ORIGIN));
 }
 
-/// The fixed list and the names of tool parameters that the page asks for.
+/// Returns the fixed list of headers, plus the tool parameter headers that the page requests.
 ///
-/// Those names depend on the tools, so a list cannot hold them; their prefix can be checked.
+/// Parameter names depend on the tools, so a fixed list cannot contain them, but their prefix can be checked.
 fn allowed_headers(request: &HeaderMap) -> HeaderValue {
     let mut list = String::from(REQUESTED);
-    let asked = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS);
-    let names = asked
+    let requested = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS);
+    let names = requested
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|v| v.split(','));

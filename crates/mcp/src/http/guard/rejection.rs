@@ -1,4 +1,4 @@
-//! Turns the reason of a refusal into a status, a message and a hint.
+//! Rejections of the request guard, each with its HTTP status, message and hint.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use http::StatusCode;
 
 use crate::http::error_response::{self, INVALID_REQUEST};
 
-/// Why a request was refused before anything was done for it.
+/// Why the guard rejected a request, before anything was done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuardRejection {
-    /// Both ways of giving a body's length.
+    /// The request has both `Content-Length` and `Transfer-Encoding`.
     TwoLengths,
-    /// A transfer coding other than chunks.
+    /// The transfer coding is not `chunked`.
     CodingUnknown,
     /// The request target is longer than allowed.
     TargetTooLong,
@@ -20,26 +20,27 @@ pub enum GuardRejection {
     HeadersTooLarge,
     /// There are more header fields than allowed.
     TooManyFields,
-    /// No `Host`.
+    /// The request has no `Host` header.
     HostAbsent,
-    /// More than one `Host`.
+    /// The request has more than one `Host` header.
     HostRepeated,
-    /// A `Host` that is not a host with an optional port.
+    /// The `Host` header is not a host with an optional port.
     HostUnreadable,
     /// `Host` and the request target name different hosts.
     HostsDiffer,
-    /// A host that we do not serve.
+    /// The host is not on the allowlist.
     HostUnknown(String),
-    /// More than one `Origin`.
+    /// The request has more than one `Origin` header.
     OriginRepeated,
-    /// An `Origin` that is not an origin, or `null`.
+    /// The `Origin` header is `null`, or not an origin.
     OriginUnreadable,
-    /// An origin that is not listed.
+    /// The origin is not on the allowlist.
     OriginUnknown(String),
 }
 
 impl GuardRejection {
-    /// The HTTP status: 403 for whom we do not serve, 400 for what is not a proper request.
+    /// Returns the HTTP status: 403 for a host or origin that is not allowed, 400 or another 4xx for an invalid
+    /// request.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -60,7 +61,7 @@ impl GuardRejection {
         }
     }
 
-    /// What can be done about it.
+    /// Returns a hint that says how to fix the request or the settings.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {

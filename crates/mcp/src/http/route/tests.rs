@@ -1,4 +1,4 @@
-//! Pages and their bounds: places, bodies, and visitors who leave.
+//! Tests of routes and their limits: in-flight permits, body sizes, and clients that disconnect.
 
 use std::convert::Infallible;
 
@@ -12,7 +12,7 @@ fn variables_are_decoded_or_not_found() {
     }
 }
 
-/// Pages that answer, or never do, with one place for each page of sign-in and one for all others.
+/// Routes that answer at once or never, with one in-flight permit for each sign-in page and one for all others.
 fn served() -> RouteTable {
     let never = |_: RouteRequest| std::future::pending::<Result<RouteResponse, Failure>>();
     let at_once = |_: RouteRequest| async { Ok(RouteResponse::html("x")) };
@@ -36,7 +36,7 @@ fn posted(routes: &RouteTable, path: &str, body: Body) -> BoxFuture<'static, Res
     routes.clone().answer(request).boxed()
 }
 
-/// The status of an answer that comes once the tasks behind it had their turns; nothing of one that waits for more.
+/// Returns the status of a response that is ready once the tasks behind it have run; `None` if it waits for more.
 async fn status(answer: &mut BoxFuture<'static, Response>) -> Option<u16> {
     for _ in 0..10 {
         if let Some(response) = answer.now_or_never() {
