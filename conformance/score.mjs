@@ -1,7 +1,7 @@
-// Turns the suite's results of one revision into "37 of 37 scored scenarios" and an exit code:
+// Scores the suite's results of one revision, as in "37 of 37 scored scenarios", and sets the exit status:
 //   score.mjs <revision> <scored | product> <results folder> <expected failures>
-// A scenario passes by the suite's own rule, no check with FAILURE. The exit code is stricter: every FAILURE
-// and every WARNING has to be expected, and everything expected has to happen, so that the list stays true.
+// By the suite's own rule, a scenario passes if it has no check with FAILURE. The exit status is stricter: every
+// FAILURE and every WARNING must be expected, and every expected one must happen, so that the list stays accurate.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -48,7 +48,7 @@ function isBad(check) {
   return check.status === 'FAILURE' || check.status === 'WARNING';
 }
 
-// The suite writes server-<scenario>-<time>/checks.json, and no file for a scenario that threw or never ran.
+// The suite writes server-<scenario>-<time>/checks.json. A scenario that threw or never ran has no file.
 function checksOf(scenario) {
   const folder = readdirSync(results).find((name) => name.replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, '') === `server-${scenario}`);
   const file = folder && path.join(results, folder, 'checks.json');

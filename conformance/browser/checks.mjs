@@ -1,12 +1,12 @@
-// A browser and the checks that are done in it: each is named when it passed, the first that fails ends all, and a picture
-// of what was on the screen then is kept.
+// Runs named checks in a browser. Prints the name of each check that passes. The first failure ends the run and keeps a
+// screenshot.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './chromium.mjs';
 
-/** Runs `work` with a browser and `check(name, work)`. Where `quiet` is true, a check also fails when any console says
- * something. ONLY in the environment names a part of the names of the checks to do. */
+/** Runs `work` with a browser and `check(name, work)`. With `quiet`, a check also fails on any console message. The
+ * environment variable ONLY selects checks by a part of their names. */
 export async function checks({ pictures, quiet = true }, work) {
   mkdirSync(pictures, { recursive: true });
   const browser = await Browser.start(process.env.CHROMIUM ?? 'chromium');
@@ -22,7 +22,7 @@ export async function checks({ pictures, quiet = true }, work) {
   }
   try {
     await work({ browser, check, silent });
-    console.log(`${passed} passed; the pictures are in ${pictures}`);
+    console.log(`${passed} passed; screenshots in ${pictures}`);
   } catch (error) {
     await browser.picture(join(pictures, 'failed.png')).catch(() => {});
     console.error(`failed after ${passed}: ${error.message}\n${browser.complaints.join('\n')}`);

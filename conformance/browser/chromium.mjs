@@ -1,10 +1,10 @@
-// A Chromium that is driven over its own protocol: pages, frames, pictures, and whatever it complains about.
+// Drives Chromium over the DevTools protocol: pages, frames, screenshots, and console messages.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** How long anything may take before it counts as never; not how long it should take. */
+/** The timeout of any step; not the time that it should take. */
 const PATIENCE = 30_000;
 
 export class Browser {
@@ -12,10 +12,10 @@ export class Browser {
   #waiting = new Map();
   #frames = [];
 
-  /** What the console and the log of any frame said, errors and warnings alike. */
+  /** The console and log messages of all frames, errors and warnings alike. */
   complaints = [];
 
-  /** The addresses that frames wanted to load, their own included. */
+  /** The URLs that frames requested, including their own. */
   requests = [];
 
   static async start(program) {
@@ -38,7 +38,7 @@ export class Browser {
     return new Promise((resolve, reject) => {
       let said = '';
       this.child.on('error', reject);
-      // Once the address is known, the end of the browser concerns nobody here.
+      // Once the address is known, the exit of the browser does not matter here.
       this.child.on('exit', () => reject(new Error(`the browser ended: ${said.slice(-500)}`)));
       this.child.stderr.on('data', (data) => {
         said += data;
@@ -78,7 +78,7 @@ export class Browser {
   }
 
   async #evaluate(expression, session) {
-    // Like a script of the page: what its policy forbids is forbidden here too.
+    // Evaluates like a script of the page: what its policy forbids is forbidden here too.
     const asked = { expression, awaitPromise: true, returnByValue: true, allowUnsafeEvalBlockedByCSP: false };
     const { result, exceptionDetails } = await this.send('Runtime.evaluate', asked, session);
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
@@ -95,7 +95,7 @@ export class Browser {
     return this.#evaluate(expression, session);
   }
 
-  /** Waits until a question is answered with something true. */
+  /** Waits until `question` returns something true. */
   async until(what, question) {
     const end = Date.now() + PATIENCE;
     for (;;) {
@@ -109,14 +109,14 @@ export class Browser {
 
   async open(url, { width = 1440, height = 900 } = {}) {
     await this.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
-    // Another part of one address is no reason to load it again, so leave it first.
+    // A URL that differs only in its fragment is not loaded again, so leave the page first.
     await this.send('Page.navigate', { url: 'about:blank' });
     await this.until('an empty page', () => this.page(`location.href === 'about:blank'`));
     await this.send('Page.navigate', { url });
     await this.until(`${url} to load`, () => this.page(`location.href !== 'about:blank' && document.readyState === 'complete'`));
   }
 
-  /** A picture of what is in view, or of one element with a little around it. */
+  /** A screenshot of the viewport, or of one element with a small margin. */
   async picture(file, selector) {
     const asked = { format: 'png' };
     if (selector) {

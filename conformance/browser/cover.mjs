@@ -14,7 +14,7 @@ try {
   await browser.open(`${address}/preview#${new URLSearchParams(state)}`, { width: 1440, height: 2400 });
   await browser.until('cards', () => browser.frame(`document.querySelectorAll('.card mark').length > 0`));
   const shape = `(({ x, y, width, height }) => ({ x, y, width, height }))(document.querySelector('iframe').getBoundingClientRect())`;
-  // The host makes room as the widget asks for it.
+  // The host resizes the frame as the widget requests.
   await browser.until('room', async () => (await browser.page(shape)).height > 800);
   await browser.frame('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))');
   const box = await browser.page(shape);

@@ -1,10 +1,10 @@
-// A host for one widget: a page that mounts it in a sandboxed frame under the policy that hosts derive from a widget
-// without domains, and speaks the standard, `window.openai`, or both.
+// A host for one widget: a page that mounts it in a sandboxed frame, under the policy that hosts derive for a widget
+// without domains. It speaks the standard, `window.openai`, or both.
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 
-/** What `docent_mcp::csp::policy` gives for a widget that declares no domains, and on top of it that no text may become
- * markup or script by any of the browser's ways. */
+/** The result of `docent_mcp::csp::policy` for a widget that declares no domains, plus Trusted Types, so that no text
+ * can become markup or script. */
 const POLICY = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
   + "img-src 'self' data:; font-src 'self'; media-src 'self' data:; frame-src 'none'; object-src 'none'; base-uri 'self'; "
   + "require-trusted-types-for 'script'; trusted-types 'none'";
@@ -118,8 +118,8 @@ function openai(state) {
   });
 }
 
-/** Serves the page and the widgets of a folder, and at `/official` the official host, whose script is a file; `paths` has
- * the path of every request. */
+/** Serves the page and the widgets of a folder, and at `/official` the official host, whose script is a file. `paths`
+ * contains the path of every request. */
 export async function serve(folder, official) {
   const paths = [];
   const server = createServer((request, response) => {

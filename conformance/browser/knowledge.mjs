@@ -1,4 +1,4 @@
-// Looks at a real server: its widgets in its own preview, and the pages behind its citations.
+// Tests a real server: its widgets in its own preview, and the pages behind its citations.
 //   knowledge.mjs <address of docent serve --preview> <address of one with hostile documents> <folder for pictures>
 //   knowledge.mjs hostile        prints the hostile documents as JSON lines
 import assert from 'node:assert/strict';

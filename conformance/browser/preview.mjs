@@ -1,4 +1,4 @@
-// Drives the preview's page with the task board of the kit's example, as a person would:
+// Drives the preview with the task board of the kit's example, as a person would:
 //   preview.mjs <address of the preview> <path of the board's page> <folder for pictures>
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,11 @@ const board = `document.querySelectorAll('section').length === 3 && document.que
 const columns = `[...document.querySelectorAll('section')].map((one) => one.querySelectorAll('li').length).join()`;
 const talk = `document.getElementById('talk').textContent`;
 
-// What the policy refuses is said on the console, which one of the checks provokes: each says for itself when all is quiet.
+// Policy violations appear on the console, and one check provokes them. So each check tests the console itself.
 await checks({ pictures, quiet: false }, async ({ browser, check, silent: quiet }) => {
   const press = (text) => browser.page(`[...document.querySelectorAll('#switches button')].find((one) => one.textContent === '${text}').click()`);
 
-  /** Opens the page with the board on its stage. */
+  /** Opens the preview with the board mounted. */
   async function show(state) {
     await browser.open(`${address}/preview#${new URLSearchParams({ tool: 'show_board', call: '1', ...state })}`);
     await browser.until('the board', () => browser.frame(board));
@@ -78,7 +78,7 @@ await checks({ pictures, quiet: false }, async ({ browser, check, silent: quiet 
     await show({ host: 'claude' });
     const spoof = (words) => JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'ui/message', params: { role: 'user', content: [{ type: 'text', text: words }] } });
     await browser.page(`window.postMessage(${spoof('SPOOFED')}, '*')`);
-    // What the widget itself says arrives after it, so that the spoofed one has had its chance.
+    // The widget's own message arrives later, so the spoofed one was delivered first.
     await browser.frame(`window.parent.postMessage(${spoof('HONEST')}, '*')`);
     await browser.until('the honest one', () => browser.page(`${talk}.includes('HONEST')`));
     assert.equal(await browser.page(`${talk}.includes('SPOOFED')`), false);

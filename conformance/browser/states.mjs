@@ -1,10 +1,10 @@
-// What the tools could answer: every state of the widgets, with speeches of a parliament that does not exist.
+// Test data: tool results for every state of the widgets, with speeches of an invented parliament.
 
-/** A text as the server hands it over, cut where words match. */
+/** A text as the server sends it, split where words match. */
 export const spans = (text, words = ['ferries', 'ferry', 'winter']) =>
   text.split(new RegExp(`(${words.join('|')})`, 'i')).filter(Boolean).map((piece) => (words.includes(piece.toLowerCase()) ? { text: piece, mark: true } : { text: piece }));
 
-/** A passage as the server lays it out: crates/docent/src/layout.rs does it for any text, this for those below. */
+/** A passage as the server lays it out. crates/docent/src/layout.rs does it for any text, this for the texts below. */
 export const blocks = (text) => text.split('\n\n').map((part) => {
   const [, marks, title] = /^(#+) (.*)$/.exec(part) ?? [];
   if (marks) return { kind: 'heading', level: marks.length, spans: spans(title) };
@@ -16,7 +16,7 @@ export const blocks = (text) => text.split('\n\n').map((part) => {
   return { kind: 'list', ordered: items[0].number !== undefined, items };
 });
 
-/** What Markdown can look like, in one passage. */
+/** All constructs of Markdown in one passage. */
 const RICH = [
   { kind: 'paragraph', spans: [{ text: 'The fare is set by ' }, { text: 'order', em: true }, { text: ', and ' }, { text: 'every ', strong: true }, { text: 'winter', strong: true, mark: true },
     { text: ' order', strong: true }, { text: ' is laid before the House with the code ' }, { text: 'FS-7', code: true }, { text: '; see ' },
@@ -105,7 +105,7 @@ export const document = (news) => {
 
 export const failed = (text) => ({ isError: true, content: [{ type: 'text', text }] });
 
-/** Every state by its name: which widget, what the tool answered, and what shows that it is there. */
+/** Every state by its name: the widget, the tool's result, and what shows that the state is reached. */
 export const STATES = {
   results: { widget: 'results', result: results(), ready: `document.querySelectorAll('.card').length >= 4` },
   'results-narrowed': { widget: 'results', result: results({ total: 9, next: null,
@@ -124,7 +124,7 @@ export const STATES = {
   'document-loading': { widget: 'document', ready: `document.querySelector('.bones')` },
 };
 
-/** Texts that would like to be more than text: every opening with every way to run something. */
+/** Injection payloads: every way to break out of text, with every way to run a script. */
 export function attacks() {
   const runs = ['window.hurt=1', 'top.hurt=1', "fetch('/hurt')", "new Image().src='/hurt'", "import('/hurt')"];
   const ways = [
@@ -146,7 +146,7 @@ export function attacks() {
   return runs.flatMap((run) => ways.map((way) => way(run)));
 }
 
-/** The same with a text in place of every text in it, and as the name of every filter. */
+/** The same result with every text replaced by `text`, and with it as the name of every filter. */
 export function poisoned(value, text) {
   if (typeof value === 'string') return text;
   if (Array.isArray(value)) return value.map((one) => (typeof one === 'number' ? one : poisoned(one, text)));

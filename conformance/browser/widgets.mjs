@@ -1,4 +1,4 @@
-// Drives the knowledge server's widgets in a fake host, state by state:
+// Tests the knowledge server's widgets in a fake host, state by state:
 //   widgets.mjs <folder of the widgets> <folder for pictures> <script of the official host>
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ if (!official) {
 }
 const host = await serve(folder, official);
 
-/** How far the text of the page stands out from what is behind it, at its worst. */
+/** The lowest contrast ratio of any text on the page. */
 const CONTRAST = `(() => {
   const light = (color) => {
     const canvas = document.createElement('canvas');
@@ -42,7 +42,7 @@ const CONTRAST = `(() => {
 })()`;
 
 await checks({ pictures }, async ({ browser, check }) => {
-  /** Mounts a widget and waits for what shows that it is ready. */
+  /** Mounts a widget and waits until it is ready. */
   async function mount(setting, ready) {
     const wanted = { host: 'claude', theme: 'light', locale: 'en-US', width: 480, mode: 'inline', ...setting };
     wanted.speaks ??= wanted.host === 'chatgpt' ? 'both' : 'standard';
@@ -135,7 +135,7 @@ await checks({ pictures }, async ({ browser, check }) => {
 
   await check('the keyboard keeps its place when the page is drawn anew', async () => {
     await mount({ widget: 'results', result: results(), answers: { show_results: [results({ total: 41 })] } }, STATES.results.ready);
-    // Into the frame as a person comes there: the keyboard that a frame takes by itself may be taken from it again.
+    // Move the focus into the frame as a person does. A frame that takes the focus itself may lose it again.
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 });
     await browser.until('the keyboard', () => browser.frame('document.hasFocus()'));
     await browser.frame(`document.querySelectorAll('.chip')[1].focus()`);
@@ -293,7 +293,7 @@ await checks({ pictures }, async ({ browser, check }) => {
       window.dispatchEvent(new MessageEvent('message', { data: ${JSON.stringify(spoof)} }));
       return new Promise((done) => setTimeout(done, 50));
     })()`);
-    // What the host says afterwards has overtaken nothing.
+    // Later messages of the host arrive in order.
     for (const odd of ['null', '"x"', '{}', '{"jsonrpc":"2.0","id":999,"result":{}}', '{"jsonrpc":"2.0","method":"ui/notifications/tool-result","params":null}'])
       await browser.page(`document.querySelector('iframe').contentWindow.postMessage(${odd}, '*')`);
     await settled();
@@ -310,7 +310,7 @@ await checks({ pictures }, async ({ browser, check }) => {
       assert.equal(texts.length, 200);
       const before = browser.requests.length;
       for (const text of texts) {
-        // Days and orders are read strictly, so a second one keeps them and poisons the rest.
+        // Dates and sort orders are parsed strictly. So a second result keeps them valid and injects into the rest.
         const whole = widget === 'results' ? results() : documentResult();
         await browser.page(`window.deliver(${JSON.stringify(poisoned(whole, text))})`);
         const first = text.replaceAll(/\s+/g, ' ').trim().slice(0, 12);

@@ -1,4 +1,4 @@
-// Does the MCP Inspector see an app behind each tool that shows something, and none behind the others?
+// Tests that the MCP Inspector recognizes an app behind each tool that has a widget, and none behind the others.
 //   apps.mjs <url of the MCP endpoint> <tool with an app>... -- <tool without one>...
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { program, version } from './pinned.mjs';
 
 const INSPECTOR = '@modelcontextprotocol/inspector';
-// The inspector ends with this status when a tool has no app.
+// The inspector exits with this status when a tool has no app.
 const NO_APP = 2;
 
 const [url, ...names] = process.argv.slice(2);

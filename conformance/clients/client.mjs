@@ -1,6 +1,6 @@
-// Turns the command line every client script shares into one line on stdout and an exit code:
+// The common main of all client scripts: runs a client and prints one line and an exit status:
 //   <script> <transport> <era> <query> <url | command [argument...]>
-// With EXPECTED set to a table of tools (kit.json), its servers are called in place of the target.
+// If EXPECTED is a table of tools (kit.json), the client calls the table's servers instead of the target.
 import { checkContract } from './contract.mjs';
 import { checkKit } from './kit.mjs';
 
@@ -26,7 +26,7 @@ export async function main(name, connect) {
 
 async function search(client, query) {
   const count = await checkContract(client, query);
-  // A client that swallows an error of the transport still saw a server that broke the protocol.
+  // Some clients swallow transport errors. Those are protocol violations of the server all the same.
   if (client.errors?.length) throw new Error(`transport error: ${client.errors.join('; ')}`);
   await client.close?.();
   return count;

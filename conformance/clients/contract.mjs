@@ -1,10 +1,10 @@
-// Turns a connected client into the number of search results, or into the first broken rule of the
-// search and fetch contract. `client` is { listTools(), callTool(name, args) } with plain MCP results.
+// Tests the search and fetch contract with a connected client. Returns the number of search results, or throws the
+// first broken rule. `client` is { listTools(), callTool(name, args) } with plain MCP results.
 import assert from 'node:assert/strict';
 
 const UNKNOWN_ID = 'conformance:there-is-no-such-document';
 
-// Hosts accept a server only when the input signatures are exactly these.
+// Hosts accept a server only with exactly these input signatures.
 const SIGNATURES = { search: 'query', fetch: 'id' };
 
 export async function checkContract(client, query) {

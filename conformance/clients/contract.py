@@ -14,17 +14,17 @@ import traceback
 
 import anyio
 
-# The table of tools, where the kit's servers are what is tested.
+# The table of tools, when the kit's servers are tested.
 EXPECTED = os.environ.get("EXPECTED")
 
 UNKNOWN_ID = "conformance:there-is-no-such-document"
 
-# Hosts accept a server only when the input signatures are exactly these.
+# Hosts accept a server only with exactly these input signatures.
 SIGNATURES = {"search": "query", "fetch": "id"}
 
 
 class Plain:
-    """A client whose answers are pydantic models, seen as plain JSON in the shape of the wire."""
+    """A client whose results are pydantic models, as plain JSON in wire format."""
 
     def __init__(self, list_tools, call_tool):
         self._list_tools = list_tools

@@ -1,9 +1,9 @@
-// The MCP Inspector's command line: one process for each request, as a person at a shell would do it.
+// The MCP Inspector's command line: one process for each request, as on a shell.
 import { execFile } from 'node:child_process';
 import { main } from './client.mjs';
 import { program, version } from './pinned.mjs';
 
-// The inspector ends with this status when a tool answered with `isError`; the result is printed all the same.
+// The inspector exits with this status when a tool result has `isError`. It prints the result all the same.
 const TOOL_ERROR = 5;
 
 const INSPECTOR = '@modelcontextprotocol/inspector';

@@ -1,5 +1,5 @@
-// Turns a client into the number of tools that it listed and called on the servers of `kit.json`, or into the
-// first result that is not the one written there:
+// Lets a client list and call the tools of the servers of `kit.json`. Returns their number, or throws the first result
+// that differs from the expected one:
 //   { <url of a server>: { <tool>: { arguments?, data?, text? } } }
 // `data` is the structuredContent; without `text`, the text is its JSON.
 import assert from 'node:assert/strict';
@@ -19,8 +19,8 @@ export async function checkKit(open, file) {
   return count;
 }
 
-// A client that starts a process for each call says how many it can start at once. It calls every third tool,
-// which is some of each kind: what it refuses, it refuses when it lists.
+// A client that starts a process for each call says how many it can start at once. It calls only every third tool,
+// which covers each kind: a client that refuses a tool does so when it lists.
 async function callAll(client, all) {
   const tools = all.filter((_, at) => !client.parallel || at % 3 === 0);
   const worker = async () => {

@@ -1,4 +1,4 @@
-// Turns a package name into the copy that `conformance/setup` installed, wherever the script is started from.
+// Resolves a package name to the copy that `conformance/setup` installed, from any working directory.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-"""Python SDK 1.9.4, the last before structured results: older hosts still carry it."""
+"""Python SDK 1.9.4, the last version before structured results. Older hosts still use it."""
 
 import os
 from contextlib import asynccontextmanager

@@ -18,7 +18,7 @@ async def connect(transport, era, target):
         opened = StdioTransport(command=target[0], args=target[1:], env=dict(os.environ), keep_alive=False)
     async with Client(opened) as client:
         async def call(name, args):
-            # Turns the data into a type that it makes from the schema, as agents do.
+            # Converts the data into a type generated from the schema, as agents do.
             await client.call_tool(name, args)
             return await client.call_tool_mcp(name, args)
 

@@ -1,8 +1,8 @@
-# Sourced by the scripts that let every client try a server: a table with a row for each try.
-# They set `here`, `base` and `query`, and `command` where a server speaks stdio. `scratch` is theirs to remove.
+# Sourced by the scripts that run every client against a server: prints a table with a row for each run.
+# The script sets `here`, `base` and `query`, and `command` for a stdio server. It must remove `scratch`.
 
 tools=$here/../.tools
-# A client that hangs is a failure, and must not hold up the others.
+# The timeout of a client in seconds. A client that hangs fails and does not block the others.
 limit=60
 
 if [[ ! -f $tools/stamp ]]; then
@@ -48,7 +48,7 @@ row() {
   printf '%-7s %-26s %-6s %-11s %-5s %3ss  %s\n' "$1" "$name" "$2" "$3" "$4" "$5" "$(note "$6")"
 }
 
-# What the client found, or why it failed: the part of its line that is not a column already.
+# The result of the client, or why it failed: the part of its line that is not in another column.
 note() {
   if [[ $1 == ok\ * ]]; then cut -d' ' -f5- <<<"$1"; else sed 's/^[^:]*: //' <<<"$1"; fi
 }

@@ -1,10 +1,10 @@
-// Codex's server for editors, asked which MCP servers it has and which tools they told it; prints a line for each.
+// Asks Codex's server for editors for its MCP servers and their tools. Prints a line for each server.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const child = spawn(process.argv[2], ['app-server'], { stdio: ['pipe', 'pipe', 'ignore'] });
 const send = (message) => child.stdin.write(`${JSON.stringify(message)}\n`);
-// A client that hangs is a failure.
+// The timeout. A client that hangs fails.
 const limit = setTimeout(() => end(1), 60_000);
 
 createInterface({ input: child.stdout }).on('line', (line) => {

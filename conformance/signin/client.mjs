@@ -1,4 +1,4 @@
-// The TypeScript SDK with an OAuth provider that keeps everything in memory, and a page where its codes arrive.
+// The TypeScript SDK's client, with an OAuth provider that keeps everything in memory, and a redirect endpoint.
 import { createServer } from 'node:http';
 import { pinned } from '../clients/pinned.mjs';
 
@@ -11,7 +11,7 @@ export class Caller {
     Object.assign(this, { endpoint, document, name });
   }
 
-  /** Listens for codes, as a program on the user's machine does: on whatever port is free. */
+  /** Listens for authorization codes on any free port, as a program on the user's machine does. */
   async listen() {
     this.arrivals = [];
     this.page = createServer((request, response) => {
@@ -25,7 +25,7 @@ export class Caller {
 
   close() { this.page.close(); }
 
-  // What the SDK asks of a provider.
+  // The interface that the SDK expects of a provider.
   get clientMetadata() {
     return {
       client_name: this.name, redirect_uris: [this.redirectUrl], token_endpoint_auth_method: 'none',
@@ -44,7 +44,7 @@ export class Caller {
 
   #transport() { return new StreamableHTTPClientTransport(new URL(this.endpoint), { authProvider: this }); }
 
-  /** Searches; signs in first, with `visit` as the person at the browser, when the server wants it. */
+  /** Searches. Signs in first if the server requires it, with `visit` as the person at the browser. */
   async search(query, visit) {
     let client = new Client({ name: this.name, version: '1.0.0' });
     let transport = this.#transport();
@@ -71,7 +71,7 @@ export class Caller {
   }
 }
 
-/** The claims of a token, unchecked. */
+/** The claims of a token, not verified. */
 export function claims(token) {
   return JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString());
 }

@@ -4,10 +4,10 @@ import { pinned } from '../clients/pinned.mjs';
 
 const { default: Provider } = await import(pathToFileURL(pinned.resolve('oidc-provider')).href);
 
-/** Starts one at `port` that vouches for anybody, for the resource `endpoint`, with docent as one of its clients. */
+/** Starts a provider at `port` that accepts anybody, for the resource `endpoint`, with docent as one of its clients. */
 export async function provider(port, endpoint, callback) {
   const issuer = `http://127.0.0.1:${port}`;
-  // It warns of settings that a provider for real people should change.
+  // Ignores warnings about settings that a production provider should change.
   console.warn = () => {};
   console.info = () => {};
   const server = new Provider(issuer, {

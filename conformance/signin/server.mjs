@@ -1,7 +1,7 @@
-// `docent serve` as a process that can be stopped and started again, and the addresses it prints.
+// Runs `docent serve` as a process that can be stopped and restarted, and reads the addresses it prints.
 import { spawn, spawnSync } from 'node:child_process';
 
-/** How long anything may take before it counts as never. */
+/** The timeout of any step. */
 const PATIENCE = 60_000;
 
 export class Server {
@@ -9,7 +9,7 @@ export class Server {
     Object.assign(this, { docent, folder, environment: { ...process.env, ...environment } });
   }
 
-  /** Starts it at `listen` and waits until its documents are found. */
+  /** Starts the server at `listen` and waits until its documents are indexed. */
   async start(listen, ...flags) {
     this.said = '';
     this.child = spawn(this.docent, ['serve', this.folder, '--listen', listen, ...flags], { env: this.environment, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -24,7 +24,7 @@ export class Server {
     }
   }
 
-  /** Ends it, gently unless told otherwise. */
+  /** Stops the server, gracefully unless told otherwise. */
   async stop(signal = 'SIGTERM') {
     if (!this.child || this.child.exitCode !== null) return;
     const gone = new Promise((resolve) => this.child.once('exit', resolve));
@@ -32,7 +32,7 @@ export class Server {
     await gone;
   }
 
-  /** Runs a command of docent to its end. */
+  /** Runs a docent command until it exits. */
   run(args, input = '') {
     const done = spawnSync(this.docent, args, { env: this.environment, input, encoding: 'utf8' });
     return { status: done.status, out: done.stdout, said: done.stderr };

@@ -1,4 +1,4 @@
-// Real clients sign in, in a real browser, and search.
+// Signs real clients in through a real browser, and searches.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:https';
@@ -86,14 +86,14 @@ async function passwords() {
   await restarted(caller);
   await denied();
   await byDocument();
-  // A wrong password is answered with 403, which the console tells; the pages of others are not ours to judge.
+  // A wrong password gets 403, which the console reports. Pages of other servers are not checked.
   assert.deepEqual(browser.complaints.filter((text) => !/status of 403/.test(text)), []);
   await official();
   await server.stop();
   caller.close();
 }
 
-/** The page, wide and narrow, light and dark, and the page of an error. */
+/** Screenshots of the page, wide and narrow, light and dark, and of an error page. */
 async function look(url) {
   for (const scheme of ['light', 'dark']) {
     await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
@@ -111,7 +111,7 @@ async function look(url) {
 }
 
 async function restarted(caller) {
-  // What was answered is on the disk, so even this loses nothing.
+  // Issued tokens are stored on disk before the response, so even a kill loses nothing.
   await server.stop('SIGKILL');
   await server.start(LISTEN, '--auth', 'password');
   const before = caller.kept;
@@ -155,7 +155,7 @@ async function byDocument() {
     if (request.url !== '/client.json') return bad(request, response);
     fetched += 1;
     const { client_name, token_endpoint_auth_method } = caller.clientMetadata;
-    // Registered without a port, as programs on the user's machine do.
+    // Registered without a port, as native apps do.
     const document = { client_id: DOCUMENT, client_name, token_endpoint_auth_method, redirect_uris: ['http://127.0.0.1/callback'] };
     response.setHeader('content-type', 'application/json').setHeader('cache-control', 'max-age=600').end(JSON.stringify(document));
   });
@@ -176,7 +176,7 @@ async function byDocument() {
   say('a client by its document, fetched once, a search');
 }
 
-/** Documents as somebody would publish who wants more than a sign-in. */
+/** Malicious client metadata documents. */
 function bad(request, response) {
   const at = `https://localhost:8792${request.url}`;
   const document = { client_id: at, redirect_uris: ['http://127.0.0.1/callback'] };
@@ -188,7 +188,7 @@ function bad(request, response) {
     case '/secret.json': return json({ ...document, client_secret: 'x' });
     case '/page.json': return response.setHeader('content-type', 'text/html').end(JSON.stringify(document));
     case '/missing.json': return response.writeHead(404).end();
-    // A byte now and then, for ever.
+    // Sends one byte from time to time and never ends.
     case '/slow.json': {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), 200);
@@ -213,14 +213,14 @@ async function badDocuments() {
     assert.equal(status, 400, name);
     assert.match(text, /cannot be identified/, name);
   }
-  // The same host under a name that was not allowed, and without https.
+  // The same host under a name that is not allowed, and without https.
   for (const client of ['https://127.0.0.1:8792/good.json', 'http://localhost:8792/good.json', 'https://localhost:8794/good.json']) {
     assert.equal((await ask(client))[0], 400, client);
   }
   say('documents that redirect, never end, are too large or lie are refused');
 }
 
-/** The official suite's scenarios for authorization servers; the person in the middle is the browser. */
+/** The official suite's scenarios for authorization servers. The browser acts as the person. */
 async function official() {
   const registered = await fetch(`http://${LISTEN}/register`, {
     method: 'POST', headers: { 'content-type': 'application/json' },
