@@ -1,5 +1,5 @@
-//! Knowledge into an MCP app: the tools, the prompts, the overview and the instructions that
-//! clients see.
+//! Assembles the MCP app from a knowledge base: tools, prompts, resources, widgets and the server instructions that
+//! hosts put into the model's context.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::tools::search::SearchTool;
 use crate::tools::show_document::{self, ShowDocumentTool};
 use crate::tools::show_results::{self, ShowResultsTool};
 
-/// Where the overview of the corpus can be read.
+/// URI of the resource with the overview of the corpus.
 pub const OVERVIEW: &str = "docent://corpus";
 
-/// The app that serves some knowledge.
+/// Builds the app that serves a knowledge base.
 pub fn app(
     knowledge: &Arc<KnowledgeBase>,
     dual: DualFormat,
@@ -31,7 +31,7 @@ pub fn app(
     builder(knowledge, dual, text).build()
 }
 
-/// The same, before it is checked.
+/// Returns the app before validation, so that a server can still register observers such as the audit log.
 pub fn builder(knowledge: &Arc<KnowledgeBase>, dual: DualFormat, text: TextForm) -> AppBuilder {
     let mut app = App::builder("docent", env!("CARGO_PKG_VERSION"))
         .title(&knowledge.title)
@@ -56,11 +56,11 @@ pub fn builder(knowledge: &Arc<KnowledgeBase>, dual: DualFormat, text: TextForm)
         .resource_template(fields::template(knowledge))
 }
 
-/// The languages that the widgets speak; see widgets/src/strings.ts.
+/// Locales that the widgets are translated into; they must match widgets/src/strings.ts.
 const LOCALES: [&str; 6] = ["en", "de", "fr", "es", "ja", "zh"];
 
-/// Adds the tools that show something, and what they show it with. Every client sees them: a list that
-/// differs from client to client cannot be kept, and who shows no widgets reads what the tools say.
+/// Registers the tools that render widgets, and the widgets themselves. Every client gets them: a tool list that
+/// differed by client could not be cached, and a client without widgets reads the text of the result instead.
 fn show(app: AppBuilder, knowledge: &Arc<KnowledgeBase>) -> AppBuilder {
     let widgets = [
         (
@@ -97,7 +97,7 @@ fn show(app: AppBuilder, knowledge: &Arc<KnowledgeBase>) -> AppBuilder {
         .tool(ShowDocumentTool(knowledge.clone()))
 }
 
-/// The first 512 characters stand alone, because ChatGPT may read no further.
+/// Server instructions for the model. The first 512 characters make sense alone, because ChatGPT may truncate the rest.
 fn instructions(knowledge: &KnowledgeBase) -> String {
     let about = knowledge
         .description
@@ -127,7 +127,7 @@ fn instructions(knowledge: &KnowledgeBase) -> String {
 }
 
 fn research(knowledge: &Arc<KnowledgeBase>) -> Prompt {
-    let (title, kept) = (knowledge.title.clone(), knowledge.clone());
+    let (title, shared) = (knowledge.title.clone(), knowledge.clone());
     let render = move |arguments: docent_mcp::PromptArguments, _| {
         let given = |name: &str| arguments.get(name).map(|text| text.trim());
         let question = given("question").unwrap_or_default();
@@ -154,7 +154,7 @@ fn research(knowledge: &Arc<KnowledgeBase>) -> Prompt {
             "filter",
             "Only documents that pass this, such as `date:2024`.",
         )
-        .complete("filter", fields::completer(kept, fields::filters))
+        .complete("filter", fields::completer(shared, fields::filters))
 }
 
 fn overview(knowledge: &Arc<KnowledgeBase>) -> Resource {

@@ -1,5 +1,7 @@
-//! What was typed: the commands and their flags, with the help that explains them. What a value
-//! means, and whether it is a good one, is decided in [`settings`](crate::settings).
+//! Command-line arguments: the subcommands, their flags and their help texts.
+//!
+//! A flag that is also a setting stays a plain text here; [`settings`](crate::settings) parses and validates it, so
+//! that the file, the environment and the command line report the same errors.
 
 mod audit;
 mod check;
@@ -33,69 +35,69 @@ use crate::settings::SettingValue;
 const EXAMPLES: &str = "\
 Examples:
   docent serve ./documents            serve a folder on http://127.0.0.1:8787/mcp
-  docent serve ./documents --stdio    serve it to the program that started docent
-  docent init ./documents             write a docent.toml with what is in a folder
+  docent serve ./documents --stdio    serve a folder on stdin and stdout
+  docent init ./documents             write a docent.toml for a folder
   docent connect claude-code ./documents --write
                                       connect a client to it
-  docent search \"ferry timetable\"     ask the index of the current folder
-  docent eval queries.jsonl           score the search on queries you have judged
+  docent search \"ferry timetable\"     search the index of the current folder
+  docent eval queries.jsonl           measure search quality on your judged queries
   docent check https://example.org/mcp
-                                      audit any MCP server
+                                      check any MCP server
   docent preview http://127.0.0.1:8787/mcp
                                       see it as ChatGPT and Claude would show it
 
-Settings come from flags, then from the environment (DOCENT_…), then from `docent.toml`
-in the folder of the documents. Exit status: 0 done, 1 failed or errors found, 2 wrong usage.";
+Flags override the environment (DOCENT_…), which overrides `docent.toml` in the folder of the
+documents. Exit status: 0 success, 1 failure or errors found, 2 wrong usage.";
 
 /// Serve a folder of documents to ChatGPT, Claude and every other MCP client.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct CliArgs {
-    /// What to log to stderr, such as `debug` or `info,tantivy=warn` [env: DOCENT_LOG]
+    /// Log filter for stderr, such as `debug` or `info,tantivy=warn` [env: DOCENT_LOG]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
 
-    /// What to do.
+    /// The subcommand that was chosen.
     #[command(subcommand)]
     pub command: CliCommand,
 }
 
-/// The commands.
+/// The subcommands of `docent`.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
-    /// Serve a folder: index it, keep it searchable, answer MCP clients
+    /// Serve a folder: index it, keep the index up to date and answer MCP clients
     Serve(ServeArgs),
-    /// Connect a client: what to type, its configuration file, and whether it works
+    /// Connect a client: show the steps, edit its configuration file and test the connection
     Connect(ConnectArgs),
-    /// Find out what is wrong with a folder, its index or this machine, and what mends it
+    /// Diagnose the settings, folder, index and machine, and suggest a fix for each problem
     Doctor(DoctorArgs),
-    /// Ask a running server how it is, for health checks without a shell
+    /// Check the health of a running server, for containers without a shell
     Health(HealthArgs),
-    /// Look at a folder and write a docent.toml with what was found, all commented out
+    /// Inspect a folder and write a docent.toml for it, with every setting commented out
     Init(InitArgs),
-    /// Bring the index of a folder up to date and report what changed
+    /// Update the index of a folder and report what changed
     Index(IndexArgs),
-    /// Carry the index of a folder to another engine, without reading or embedding anything again
+    /// Copy the index of a folder to another engine, without parsing or embedding the documents again
     Migrate(MigrateArgs),
-    /// Ask the index of a folder a question, here in the terminal
+    /// Search the index of a folder in the terminal
     Search(SearchArgs),
-    /// Score the search of a folder on your own judged queries
+    /// Measure the search quality of a folder on your own judged queries
     Eval(EvalArgs),
-    /// Audit an MCP server the way ChatGPT and Claude would
+    /// Check an MCP server against the protocol and the rules of ChatGPT and Claude
     Check(CheckArgs),
-    /// Make, list and remove API keys, for clients that can send a header but cannot sign in
+    /// Create, list and revoke API keys, for clients that can send a header but cannot sign in
     Key(KeyArgs),
-    /// Look after the audit log of a server
+    /// Verify the audit log of a server
     Audit(AuditArgs),
-    /// Open a page that plays ChatGPT or Claude for an MCP server: call its tools, see its widgets
+    /// Open a page that simulates ChatGPT or Claude for an MCP server: call its tools, see its widgets
     Preview(PreviewArgs),
-    /// Say who may read a document and why, and which documents nobody can read
+    /// Explain who may read a document, and list documents that nobody can read
     Permissions(PermissionsArgs),
-    /// Say who may sign in with a password
+    /// Manage the users who sign in with a password
     User(UserArgs),
-    /// Make a bundle, a registry entry and a submission file of a folder
+    /// Package a folder for distribution: a bundle, a registry entry and a submission file
     Package(PackageArgs),
-    /// Print the script that completes commands and flags in your shell
+    /// Print the completion script for your shell
     Completions(CompletionsArgs),
     /// Print or write the manual pages
     Man(ManPageArgs),
@@ -108,11 +110,11 @@ Examples:
   docent serve ./documents --auth password --public-url https://docs.example.org
   docent serve ./documents --stdio
 
-Documents, mail, tables and archives of many formats are read, and read again when they
-change. The index lives in PATH/.docent/index; the documents themselves are never changed.
-GET /readyz tells when a new folder is indexed.";
+Reads documents, mail, tables and archives of many formats, and reindexes a file when it
+changes. The index is stored in PATH/.docent/index; your files are never modified.
+GET /readyz returns 200 once a new folder is indexed.";
 
-/// What `docent serve` takes.
+/// Arguments of `docent serve`, which mirror the settings of the same names.
 #[derive(Debug, Flags)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct ServeArgs {
@@ -124,105 +126,105 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
 
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8787]
+    /// Listen address; port 0 picks a free port [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
 
-    /// The address at which others reach this server, such as a proxy's or a tunnel's
+    /// The URL at which clients reach this server through a proxy or a tunnel
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// Who signs people in: none, password (see `docent user`), upstream (an OpenID provider) [default: none]
-    #[arg(long, value_name = "WHO", conflicts_with = "stdio")]
+    /// Sign-in method: none, password (see `docent user`), upstream (an OpenID provider) [default: none]
+    #[arg(long, value_name = "METHOD", conflicts_with = "stdio")]
     pub auth: Option<String>,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// Count calls, and show the counts to Prometheus and people at this address
+    /// Serve metrics at this address: /metrics for Prometheus, / for people
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<String>,
 
-    /// Speak https with the certificate in this file, its chain included; read again when it changes
+    /// Speak https with the certificate chain in this PEM file, which is reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<String>,
 
-    /// The private key of the certificate
+    /// PEM file with the private key of the certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<String>,
 
-    /// Which files are read.
+    /// Filters that choose which files are indexed.
     #[command(flatten)]
     pub files: FileFilterArgs,
 
-    /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
+    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md) [default: embedded]
     #[arg(long, value_name = "KIND")]
     pub engine: Option<String>,
 
-    /// Look at the folder once, and not again when it changes
+    /// Scan the folder once and do not watch it for changes
     #[arg(long)]
     pub no_watch: bool,
 
-    /// Serve a page at /preview that plays ChatGPT or Claude for this server
+    /// Serve a page at /preview that simulates ChatGPT or Claude for this server
     #[arg(long)]
     pub preview: bool,
 
-    /// When `results` also stand beside `content`: auto, always, never [default: auto]
+    /// When to repeat `results` next to `content`, for old clients: auto, always, never [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub dual: Option<String>,
 
-    /// What the text of a result holds: json, prose [default: json]
+    /// Format of a result's text content: json, prose [default: json]
     #[arg(long, value_name = "FORM")]
     pub text: Option<String>,
 
-    /// Write a line about every tool call to this file
+    /// Append a line for every tool call to this audit log
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<String>,
 
-    /// Another name by which clients may call this server; may be repeated
+    /// Another host name by which clients may call this server; may be repeated
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
-    /// A web page's origin that may call this server; may be repeated
+    /// Origin of a web page that may call this server; may be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
 }
 
-/// Which files are read.
+/// Filters that choose which files of the folder are indexed.
 #[derive(Debug, Flags)]
 pub struct FileFilterArgs {
-    /// Read only files like this, such as `*.md` or `docs/**`; may be repeated
+    /// Read only files that match this pattern, such as `*.md` or `docs/**`; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<String>,
 
-    /// Leave out files and folders like this, such as `drafts/`; may be repeated
+    /// Skip files and folders that match this pattern, such as `drafts/`; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
 }
 
-/// What `docent init` takes.
+/// Arguments of `docent init`, which writes a settings file.
 #[derive(Debug, Flags)]
 pub struct InitArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
     pub path: PathBuf,
 
-    /// Replace a docent.toml that is there
+    /// Replace an existing docent.toml
     #[arg(long)]
     pub force: bool,
 
-    /// Print it instead of writing it
+    /// Print the file instead of writing it
     #[arg(long)]
     pub print: bool,
 }
 
-/// What follows the flags of `docent index`.
+/// Help text below the flags of `docent index`. It documents exit status 3, which no other command has.
 const INDEX_HELP: &str = "\
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, but rows or files were lost: each is named in
-a line that begins with `error`. Formats that are not read are skipped and no loss.";
+Exit status: 0 success, 1 failure, 2 wrong usage, 3 indexed with losses: a line that begins with
+`error` names each row or file that was lost. Unsupported formats are skipped and do not count.";
 
-/// What `docent index` takes.
+/// Arguments of `docent index`, which updates an index once and exits.
 #[derive(Debug, Flags)]
 #[command(after_help = INDEX_HELP)]
 pub struct IndexArgs {
@@ -230,15 +232,15 @@ pub struct IndexArgs {
     #[arg(default_value = ".")]
     pub path: PathBuf,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// Which files are read.
+    /// Filters that choose which files are indexed.
     #[command(flatten)]
     pub files: FileFilterArgs,
 
-    /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
+    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md) [default: embedded]
     #[arg(long, value_name = "KIND")]
     pub engine: Option<String>,
 
@@ -249,12 +251,12 @@ pub struct IndexArgs {
 
 const MIGRATE_EXAMPLES: &str = "\
 Examples:
-  docent migrate ./documents --to qdrant      from the folder's index to the cluster of docent.toml
-  docent migrate ./documents --to embedded    and back
+  docent migrate ./documents --to qdrant      from the folder's index to the cluster in docent.toml
+  docent migrate ./documents --to embedded    from the cluster to the folder's index
 
-Begins again where it was interrupted, and compares both at the end. See docs/cluster.md.";
+Resumes where it was interrupted, and compares both indexes at the end. See docs/cluster.md.";
 
-/// What `docent migrate` takes.
+/// Arguments of `docent migrate`, which copies an index to another engine.
 #[derive(Debug, Flags)]
 #[command(after_help = MIGRATE_EXAMPLES)]
 pub struct MigrateArgs {
@@ -262,11 +264,11 @@ pub struct MigrateArgs {
     #[arg(default_value = ".")]
     pub path: PathBuf,
 
-    /// The engine to carry the index to: qdrant, embedded
+    /// The engine to copy the index to: qdrant, embedded
     #[arg(long, value_name = "KIND")]
     pub to: String,
 
-    /// Where the index of the folder lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index of the folder is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
@@ -282,30 +284,30 @@ Examples:
   docent search '\"exact words\" since:30d' --explain
   docent search \"who may vote\" --mode lexical --json";
 
-/// What `docent search` takes.
+/// Arguments of `docent search`, which queries an index without a server.
 #[derive(Debug, Flags)]
 #[command(after_help = SEARCH_EXAMPLES)]
 pub struct SearchArgs {
-    /// What to look for, filters such as `party:Labor since:30d` included
+    /// The query, which may contain filters such as `party:Labor since:30d`
     pub query: String,
 
     /// The folder with the documents
     #[arg(long, default_value = ".")]
     pub path: PathBuf,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// How many results, 1 to 100 [default: 10]
+    /// Number of results, 1 to 100 [default: 10]
     #[arg(long, value_name = "N")]
     pub limit: Option<String>,
 
-    /// What to search by: hybrid, lexical (words alone), semantic (meaning alone) [default: hybrid]
+    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only) [default: hybrid]
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
 
-    /// Say why each result is where it is
+    /// Show the scores that rank each result
     #[arg(long)]
     pub explain: bool,
 
@@ -314,13 +316,13 @@ pub struct SearchArgs {
     pub json: bool,
 }
 
-/// What `docent preview` takes.
+/// Arguments of `docent preview`, which serves the test host on this machine.
 #[derive(Debug, Flags)]
 pub struct PreviewArgs {
-    /// The address of the MCP endpoint, such as `http://127.0.0.1:8787/mcp`; no other is called
+    /// URL of the MCP endpoint, such as `http://127.0.0.1:8787/mcp`; the page can call no other
     pub url: Option<String>,
 
-    /// Where the page is served, on this machine alone; port 0 takes a free one
+    /// Listen address of the page, on this machine only; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
     pub listen: String,
 
@@ -329,11 +331,11 @@ pub struct PreviewArgs {
     pub no_open: bool,
 }
 
-/// The settings that were given as flags, by their keys.
+/// Settings given as flags, by their keys. They override the environment and `docent.toml`.
 pub(crate) type SettingOverrides = Vec<(&'static str, SettingValue)>;
 
 impl CliArgs {
-    /// The settings among the flags.
+    /// Collects the flags that are settings. Commands without such flags contribute only `--log`.
     pub(crate) fn overrides(&self) -> SettingOverrides {
         let mut given = match &self.command {
             CliCommand::Serve(serve) => serve.overrides(),
@@ -424,7 +426,7 @@ impl FileFilterArgs {
     }
 }
 
-/// A flag that may be repeated.
+/// Override from a flag that may be repeated. No occurrence means no override, so the file's list stays.
 fn list_override(key: &'static str, values: &[String]) -> SettingOverrides {
     let given = Some(values).filter(|values| !values.is_empty());
     given

@@ -1,32 +1,32 @@
-//! What went wrong, as the person at the terminal should read it: a message, where the wrong
-//! value came from, what to do about it, and the exit status.
+//! The error type of all commands: a message, the origin of a wrong value, a hint with the cure, and the exit status.
 
 use std::error::Error;
 use std::path::Path;
 
-/// The exit status for what the person typed or configured.
+/// Exit status for a wrong command line or setting.
 const USAGE: u8 = 2;
 
-/// The exit status for what failed while the command ran.
+/// Exit status for a failure while the command ran.
 const FAILED: u8 = 1;
 
-/// Why a command ended without doing its work.
+/// An error that ends a command. Message and hint are separate, so that the terminal, `docent doctor` and tests can
+/// show each on its own line.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
-    /// What happened, lower case, with the value in backticks.
+    /// The message: lower case, without a full stop, the value in backticks.
     pub message: String,
-    /// Where a wrong value was found, when it was not typed.
+    /// Where a wrong value was found, such as a file or an environment variable; `None` if it was typed.
     pub origin: Option<String>,
-    /// What to do about it.
+    /// The cure, such as an example of a right value.
     pub hint: Option<String>,
-    /// The exit status of the process.
+    /// Exit status of the process: 2 for wrong usage, 1 for a failure.
     pub exit: u8,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl CliError {
-    /// Something that the person typed or configured wrongly.
+    /// Creates an error about a wrong command line or setting, with exit status 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -37,7 +37,7 @@ impl CliError {
         }
     }
 
-    /// Something that failed while the command ran.
+    /// Creates an error about a failure at run time, with exit status 1.
     pub fn failed(message: impl Into<String>) -> Self {
         Self {
             exit: FAILED,
@@ -45,33 +45,33 @@ impl CliError {
         }
     }
 
-    /// A file, folder or socket that the system refused.
+    /// Creates an error about an operation that the operating system refused; `what` is the verb, such as `read`.
     pub fn io(what: &str, path: &Path, error: std::io::Error) -> Self {
         Self::failed(format!("cannot {what} `{}`", path.display())).because(error)
     }
 
-    /// Adds what to do about it.
+    /// Sets the hint, which tells the reader how to fix the problem.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds where the wrong value was found.
+    /// Sets the origin of the wrong value, such as a path or the name of a variable.
     #[must_use]
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origin = Some(origin.into());
         self
     }
 
-    /// Adds the failure underneath.
+    /// Sets the underlying error as the source.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The message with the failures underneath, joined by colons.
+    /// Joins the message and its chain of sources with colons, for one line of output.
     pub fn chain(&self) -> String {
         let mut text = self.message.clone();
         let mut next = self.source();

@@ -1,4 +1,4 @@
-//! Settings into the engine that holds the index: one on this machine, or one on a cluster.
+//! Builds the search engine from the settings: the embedded index in a folder, or a Qdrant cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,67 +9,67 @@ use docent_search::{ClusterEngine, ClusterSettings, Embedder, SearchError, Servi
 use crate::cli_error::CliError;
 use crate::model_settings;
 
-/// Which engine holds the index.
+/// The kind of search engine that holds the index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EngineKind {
-    /// An index in a folder, for one process.
+    /// An index in a folder, which one process writes.
     #[default]
     Embedded,
-    /// An index on a Qdrant cluster, for any number of them.
+    /// An index on a Qdrant cluster, which any number of servers share.
     Qdrant,
 }
 
-/// The engine, and how it is reached where it is not in this process.
+/// The engine, and the connection to the cluster if the index is there. Defaults come from [`ClusterSettings`].
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Which one it is.
+    /// Kind of the engine.
     pub kind: EngineKind,
-    /// The addresses of the nodes.
+    /// URLs of the cluster nodes; requests fail over between them.
     pub addresses: Vec<String>,
-    /// What the nodes want to see as an API key.
+    /// API key of the cluster.
     pub key: Option<ServiceKey>,
-    /// A file with the authorities that signed the certificates of the nodes.
+    /// PEM file with the certificate authorities to trust for the nodes.
     pub ca_file: Option<PathBuf>,
-    /// What the names of all collections begin with.
+    /// Prefix of all collection names of this index.
     pub collection: String,
-    /// Into how many parts the index is cut; as many as there are addresses without it.
+    /// Number of shards when the index is created; by default, the number of addresses.
     pub shards: Option<u32>,
-    /// On how many nodes each part lies.
+    /// Replication factor: the number of nodes that hold each shard.
     pub replicas: u32,
-    /// Whether vectors are in memory as one byte a number.
+    /// Whether nodes search quantized vectors in memory, one byte per dimension.
     pub quantized: bool,
-    /// Whether vectors in full are read from disk; without it where they are quantized.
+    /// Whether full-precision vectors stay on disk; by default they do if vectors are quantized.
     pub vectors_on_disk: Option<bool>,
-    /// Whether what words are found by is read from disk.
+    /// Whether the keyword index stays on disk.
     pub words_on_disk: bool,
-    /// Whether documents are read from disk.
+    /// Whether document payloads stay on disk.
     pub documents_on_disk: bool,
-    /// The longest that one answer may take.
+    /// Deadline for one answer of the cluster, retries included.
     pub timeout: Duration,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        let usual = ClusterSettings::new(Vec::new());
+        let defaults = ClusterSettings::new(Vec::new());
         Self {
             kind: EngineKind::default(),
-            addresses: usual.addresses,
-            key: usual.key,
-            ca_file: usual.ca_file,
-            collection: usual.collection,
-            shards: usual.shards,
-            replicas: usual.replicas,
-            quantized: usual.quantized,
-            vectors_on_disk: usual.vectors_on_disk,
-            words_on_disk: usual.words_on_disk,
-            documents_on_disk: usual.documents_on_disk,
-            timeout: usual.timeout,
+            addresses: defaults.addresses,
+            key: defaults.key,
+            ca_file: defaults.ca_file,
+            collection: defaults.collection,
+            shards: defaults.shards,
+            replicas: defaults.replicas,
+            quantized: defaults.quantized,
+            vectors_on_disk: defaults.vectors_on_disk,
+            words_on_disk: defaults.words_on_disk,
+            documents_on_disk: defaults.documents_on_disk,
+            timeout: defaults.timeout,
         }
     }
 }
 
 impl EngineSettings {
-    /// Whether the index is on a cluster.
+    /// Whether the index is on a cluster, and so shared with other servers.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.kind == EngineKind::Qdrant
@@ -97,10 +97,10 @@ impl EngineSettings {
         })
     }
 
-    /// The index on the cluster, to be searched and changed.
+    /// Opens the index on the cluster for reading and writing.
     ///
     /// # Errors
-    /// When the settings cannot be used or the cluster does not answer.
+    /// If the settings are invalid or the cluster does not answer.
     pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<ClusterEngine, CliError> {
         let settings = self.settings()?;
         Ok(ClusterEngine::open_with_previous(
@@ -110,10 +110,10 @@ impl EngineSettings {
         )?)
     }
 
-    /// The index on the cluster, to be searched.
+    /// Opens the index on the cluster for reading only.
     ///
     /// # Errors
-    /// The same, and when there is none.
+    /// As for [`Self::open`], and if the index does not exist.
     pub fn open_read_only(
         &self,
         embedder: Option<Arc<dyn Embedder>>,
@@ -134,14 +134,15 @@ impl EngineSettings {
         })
     }
 
-    /// Where the index is, for people.
+    /// The location of the index as messages show it, such as `qdrant:docent`.
     #[must_use]
     pub fn index_address(&self) -> String {
         format!("qdrant:{}", self.collection)
     }
 }
 
-/// Says what a person who asked should hear of a failure that is nobody's mistake.
+/// Translates a cluster outage into a tool error with a hint. It is a transient failure and not the caller's mistake,
+/// so the caller learns the cause and can retry; other search errors stay internal errors.
 pub(crate) fn explain(error: &(dyn std::error::Error + 'static)) -> Option<(String, String)> {
     match error.downcast_ref::<SearchError>()? {
         error @ SearchError::Cluster { .. } => Some((

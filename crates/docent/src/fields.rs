@@ -1,5 +1,5 @@
-//! The fields of the documents into what people and models can use: entries of a list, a resource
-//! for each field, and suggestions while a filter is being typed.
+//! Presents the fields of the documents over MCP: entries for `list_fields`, a resource per field, and completions for
+//! filters while they are typed.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::knowledge_base::KnowledgeBase;
 use crate::tools::search_notes;
 
-/// Where one field can be read.
+/// URI template of the resource that describes one field.
 pub(crate) const FIELD: &str = "docent://fields/{field}";
 
-/// A field as JSON, with at most `most` of its values.
+/// Describes a field as JSON, with at most `most` of its values.
 pub(crate) fn entry(field: &CatalogField, catalog: &Catalog, most: usize, today: Day) -> Value {
     let values = field.values.iter().take(most);
     let values: Vec<_> = values
@@ -43,7 +43,8 @@ fn bound(bound: &RangeBound) -> Value {
     }
 }
 
-/// A filter about a field as it can stand in a query, if one can be written.
+/// An example filter for a field, in query syntax. It is parsed back before it is shown, so that models never see a
+/// filter that the grammar would not read as meant; a field whose name contains a colon has none.
 fn example(field: &CatalogField, catalog: &Catalog, today: Day) -> Option<String> {
     let value = match (field.kind, &field.range) {
         (FieldKind::Number | FieldKind::Date, Some((from, to))) => {
@@ -57,11 +58,12 @@ fn example(field: &CatalogField, catalog: &Catalog, today: Day) -> Option<String
     };
     let filter = format!("{}:{value}", field.name.replace(char::is_whitespace, "_"));
     let parsed = grammar::parse(&filter, catalog, today);
-    let is_it = matches!(&parsed.filter, Some(Filter::Field { name, .. }) if *name == field.name);
-    (is_it && parsed.ignored.is_empty() && parsed.text.is_empty()).then_some(filter)
+    let round_trips =
+        matches!(&parsed.filter, Some(Filter::Field { name, .. }) if *name == field.name);
+    (round_trips && parsed.ignored.is_empty() && parsed.text.is_empty()).then_some(filter)
 }
 
-/// A value as it stands behind a colon.
+/// Quotes a value for use after a colon, if it contains more than letters, digits, `_` and `-`.
 fn quoted_value(value: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     if value.chars().all(plain) {
@@ -71,18 +73,19 @@ fn quoted_value(value: &str) -> String {
     }
 }
 
-/// Each field as a resource of its own, with all its values that are known.
+/// Resource template with one resource per field, which lists all known values.
 pub(crate) fn template(knowledge: &Arc<KnowledgeBase>) -> ResourceTemplate {
-    let (shared, kept) = (knowledge.clone(), knowledge.clone());
+    let (shared, for_completion) = (knowledge.clone(), knowledge.clone());
     let read = move |vars: docent_mcp::TemplateVars, context: Context| {
         let knowledge = shared.clone();
         async move {
-            let asked = vars.get("field").map(String::as_str).unwrap_or_default();
+            let requested = vars.get("field").map(String::as_str).unwrap_or_default();
             let reader = knowledge.reader(context.caller());
             let (catalog, _) = knowledge.fields(&reader).await?;
-            let decoded = percent_decode(asked);
-            let field = catalog.field(asked).or_else(|| catalog.field(&decoded));
-            let field = field.ok_or_else(|| Failure::not_found(FIELD.replace("{field}", asked)))?;
+            let decoded = percent_decode(requested);
+            let field = catalog.field(requested).or_else(|| catalog.field(&decoded));
+            let field =
+                field.ok_or_else(|| Failure::not_found(FIELD.replace("{field}", requested)))?;
             let entry = entry(field, &catalog, usize::MAX, (knowledge.today)());
             Ok(ResourceBody::Text(entry.to_string()))
         }
@@ -90,10 +93,10 @@ pub(crate) fn template(knowledge: &Arc<KnowledgeBase>) -> ResourceTemplate {
     ResourceTemplate::new(FIELD, "field", "application/json", read)
         .title("A field of the documents")
         .description("The values of one field, with the number of documents that have each.")
-        .complete("field", completer(kept, names))
+        .complete("field", completer(for_completion, names))
 }
 
-/// Suggestions from the fields of what the one who types may read.
+/// Completer over the fields of the documents that the caller may read, so that completions reveal nothing else.
 pub(crate) fn completer(
     knowledge: Arc<KnowledgeBase>,
     suggest: fn(&Catalog, &str) -> Vec<String>,
@@ -108,7 +111,7 @@ pub(crate) fn completer(
     })
 }
 
-/// A part of an address without its percent signs.
+/// Percent-decodes a URI component. Invalid escapes stay as they are.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -129,7 +132,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The names of fields that begin like this.
+/// Completes the name of a field.
 pub(crate) fn names(catalog: &Catalog, typed: &str) -> Vec<String> {
     let names = catalog.fields.iter().map(|field| field.name.clone());
     names
@@ -137,8 +140,8 @@ pub(crate) fn names(catalog: &Catalog, typed: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a filter can become: the names of fields, then their values. What stands before the last
-/// condition stays as it is.
+/// Completes the last condition of a filter: first the field name, then, after the colon, its value. Earlier conditions
+/// are kept unchanged.
 pub(crate) fn filters(catalog: &Catalog, typed: &str) -> Vec<String> {
     let (before, last) = typed
         .split_at_checked(last_condition(typed))
@@ -165,11 +168,11 @@ pub(crate) fn filters(catalog: &Catalog, typed: &str) -> Vec<String> {
                 .collect()
         }
     };
-    let whole = suggestions.into_iter().map(|one| format!("{before}{one}"));
-    whole.collect()
+    let completed = suggestions.into_iter().map(|one| format!("{before}{one}"));
+    completed.collect()
 }
 
-/// Where the last condition begins: behind the last space that stands outside quotation marks.
+/// Byte offset of the last condition: after the last space outside quotation marks.
 fn last_condition(typed: &str) -> usize {
     let (mut start, mut is_quoted) = (0, false);
     for (at, c) in typed.char_indices() {

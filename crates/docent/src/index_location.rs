@@ -1,4 +1,4 @@
-//! A folder into the place where its index lives.
+//! Location of the index: beside the documents, or in the user's cache directory if that folder is read-only.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,67 +8,67 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cli_error::CliError;
 
-/// The folder beside the documents that holds what we write.
+/// Folder inside the documents folder for all files that docent writes.
 const OURS: &str = ".docent";
 
-/// Where the index of a folder may live.
+/// Candidate locations for the index of a folder, in order of preference. The fallback in the user's cache exists only
+/// if no location is configured.
 #[derive(Debug)]
 pub(crate) struct IndexLocation {
-    /// Beside the documents, or where the settings say.
-    first: PathBuf,
-    /// In the user's cache, for folders that cannot be written to.
-    second: Option<PathBuf>,
+    preferred: PathBuf,
+    fallback: Option<PathBuf>,
 }
 
 impl IndexLocation {
-    /// The places for a folder, given by its absolute path.
-    pub(crate) fn new(folder: &Path, set: Option<&Path>, cache: Option<PathBuf>) -> Self {
-        if let Some(set) = set {
+    /// Determines the locations for a folder, given by its absolute path.
+    pub(crate) fn new(folder: &Path, configured: Option<&Path>, cache: Option<PathBuf>) -> Self {
+        if let Some(configured) = configured {
             return Self {
-                first: set.to_owned(),
-                second: None,
+                preferred: configured.to_owned(),
+                fallback: None,
             };
         }
-        let second = cache.map(|cache| cache.join("docent").join(digest(folder)).join("index"));
+        let fallback = cache.map(|cache| cache.join("docent").join(digest(folder)).join("index"));
         Self {
-            first: folder.join(OURS).join("index"),
-            second,
+            preferred: folder.join(OURS).join("index"),
+            fallback,
         }
     }
 
-    /// The place of an index that is there; the first place when there is none.
+    /// The location of the existing index, or the preferred location if there is none.
     pub(crate) fn existing(&self) -> &Path {
-        let second = self
-            .second
+        let fallback = self
+            .fallback
             .as_deref()
-            .filter(|second| second.is_dir() && !self.first.is_dir());
-        second.unwrap_or(&self.first)
+            .filter(|fallback| fallback.is_dir() && !self.preferred.is_dir());
+        fallback.unwrap_or(&self.preferred)
     }
 
-    /// The place of the index, made if necessary.
+    /// Returns the location of the index and creates the folder if necessary.
     pub(crate) fn create(&self) -> Result<&Path, CliError> {
         let existing = self.existing();
         if existing.is_dir() {
             return Ok(existing);
         }
-        match (create_dir(&self.first), &self.second) {
-            (Ok(()), _) => Ok(&self.first),
-            (Err(error), Some(second)) if is_refusal(error.kind()) => {
-                create_dir(second).map_err(|error| create_error(second, error))?;
-                Ok(second)
+        match (create_dir(&self.preferred), &self.fallback) {
+            (Ok(()), _) => Ok(&self.preferred),
+            (Err(error), Some(fallback)) if is_refusal(error.kind()) => {
+                create_dir(fallback).map_err(|error| create_error(fallback, error))?;
+                Ok(fallback)
             }
-            (Err(error), _) => Err(create_error(&self.first, error)),
+            (Err(error), _) => Err(create_error(&self.preferred, error)),
         }
     }
 }
 
-/// Where the sign-in of a folder keeps its state: beside the documents, and never in a cache, which may be emptied.
+/// State directory of the built-in sign-in. It is beside the documents and never in a cache, which may be cleared at
+/// any time: losing it would delete all users.
 pub(crate) fn sign_in(folder: &Path) -> PathBuf {
     folder.join(OURS).join("sign-in")
 }
 
-/// Makes what is around the state of the sign-in; the folder itself is made by whoever writes to it, for its
-/// owner alone.
+/// Creates the parent of the sign-in state directory. The directory itself is created by its writer, with permissions
+/// for the owner only.
 pub(crate) fn create_parent(dir: &Path) -> Result<(), CliError> {
     let Some(parent) = dir.parent() else {
         return Ok(());
@@ -80,7 +80,7 @@ pub(crate) fn create_parent(dir: &Path) -> Result<(), CliError> {
     })
 }
 
-/// The user's cache, where the system has such a place.
+/// The user's cache directory, if the platform has one.
 pub(crate) fn cache() -> Option<PathBuf> {
     etcetera::choose_base_strategy()
         .ok()
@@ -97,7 +97,7 @@ fn write_gitignore(dir: &Path) -> std::io::Result<()> {
         .parent()
         .filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
     if let Some(ours) = ours {
-        // An index is made from the documents, and the rest is secret: nobody wants either in version control.
+        // The index is derived data and the sign-in state is secret, so neither belongs in version control.
         std::fs::write(ours.join(".gitignore"), "*\n")?;
     }
     Ok(())
@@ -114,7 +114,7 @@ fn create_error(dir: &Path, error: std::io::Error) -> CliError {
     CliError::io("make the index folder", dir, error).hint("choose another one with `--index`")
 }
 
-/// A short name for a path that no other path has.
+/// Hash of a path as a unique directory name: the first 12 bytes of its SHA-256 in hexadecimal.
 fn digest(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
     digest
@@ -131,26 +131,26 @@ mod tests {
     #[test]
     fn the_index_lies_beside_the_documents_and_out_of_version_control() {
         let dir = tempfile::tempdir().unwrap();
-        let place = IndexLocation::new(dir.path(), None, None);
-        assert_eq!(place.create().unwrap(), dir.path().join(".docent/index"));
+        let location = IndexLocation::new(dir.path(), None, None);
+        assert_eq!(location.create().unwrap(), dir.path().join(".docent/index"));
         assert_eq!(
             std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(),
             "*\n"
         );
-        assert_eq!(place.existing(), dir.path().join(".docent/index"));
+        assert_eq!(location.existing(), dir.path().join(".docent/index"));
     }
 
     #[test]
     fn settings_choose_the_place() {
         let dir = tempfile::tempdir().unwrap();
         let chosen = dir.path().join("elsewhere");
-        let place = IndexLocation::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
-        assert_eq!(place.create().unwrap(), chosen);
+        let location =
+            IndexLocation::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
+        assert_eq!(location.create().unwrap(), chosen);
         assert!(!dir.path().join(".docent").exists());
     }
 
-    /// A folder whose place is blocked by a file gives an error, because another place would hide
-    /// the fault.
+    /// If a file blocks the location, that is an error: falling back to the cache would hide the fault.
     #[test]
     fn a_blocked_place_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
@@ -165,13 +165,14 @@ mod tests {
         );
     }
 
-    /// Nobody may make folders in `/sys/kernel`, not even root.
+    /// Not even root may create folders in `/sys/kernel`, so it stands for a read-only folder.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_cannot_be_written_to_has_its_index_in_the_cache() {
         let dir = tempfile::tempdir().unwrap();
-        let place = IndexLocation::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
-        let made = place.create().unwrap();
+        let location =
+            IndexLocation::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
+        let made = location.create().unwrap();
         assert!(
             made.starts_with(dir.path().join("docent")),
             "{}",
@@ -190,15 +191,15 @@ mod tests {
     #[test]
     fn an_index_in_the_cache_is_found_again() {
         let dir = tempfile::tempdir().unwrap();
-        let place = IndexLocation::new(
+        let location = IndexLocation::new(
             &dir.path().join("docs"),
             None,
             Some(dir.path().join("cache")),
         );
-        let second = place.second.clone().unwrap();
-        assert_ne!(place.existing(), second);
-        create_dir(&second).unwrap();
-        assert_eq!(place.existing(), second);
-        assert!(!second.parent().unwrap().join(".gitignore").exists());
+        let fallback = location.fallback.clone().unwrap();
+        assert_ne!(location.existing(), fallback);
+        create_dir(&fallback).unwrap();
+        assert_eq!(location.existing(), fallback);
+        assert!(!fallback.parent().unwrap().join(".gitignore").exists());
     }
 }

@@ -1,5 +1,5 @@
-//! An engine and the settings of its corpus into what all tools share: what the corpus is
-//! called, how large it is, how its documents are linked, and an overview of it.
+//! Knowledge base: the engine and the corpus settings that all tools share. It holds the corpus's title and size, maps
+//! callers to readers, builds document URLs and renders the overview.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,63 +18,63 @@ use crate::readiness::Readiness;
 use crate::settings::{self, Settings};
 use crate::tools::{search_notes, text_facts};
 
-/// The most fields an overview names.
+/// Maximum number of field names in the overview.
 const MAX_FIELDS_NAMED: usize = 40;
 
-/// For how many readers the fields are kept as JSON.
+/// Capacity of the cache of field lists as JSON, in distinct catalogs; the oldest entry is evicted.
 const MAX_KEPT: usize = 64;
 
-/// One corpus, as the tools see it.
+/// One corpus as the tools see it: the search engine together with the settings that shape queries and answers.
 pub struct KnowledgeBase {
-    /// What holds the documents.
+    /// The search engine that holds the documents.
     pub engine: Arc<dyn Engine>,
-    /// What people call the documents.
+    /// Title of the corpus, which hosts show.
     pub title: String,
-    /// What they are about, as a sentence with its full stop.
+    /// What the documents are about, as a sentence with a full stop.
     pub description: Option<String>,
-    /// How many results a search gives.
+    /// Number of results per search.
     pub results: usize,
-    /// How words and meanings are weighed against each other.
+    /// Ranking method: how lexical and semantic scores are combined.
     pub method: RankingMethod,
-    /// How much results should differ from each other.
+    /// Strength of result diversification (MMR), 0 to 1.
     pub diversity: f32,
-    /// How many characters of text one fetch gives.
+    /// Maximum number of characters that one fetch returns.
     pub max_chars: usize,
-    /// Which day it is, for filters such as `since:30d`.
+    /// Clock for relative date filters such as `since:30d`; tests replace it.
     pub today: fn() -> Day,
-    /// What `find` is called, takes and gives.
+    /// Name, parameters and result shape of the `find` tool.
     pub find: settings::FindSettings,
-    /// The same for the tool that reads records.
+    /// Name, parameter and result shape of the tool that reads records.
     pub record: settings::RecordSettings,
-    /// Whether and how results are shown in the conversation.
+    /// Whether widgets are offered, and under which domain.
     pub widgets: settings::WidgetSettings,
-    /// The page of each document, where others can reach it.
+    /// URL template of the document pages, if the server has a public URL.
     pages: Option<UrlTemplate>,
-    /// What signs the addresses of pages, where not everybody may open them.
+    /// Signs the URLs of pages if reading them requires authorization.
     link_signer: OnceLock<pages::LinkSigner>,
-    /// How documents without an address get one; it may change while the server runs.
+    /// URL template for documents without a URL of their own; changes when the settings are reloaded.
     url: RwLock<Option<UrlTemplate>>,
-    /// What of a caller's claims says what they may read; it may change while the server runs.
+    /// Maps the claims of a caller to principals; changes when the settings are reloaded.
     claims: RwLock<ClaimMapping>,
-    /// How many issuers vouch for callers. Those of the start count until the end, whatever the settings say
-    /// meanwhile.
+    /// How many issuers are trusted. Fixed at the start, because a reload does not change which tokens are accepted.
     issuers: IssuerCount,
-    /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
-    lister: ReaderIdentity,
-    /// How far the index is, where somebody keeps it in step while it is asked.
+    /// The reader for whom tools are described: everyone, since all callers get the same tool list, or the owner over
+    /// stdio.
+    list_reader: ReaderIdentity,
+    /// Readiness of the index, if a sync runs in this process.
     readiness: OnceLock<Arc<Readiness>>,
     documents: AtomicU64,
     counting: Mutex<()>,
-    /// The fields that the tools speak of when they are listed.
+    /// Catalog of fields that the tool descriptions mention.
     listed: RwLock<Arc<Catalog>>,
-    /// The fields that readers asked for lately, as JSON, the newest last.
+    /// Cache of field lists as JSON, keyed by catalog identity, newest last.
     fields: std::sync::Mutex<VecDeque<(Arc<Catalog>, Arc<str>)>>,
-    /// What the texts that were fetched lately tell about themselves.
+    /// Cache of language and word counts of recently fetched texts.
     pub(crate) facts: text_facts::TextFactsCache,
 }
 
 impl KnowledgeBase {
-    /// The knowledge in an engine; `fallback` is the title when none is set.
+    /// Creates a knowledge base over an engine; `fallback` is the title if none is set.
     pub fn new(engine: Arc<dyn Engine>, settings: &Settings, fallback: &str) -> Self {
         let sentence = |text: &String| format!("{}.", text.trim_end_matches('.'));
         Self {
@@ -97,7 +97,7 @@ impl KnowledgeBase {
             url: RwLock::new(settings.documents_url.clone()),
             claims: RwLock::new(settings.permissions.claims.clone()),
             issuers: settings.issuers(),
-            lister: ReaderIdentity::everyone(),
+            list_reader: ReaderIdentity::everyone(),
             readiness: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
@@ -107,140 +107,144 @@ impl KnowledgeBase {
         }
     }
 
-    /// The same, for a server whose every caller is the owner.
+    /// Treats the tool list as the owner's. For stdio, where every caller is the owner of the documents.
     #[must_use]
     pub fn for_the_owner(mut self) -> Self {
-        self.lister = ReaderIdentity::owner();
+        self.list_reader = ReaderIdentity::owner();
         self
     }
 
-    /// The reader that a caller is: what they search, fetch and are told of is what this one sees.
+    /// Maps a caller to the reader whose permissions apply to everything they search, fetch and list.
     pub fn reader(&self, caller: &Caller) -> ReaderIdentity {
         let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
         claims.reader(caller, self.issuers)
     }
 
-    /// Reads callers by other claims from now on.
+    /// Replaces the claim mapping after a settings reload. It applies to the next call of every caller.
     pub fn set_claim_mapping(&self, claims: ClaimMapping) {
         *self.claims.write().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
-    /// Has answers tell what they may lack.
-    pub(crate) fn set_readiness(&self, standing: Arc<Readiness>) {
-        // Said once, when the server starts.
-        let _ = self.readiness.set(standing);
+    /// Sets the readiness that answers report while the index is incomplete.
+    pub(crate) fn set_readiness(&self, readiness: Arc<Readiness>) {
+        // Set once, when the server starts.
+        let _ = self.readiness.set(readiness);
     }
 
-    /// What answers may lack at this moment, as JSON; nothing when they lack nothing.
+    /// Notice about an incomplete index as JSON, or `None` if everything is indexed.
     pub(crate) fn unready(&self) -> Option<Arc<str>> {
         let mut parts = self.readiness.get()?.unready()?;
         self.redact_counts(&mut parts);
         Some(parts.to_string().into())
     }
 
-    /// Whether documents that are there may not be found yet, because the folder is read for the first time.
+    /// Whether the first scan of the folder is still running, so that existing documents may not be found yet.
     pub(crate) fn is_first_sync(&self) -> bool {
         self.readiness
             .get()
-            .is_some_and(|standing| standing.is_first_sync())
+            .is_some_and(|readiness| readiness.is_first_sync())
     }
 
-    /// Takes out of what the engine says of itself how many documents there are, where not everyone may know
-    /// of all.
-    pub(crate) fn redact_counts(&self, told: &mut Value) {
+    /// Removes document counts from a status report if some documents are restricted: the total would reveal how many
+    /// documents a caller may not see.
+    pub(crate) fn redact_counts(&self, report: &mut Value) {
         if self.catalog().documents != self.documents() {
-            remove_counts(told);
+            remove_counts(report);
         }
     }
 
-    /// How many documents there were when somebody last counted, whoever may read them.
+    /// Number of documents at the last refresh, regardless of permissions.
     pub fn documents(&self) -> u64 {
         self.documents.load(Ordering::Relaxed)
     }
 
-    /// Counts the documents and looks at their fields; true when what the tools say about
-    /// themselves is no longer what they said before.
+    /// Refreshes the document count and the catalog of fields. Returns true if the tool descriptions have changed, so
+    /// that clients must be notified.
     pub async fn refresh_counts(&self) -> Result<bool, SearchError> {
-        // One at a time, so that who looked first does not have the last word.
+        // Serialized, so that an older result cannot overwrite a newer one.
         let _one = self.counting.lock().await;
         let documents = self.engine.status().await?.documents;
         self.documents.store(documents, Ordering::Relaxed);
-        let catalog = self.engine.catalog(self.lister.clone()).await?;
+        let catalog = self.engine.catalog(self.list_reader.clone()).await?;
         let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *listed, catalog);
-        // What not everyone may read is not told of by a notice either.
+        // Only the public catalog counts: a notification must not reveal changes to restricted documents.
         Ok(before != *listed)
     }
 
-    /// The fields there were when somebody last counted.
+    /// Catalog of fields at the last refresh, as everyone may see it.
     pub fn catalog(&self) -> Arc<Catalog> {
         let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
         listed.clone()
     }
 
-    /// The fields of the documents that a reader sees, and the same as the JSON that every answer carries.
+    /// Catalog of the fields that a reader may see, and its JSON form, which every answer includes.
     pub async fn fields(
         &self,
         reader: &ReaderIdentity,
     ) -> Result<(Arc<Catalog>, Arc<str>), SearchError> {
         let catalog = self.engine.catalog(reader.clone()).await?;
-        let mut kept = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        // The engine gives the same catalog as long as nothing changes, and each kept one lives on.
-        let known = kept.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog));
+        let mut cached = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        // The engine returns the same `Arc` until something changes. A cached entry keeps its `Arc` alive, so no other
+        // catalog can get the same address.
+        let known = cached
+            .iter()
+            .find(|(known, _)| Arc::ptr_eq(known, &catalog));
         if let Some((_, json)) = known {
             return Ok((catalog, json.clone()));
         }
         let json = search_notes::fields(&catalog);
-        if kept.len() >= MAX_KEPT {
-            kept.pop_front();
+        if cached.len() >= MAX_KEPT {
+            cached.pop_front();
         }
-        kept.push_back((catalog.clone(), json.clone()));
+        cached.push_back((catalog.clone(), json.clone()));
         Ok((catalog, json))
     }
 
-    /// The number of documents that tools are listed with, in words, such as `64 documents`.
+    /// Size of the corpus for tool descriptions, such as `64 documents`.
     pub fn size(&self) -> String {
         pluralize(self.catalog().documents, "document")
     }
 
-    /// The absolute http or https address of a document, or an empty text.
+    /// The absolute http or https URL of a document, or an empty text.
     pub fn address(&self, document: &Document) -> String {
         self.address_at(document, 0)
     }
 
-    /// Signs the addresses of pages from now on.
-    pub(crate) fn set_link_signer(&self, seal: pages::LinkSigner) {
-        // Said once, when the server starts.
-        let _ = self.link_signer.set(seal);
+    /// Sets the signer for the URLs of document pages.
+    pub(crate) fn set_link_signer(&self, signer: pages::LinkSigner) {
+        // Set once, when the server starts.
+        let _ = self.link_signer.set(signer);
     }
 
-    /// What signs the addresses of pages, where not everybody may open them.
+    /// The signer for page URLs, if pages require authorization.
     pub(crate) fn link_signer(&self) -> Option<&pages::LinkSigner> {
         self.link_signer.get()
     }
 
-    /// The same, leading to a passage where the address is that of a page of ours.
+    /// URL of a document at a passage. Only URLs of our own pages point at the passage and carry a signature.
     pub fn address_at(&self, document: &Document, passage: usize) -> String {
         let (id, own) = (document.id.as_str(), document.url.as_deref());
         let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
         let address = links::address(own, id, template.as_ref().or(self.pages.as_ref()));
-        let seal = self.link_signer.get();
-        if passage == 0 && seal.is_none() {
+        let signer = self.link_signer.get();
+        if passage == 0 && signer.is_none() {
             return address;
         }
         let page = |pages| links::address(None, id, Some(pages));
-        let ours = self.pages.as_ref().map(page);
-        if address.is_empty() || ours.as_deref() != Some(address.as_str()) {
+        let own_page = self.pages.as_ref().map(page);
+        if address.is_empty() || own_page.as_deref() != Some(address.as_str()) {
             return address;
         }
         pages::page_url(
             &address,
             passage,
-            seal.map(|seal| seal.signed_query(document)),
+            signer.map(|signer| signer.signed_query(document)),
         )
     }
 
-    /// The https origins of all addresses that are made here, as far as hosts take them.
+    /// The https origins of all URLs that this corpus generates, for the redirect domains of widgets. Others are left
+    /// out, because hosts reject them.
     pub fn origins(&self) -> Vec<String> {
         let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
         let made = [template.as_ref(), self.pages.as_ref()]
@@ -257,12 +261,12 @@ impl KnowledgeBase {
         origins
     }
 
-    /// Links documents without an address of their own in another way from now on.
+    /// Replaces the URL template for documents without a URL of their own, after a settings reload.
     pub fn set_url_template(&self, template: Option<UrlTemplate>) {
         *self.url.write().unwrap_or_else(PoisonError::into_inner) = template;
     }
 
-    /// What a reader sees of the corpus and how to use it, as Markdown.
+    /// Overview of the corpus for a reader, with instructions for use, as Markdown.
     pub async fn overview(&self, reader: &ReaderIdentity) -> Result<String, SearchError> {
         let catalog = self.engine.catalog(reader.clone()).await?;
         let fields = catalog.fields.iter();
@@ -294,14 +298,14 @@ impl KnowledgeBase {
     }
 }
 
-fn remove_counts(told: &mut Value) {
-    if let Some(members) = told.as_object_mut() {
+fn remove_counts(report: &mut Value) {
+    if let Some(members) = report.as_object_mut() {
         members.retain(|name, _| !["documents", "of"].contains(&name.as_str()));
         members.values_mut().for_each(remove_counts);
     }
 }
 
-/// The day it is in UTC.
+/// Current day in UTC.
 fn today() -> Day {
     const DAY: u64 = 24 * 60 * 60;
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -310,22 +314,22 @@ fn today() -> Day {
     day.unwrap_or(Day::EPOCH)
 }
 
-/// `1 document`, `2 documents`.
+/// Formats a count with its English noun: `1 document`, `2 documents`.
 pub(crate) fn pluralize(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// The words of a text on one line, at most `most` characters of them.
+/// Collapses a text to one line of at most `most` characters, without control characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
-    // Nearly every value is one line already.
+    // Fast path: nearly every value is one tidy ASCII line already.
     let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     let tidy = || text.trim() == text && !text.contains("  ");
     if text.len() <= most && text.bytes().all(plain) && tidy() {
         return text.to_owned();
     }
     let visible = |c: char| if c.is_control() { ' ' } else { c };
-    // Looking at a bounded part keeps the work bounded; runs of spaces may then leave fewer.
+    // Only a bounded prefix is processed, so that huge values cost little; runs of spaces may leave fewer characters.
     let start: String = text
         .chars()
         .take(most.saturating_mul(4))
@@ -352,11 +356,11 @@ mod tests {
 
     #[test]
     fn counts_can_be_kept_back() {
-        let mut told = serde_json::json!({"documents": 3, "ready": true,
+        let mut report = serde_json::json!({"documents": 3, "ready": true,
             "vectors": {"state": "building", "documents": 1, "of": 3}});
-        remove_counts(&mut told);
+        remove_counts(&mut report);
         let expected = serde_json::json!({"ready": true, "vectors": {"state": "building"}});
-        assert_eq!(told, expected);
+        assert_eq!(report, expected);
     }
 
     #[test]

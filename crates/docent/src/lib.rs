@@ -1,9 +1,9 @@
-//! argv into a running service: a folder of documents that ChatGPT, Claude and every other MCP
-//! client can search, read and cite.
+//! The `docent` program as a library: an MCP server over a folder of documents that ChatGPT, Claude and every other
+//! MCP client can search, read and cite.
 //!
-//! What was typed ([`args`]) becomes what it means ([`settings`]), and that becomes work
-//! ([`commands`]). The library exists so that the tests can hold the tools to their contract in
-//! process; the program is its one user.
+//! It has three layers, and each uses only those before it: command-line arguments ([`args`]), resolved settings
+//! ([`settings`]) and commands ([`commands`]). It is a library so that tests can call the MCP tools in process; the
+//! `docent` binary is its only user.
 
 pub mod app;
 pub mod args;
@@ -41,7 +41,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// Reads the command line, does what it says, and tells how it ended.
+/// Parses the command line and runs the command. An error is printed on stderr and becomes the exit status: 2 for wrong
+/// usage, 1 for a failure.
 pub fn main() -> ExitCode {
     let args = args::CliArgs::parse();
     match commands::run(args) {

@@ -1,26 +1,25 @@
-//! A document into the address at which a person can open it: its own, one made by the
-//! template, or none.
+//! URLs of documents: the document's own, one from the URL template, or none.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
-/// Where a template puts the id.
-const PLACE: &str = "{id}";
+/// Placeholder that is replaced with the percent-encoded id.
+const PLACEHOLDER: &str = "{id}";
 
-/// The same, with the slashes of the id kept.
-const PLACE_WITH_SLASHES: &str = "{+id}";
+/// Placeholder that keeps the slashes of the id, as reserved expansion does in RFC 6570.
+const PLACEHOLDER_WITH_SLASHES: &str = "{+id}";
 
-/// Everything but the characters that mean nothing in an address.
-const STRANGE: &AsciiSet = &NON_ALPHANUMERIC
+/// Characters to percent-encode: all but the unreserved ones of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The same without the slash.
-const STRANGE_BUT_SLASHES: &AsciiSet = &STRANGE.remove(b'/');
+/// As [`ENCODED`], but keeps slashes, for `{+id}`.
+const ENCODED_BUT_SLASHES: &AsciiSet = &ENCODED.remove(b'/');
 
-/// An address with a place for the id, such as `https://docs.example.org/read/{id}`.
+/// URL template with a placeholder for the document id, such as `https://docs.example.org/read/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
     before: String,
@@ -29,13 +28,17 @@ pub struct UrlTemplate {
 }
 
 impl UrlTemplate {
-    /// Reads a template, if `text` is an absolute http or https address with one `{id}` or
-    /// `{+id}` behind its host.
+    /// Parses a template. `text` must be an absolute http or https URL with exactly one `{id}` or `{+id}` after its
+    /// host.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let slashes = text.contains(PLACE_WITH_SLASHES);
-        let place = if slashes { PLACE_WITH_SLASHES } else { PLACE };
-        let (before, after) = text.split_once(place)?;
+        let slashes = text.contains(PLACEHOLDER_WITH_SLASHES);
+        let placeholder = if slashes {
+            PLACEHOLDER_WITH_SLASHES
+        } else {
+            PLACEHOLDER
+        };
+        let (before, after) = text.split_once(placeholder)?;
         let template = Self {
             before: before.to_owned(),
             after: after.to_owned(),
@@ -44,47 +47,49 @@ impl UrlTemplate {
         if before.contains(['{', '}']) || after.contains(['{', '}']) {
             return None;
         }
-        // Were the place part of the host, two ids would give two hosts.
+        // If the placeholder were part of the origin, two ids would give two origins, and an id could choose the host.
         let host = |id: &str| Some(Url::parse(&template.fill(id)?).ok()?.origin());
         let (one, two) = (host("a")?, host("b")?);
         (one == two && is_web_url(&template.fill("a")?)).then_some(template)
     }
 
-    /// The scheme, host and port of its addresses.
+    /// Origin (scheme, host and port) of all URLs of this template.
     #[must_use]
     pub fn origin(&self) -> Option<String> {
         let url = Url::parse(&self.fill("a")?).ok()?;
         Some(url.origin().ascii_serialization())
     }
 
-    /// The address for an id; none when the id would walk out of the template's path.
+    /// Expands the template for an id. `None` if the id contains a `.` or `..` segment, which would escape the
+    /// template's path once a client normalizes the URL.
     fn fill(&self, id: &str) -> Option<String> {
-        // Hardly an id has a part that begins with a dot, and only such a one is looked at.
+        // Fast path: few ids have a segment that starts with a dot, and only those need the split.
         let may_walk = id.starts_with('.') || id.contains("/.");
         let is_step = |part| part == "." || part == "..";
         if may_walk && id.split('/').any(is_step) {
             return None;
         }
-        let strange = if self.slashes {
-            STRANGE_BUT_SLASHES
+        let encoded = if self.slashes {
+            ENCODED_BUT_SLASHES
         } else {
-            STRANGE
+            ENCODED
         };
-        // With room for a slash or two.
-        let room = self.before.len() + id.len() + self.after.len() + 8;
-        let mut url = String::with_capacity(room);
+        // Reserves room for a few escapes.
+        let capacity = self.before.len() + id.len() + self.after.len() + 8;
+        let mut url = String::with_capacity(capacity);
         url.push_str(&self.before);
         if is_plain(id, self.slashes) {
             url.push_str(id);
         } else {
-            url.extend(utf8_percent_encode(id, strange));
+            url.extend(utf8_percent_encode(id, encoded));
         }
         url.push_str(&self.after);
         Some(url)
     }
 }
 
-/// Whether encoding would change nothing. Most ids are so, and all of one are looked at without a branch.
+/// Whether percent-encoding would change nothing, which holds for most ids. Branch-free over the bytes, since this runs
+/// for every search result.
 fn is_plain(id: &str, slashes: bool) -> bool {
     id.bytes().fold(true, |is_plain, byte| {
         let is_mark = matches!(byte, b'-' | b'.' | b'_' | b'~');
@@ -92,27 +97,27 @@ fn is_plain(id: &str, slashes: bool) -> bool {
     })
 }
 
-/// The absolute http or https address of a document, or an empty text: hosts make a citation of
-/// every text that is not empty, so nothing else may stand here.
+/// The absolute http or https URL of a document, or an empty text. Hosts turn every non-empty text into a citation
+/// link, so nothing else may be returned.
 #[must_use]
 pub fn address(own: Option<&str>, id: &str, template: Option<&UrlTemplate>) -> String {
     let own = own
         .map(str::trim)
         .filter(|url| is_web_url(url))
         .map(str::to_owned);
-    // A template was found good when it was read, and an encoded id cannot spoil it.
+    // The template was validated when it was parsed, and a percent-encoded id keeps it valid.
     let made = || template.and_then(|template| template.fill(id));
     own.or_else(made).unwrap_or_default()
 }
 
-/// True for an absolute http or https address that every program reads alike.
+/// Whether a text is an absolute http or https URL without characters that clients parse differently.
 pub(crate) fn is_web_url(text: &str) -> bool {
-    let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
+    let encoded = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
     let schemed = ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     });
-    schemed && !text.contains(strange) && Url::parse(text).is_ok_and(|url| url.has_host())
+    schemed && !text.contains(encoded) && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
 #[cfg(test)]
@@ -180,8 +185,8 @@ mod tests {
     fn what_is_not_encoded_would_not_change() {
         for byte in 0..=0x7f_u8 {
             let id = format!("a{}b", char::from(byte));
-            for (slashes, strange) in [(true, STRANGE_BUT_SLASHES), (false, STRANGE)] {
-                let same = utf8_percent_encode(&id, strange).to_string() == id;
+            for (slashes, encoded) in [(true, ENCODED_BUT_SLASHES), (false, ENCODED)] {
+                let same = utf8_percent_encode(&id, encoded).to_string() == id;
                 assert_eq!(is_plain(&id, slashes), same, "{id:?}");
             }
         }

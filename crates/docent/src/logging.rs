@@ -1,4 +1,5 @@
-//! A filter such as `info,tantivy=warn` into log lines on stderr, and spans into traces where somebody keeps them.
+//! Logging setup: log lines on stderr under a filter such as `info,tantivy=warn`, and request spans to the OTLP
+//! exporter if one is configured.
 
 use std::io::IsTerminal as _;
 
@@ -8,13 +9,13 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::telemetry::SpanExportLayer;
 
-/// Two libraries stay as quiet as by default unless a filter names them: one of them writes down
-/// whole messages, and what people ask and read is not for a log. Spans are for traces alone.
+/// Directives that come before the user's filter, so that they hold unless it names the same target. `rmcp` is off
+/// because it logs whole messages, and neither queries nor document text may reach a log. `docent_span` events are for
+/// traces only.
 const QUIET: &str = "rmcp=off,tantivy=warn,docent_span=off";
 
-/// Starts logging. A second start changes nothing.
-///
-/// The filter was checked with the other settings; see [`check`].
+/// Installs the global subscriber. A second call changes nothing, and neither does an invalid filter, which the
+/// settings have already rejected with [`check`].
 pub(crate) fn start(filter: &str, spans: Option<SpanExportLayer>) {
     let Ok(filter) = EnvFilter::try_new(format!("{QUIET},{filter}")) else {
         return;
@@ -34,7 +35,7 @@ pub(crate) fn start(filter: &str, spans: Option<SpanExportLayer>) {
     }
 }
 
-/// True when a text can be used as a filter.
+/// Whether a text is a valid log filter.
 pub(crate) fn check(filter: &str) -> bool {
     EnvFilter::try_new(filter).is_ok()
 }

@@ -1,5 +1,5 @@
-//! What a sync could not index, kept beside the index so that `docent doctor` can name it without reading every
-//! file again.
+//! Loss report: the files and rows that the last sync could not index. It is stored as `losses.json` beside the index,
+//! so that `docent doctor` can list them without parsing every file again.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -9,33 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::SyncReport;
 
-/// The most losses that are kept one by one; the others are counted.
+/// Maximum number of losses that the report lists; the others are only counted.
 const MOST_LISTED: usize = 100;
 
-/// The most bytes of the file: a hundred paths, messages and hints stay far below.
+/// Maximum size of the file. A hundred paths, messages and hints stay far below it.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Rows and files that were lost in the last sync.
+/// The files and rows that the last sync lost, of which at most [`MOST_LISTED`] are listed.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LossReport {
-    /// How many there are, those that are not listed included.
+    /// Total number of losses, including those that are not listed.
     pub lost: u64,
     pub listed: Vec<LostItem>,
 }
 
-/// One row or file that was lost.
+/// One lost file, or one lost row with its line, and the reason as people read it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LostItem {
-    /// The path inside the folder.
     pub path: String,
     pub line: Option<u64>,
-    /// Why, for people.
     pub message: String,
     pub hint: String,
 }
 
 impl LossReport {
-    /// What a report tells about losses.
+    /// Extracts the losses from a sync report. Files that are skipped on purpose, such as links, do not count.
     pub(crate) fn of(report: &SyncReport) -> Self {
         let lost = report
             .skipped
@@ -53,7 +51,7 @@ impl LossReport {
         }
     }
 
-    /// Keeps them beside the index. Where nothing was lost, no file says so.
+    /// Stores the report beside the index, and removes an old one if nothing was lost.
     pub(crate) fn save(&self, index: &Path) -> std::io::Result<()> {
         let path = loss_file(index);
         if self.lost == 0 {
@@ -67,16 +65,16 @@ impl LossReport {
             return Ok(());
         }
         fs::create_dir_all(index)?;
-        // Whoever reads meanwhile sees the old file or the new one.
+        // Atomic replace by rename: a concurrent reader sees the old file or the new one.
         let fresh = path.with_extension("json.new");
         fs::write(&fresh, text)?;
         fs::rename(fresh, path)
     }
 
-    /// What was kept; nothing where nothing was lost.
+    /// Loads the stored report; `None` if the last sync lost nothing.
     ///
     /// # Errors
-    /// When there is a file and it cannot be understood.
+    /// If the file exists but is malformed or larger than [`MAX_BYTES`].
     pub(crate) fn load(index: &Path) -> std::io::Result<Option<Self>> {
         let file = match File::open(loss_file(index)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

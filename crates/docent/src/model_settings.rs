@@ -1,4 +1,4 @@
-//! Settings into the model that makes documents findable by their meaning.
+//! Builds the embedding model from the settings: a built-in model, an OpenAI-compatible endpoint, or none.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use url::Url;
 use crate::cli_error::CliError;
 use crate::settings::Settings;
 
-/// Which model makes the vectors, and how it is reached.
+/// Which embedding model computes the vectors, and how to reach it.
 #[derive(Debug, Clone)]
 pub struct ModelSettings {
-    /// `granite`, `table` or `none`; behind an address, the name it has there.
+    /// `granite`, `table` or `none`; with an endpoint, the name of the model there.
     pub name: String,
-    /// The address of an endpoint for embeddings.
+    /// URL of an OpenAI-compatible embeddings endpoint.
     pub url: Option<Url>,
-    /// What the endpoint wants to see as a bearer token.
+    /// Bearer token for the endpoint.
     pub key: Option<ServiceKey>,
-    /// How many numbers a vector of the endpoint shall have.
+    /// Number of dimensions to request from the endpoint.
     pub dimensions: Option<usize>,
-    /// What goes before each question.
+    /// Prefix that the model expects before each query.
     pub query_prefix: String,
-    /// What goes before each passage.
+    /// Prefix that the model expects before each passage.
     pub passage_prefix: String,
 }
 
@@ -41,17 +41,17 @@ impl Default for ModelSettings {
     }
 }
 
-/// The models inside the program, and the word for none.
+/// Names of the built-in models, and the name that turns semantic search off.
 const GRANITE: &str = "granite";
 const TABLE: &str = "table";
 const NONE: &str = "none";
 
-/// How many cores a model may keep busy.
+/// How many CPU cores the embedding model may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreShare {
-    /// All, when nothing else is to be done.
+    /// All cores, for commands that do nothing else meanwhile.
     All,
-    /// Half, when questions are answered meanwhile.
+    /// Half of the cores, for a server that answers queries while it embeds.
     Half,
 }
 
@@ -65,10 +65,10 @@ impl CoreShare {
     }
 }
 
-/// The model that the settings ask for, if any.
+/// Builds the embedding model of the settings. Lexical search needs none, so it returns `None` without connecting.
 ///
 /// # Errors
-/// When there is no such model, or the endpoint behind which it is does not answer.
+/// If the model name is unknown, or the endpoint does not answer.
 pub fn embedder(
     settings: &Settings,
     cores: CoreShare,
@@ -100,7 +100,8 @@ pub fn embedder(
     })
 }
 
-/// The models inside the program: one of them may have made the vectors that are still there.
+/// The built-in models, as candidates for the previous model of an index: after a model change, the old vectors answer
+/// queries until the new ones are ready, and that needs the model that computed them.
 #[must_use]
 pub fn built_in() -> Vec<Arc<dyn Embedder>> {
     let granite: Arc<dyn Embedder> =
@@ -109,7 +110,7 @@ pub fn built_in() -> Vec<Arc<dyn Embedder>> {
     std::iter::once(granite).chain(table).collect()
 }
 
-/// A prefix, parted from what follows: settings lose the blank at their end.
+/// Appends the space between prefix and text, because settings are trimmed when they are read.
 fn with_separator(prefix: &str) -> String {
     if prefix.is_empty() {
         String::new()

@@ -1,7 +1,7 @@
-//! Everything that is printed. stdout is data, stderr is talk.
+//! Terminal output: data goes to stdout, messages and progress go to stderr.
 //!
-//! What comes from documents can hold anything, so nothing is printed that could move the cursor
-//! or hide text.
+//! Titles, paths and snippets come from untrusted documents, so all text is sanitized: control characters (terminal
+//! escape sequences) and bidirectional overrides are replaced before they reach the terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -9,35 +9,36 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli_error::CliError;
 
-/// From this many steps on, work tells how far it is even where there is no terminal.
+/// Minimum number of steps for which progress is reported without a terminal.
 const LONG: usize = 500;
 
-/// Prints data for people.
+/// Prints text for people on stdout, sanitized.
 pub fn data(text: &str) -> Result<(), CliError> {
     print(&sanitize(text))
 }
 
-/// Prints data for people in which words stand out. Every part of it went through [`Paint`].
+/// Prints text with ANSI styles on stdout. The caller must have passed every part of it through [`AnsiStyler`], which
+/// sanitizes it.
 pub fn styled(text: &str) -> Result<(), CliError> {
     print(text)
 }
 
-/// Prints data for programs.
+/// Prints JSON for programs on stdout, pretty-printed.
 pub fn json(value: &serde_json::Value) -> Result<(), CliError> {
     print(&escape_hidden(&format!("{value:#}")))
 }
 
-/// A value on one line, in which nothing hides, for a file of JSON lines.
+/// Formats a value as one line of JSON Lines, with hidden characters escaped.
 pub fn json_line(value: &serde_json::Value) -> String {
     escape_hidden(&value.to_string())
 }
 
-/// Prints lines of JSON for programs.
+/// Prints JSON Lines for programs on stdout.
 pub fn json_lines(lines: &[String]) -> Result<(), CliError> {
     print(&lines.join("\n"))
 }
 
-/// A reader that stopped reading, such as `head`, is no failure.
+/// Writes to stdout. A broken pipe is not an error: a reader such as `head` may stop early.
 fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -48,13 +49,13 @@ fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Says something.
+/// Prints a message on stderr, sanitized.
 pub fn say(text: &str) {
-    // Nobody is left to tell when stderr is gone.
+    // If stderr is closed, there is nowhere left to report it.
     let _ = writeln!(io::stderr().lock(), "{}", sanitize(text));
 }
 
-/// Says that something is not as it should be, though the work goes on.
+/// Prints a warning with an optional hint on stderr. The work goes on.
 pub fn warn(text: &str, hint: Option<&str>) {
     say(&format!("warning: {text}"));
     if let Some(hint) = hint {
@@ -62,7 +63,7 @@ pub fn warn(text: &str, hint: Option<&str>) {
     }
 }
 
-/// Says why a command ended.
+/// Prints an error on stderr: its message with all sources, its origin and its hint.
 pub fn error(problem: &CliError) {
     say(&format!("error: {}", problem.chain()));
     if let Some(origin) = &problem.origin {
@@ -73,16 +74,15 @@ pub fn error(problem: &CliError) {
     }
 }
 
-/// A text in which nothing hides: control characters other than line ends, and the marks that
-/// turn the direction of writing, become visible.
+/// Replaces control characters other than line ends, and bidirectional overrides, with U+FFFD.
 fn sanitize(text: &str) -> String {
     text.chars()
         .map(|c| if is_hidden(c) { '\u{FFFD}' } else { c })
         .collect()
 }
 
-/// The same for JSON, without changing what it says: such characters stand only inside its texts,
-/// where each can be written as an escape.
+/// Escapes hidden characters in JSON. The meaning does not change: such characters occur only inside strings, where
+/// `\u` escapes are equivalent.
 fn escape_hidden(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -96,40 +96,41 @@ fn escape_hidden(json: &str) -> String {
 }
 
 fn is_hidden(c: char) -> bool {
-    let turns = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && c != '\n') || turns
+    let is_bidi_control = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && c != '\n') || is_bidi_control
 }
 
-/// Makes words stand out on a terminal, and leaves them as they are elsewhere.
+/// Adds ANSI styles on a terminal and leaves text plain elsewhere. Every method sanitizes its input first.
 #[derive(Clone, Copy, Debug)]
 pub struct AnsiStyler(bool);
 
 impl AnsiStyler {
-    /// For what is printed as data: in colour when that is a terminal and nobody objects.
+    /// Creates the styler for stdout: on if it is a terminal and `NO_COLOR` is not set.
     #[must_use]
     pub fn for_data() -> Self {
         Self(io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
     }
 
-    /// Whether anything is made to stand out.
+    /// Whether styles are added at all.
     #[must_use]
     pub fn is_on(self) -> bool {
         self.0
     }
 
-    /// A text as it is.
+    /// Returns the text without a style, sanitized.
     #[must_use]
     pub fn plain(self, text: &str) -> String {
         sanitize(text)
     }
 
-    /// A text in bold.
+    /// Returns the text in bold, sanitized.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
         self.with("1", &sanitize(text))
     }
 
-    /// A text in which the words of a question stand out.
+    /// Highlights the words of a query in a text. Words match if their first five letters do, which covers most
+    /// inflections without a stemmer.
     #[must_use]
     pub fn words(self, text: &str, question: &str) -> String {
         let text = sanitize(text);
@@ -138,10 +139,9 @@ impl AnsiStyler {
         }
         let stem = |word: &str| -> String {
             let letters: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
-            // Endings differ; beginnings tell words apart.
             letters.to_lowercase().chars().take(STEM_CHARS).collect()
         };
-        let wanted: Vec<String> = question
+        let stems: Vec<String> = question
             .split_whitespace()
             .map(stem)
             .filter(|word| word.chars().count() > 2)
@@ -149,7 +149,7 @@ impl AnsiStyler {
         let words: Vec<String> = text
             .split(' ')
             .map(|word| {
-                if wanted.contains(&stem(word)) {
+                if stems.contains(&stem(word)) {
                     self.with("1;33", word)
                 } else {
                     word.to_owned()
@@ -168,10 +168,10 @@ impl AnsiStyler {
     }
 }
 
-/// Characters of a word that are compared when words are made to stand out.
+/// Length of the word prefix that is compared for highlighting.
 const STEM_CHARS: usize = 5;
 
-/// Long work as people see it: a bar on a terminal, a line every tenth of the way elsewhere.
+/// Progress of long work on stderr: a progress bar on a terminal, a line for every tenth of the work elsewhere.
 pub struct ProgressReporter {
     what: &'static str,
     bar: Option<ProgressBar>,
@@ -179,7 +179,7 @@ pub struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Work that has just begun.
+    /// Starts reporting, with a bar if stderr is a terminal.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
         let bar = io::stderr().is_terminal().then(|| bar(what));
@@ -190,7 +190,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Work on a server, whose terminal belongs to its log.
+    /// Starts reporting with lines only, for a server whose terminal shows its log.
     #[must_use]
     pub fn lines(what: &'static str) -> Self {
         Self {
@@ -200,7 +200,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Shows how far the work is.
+    /// Reports that `done` of `total` steps are complete.
     pub fn at(&mut self, done: usize, total: usize) {
         if let Some(bar) = &self.bar {
             bar.set_length(total as u64);
@@ -214,7 +214,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Takes the bar away, so that what is said next stands alone.
+    /// Clears the bar, so that following messages start on a clean line.
     pub fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -222,15 +222,15 @@ impl ProgressReporter {
     }
 }
 
-/// Work in steps of which nobody knows how many there are: the step of the moment on a terminal, a line for
-/// each elsewhere.
+/// Progress of work with an unknown number of steps: a spinner with the current step on a terminal, a line per step
+/// elsewhere.
 pub struct StepSpinner {
     what: &'static str,
     spinner: Option<ProgressBar>,
 }
 
 impl StepSpinner {
-    /// Work that has just begun.
+    /// Starts the spinner if stderr is a terminal.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
         let spinner = io::stderr().is_terminal().then(|| {
@@ -241,7 +241,7 @@ impl StepSpinner {
         Self { what, spinner }
     }
 
-    /// Says what is done now.
+    /// Reports the step that begins now.
     pub fn at(&self, step: &str) {
         let text = format!("{}: {}", self.what, sanitize(step));
         match &self.spinner {
@@ -250,7 +250,7 @@ impl StepSpinner {
         }
     }
 
-    /// Takes the step away, so that what is said next stands alone.
+    /// Clears the spinner, so that following messages start on a clean line.
     pub fn finish(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.finish_and_clear();
@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn words_stand_out_on_a_terminal_only() {
-        let shown = |paint: AnsiStyler| paint.words("The ferries, at last.", "a ferry to the pier");
+        let shown =
+            |styler: AnsiStyler| styler.words("The ferries, at last.", "a ferry to the pier");
         assert_eq!(shown(AnsiStyler(false)), "The ferries, at last.");
         assert_eq!(
             AnsiStyler(true).words("The ferries, at last.", "ferries to the pier"),

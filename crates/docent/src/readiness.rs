@@ -1,4 +1,5 @@
-//! How far the server is, for `/readyz` and for answers given before everything is ready.
+//! Readiness of the index: the state behind `/readyz`, and the notice in answers that are given before everything is
+//! indexed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,45 +7,42 @@ use docent_mcp::http::ReadinessReport;
 use docent_search::{EngineStatus, PartState};
 use serde_json::{Value, json};
 
-/// What is known about the index at this moment.
+/// Current readiness of the index, shared by the sync, the tools and the `/readyz` endpoint.
 #[derive(Debug)]
 pub(crate) struct Readiness(Mutex<ReadinessState>);
 
+/// `ready` says whether the server may answer at all, and never becomes false again. `scanned` says whether the folder
+/// has been scanned completely since the start, so that answers are complete.
 #[derive(Debug)]
 struct ReadinessState {
     status: EngineStatus,
     ready: bool,
-    /// Whether the folder has been looked at to the end since the start.
-    looked: bool,
+    scanned: bool,
     sync: SyncState,
 }
 
-/// How the folder and the index stand to each other.
+/// State of the sync between the folder and the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SyncState {
-    /// Files are being compared and indexed.
-    Running {
-        /// Files looked at.
-        done: usize,
-        /// Files there are.
-        total: usize,
-    },
-    /// The index shows the folder as it was at the last look.
+    /// A sync is running and has processed `done` of `total` files.
+    Running { done: usize, total: usize },
+    /// The index matches the folder as of the last scan.
     Done,
-    /// The last look failed; what was indexed before is served.
+    /// The last sync failed; the previous state of the index is served.
     Failed,
-    /// Another process keeps the index; this one only reads it.
+    /// Another process writes the index; this one only reads it.
     ReadOnly,
 }
 
 impl Readiness {
-    /// A server that has just opened its index. One that was filled before can answer at once.
+    /// Creates the state of a server that has just opened its index. An index that already has content is ready at
+    /// once.
     pub(crate) fn new(status: EngineStatus, sync: SyncState) -> Self {
         let ready = status.generation.0 > 0 || sync == SyncState::ReadOnly;
         Self(Mutex::new(ReadinessState {
             status,
             ready,
-            looked: sync == SyncState::ReadOnly,
+            scanned: sync == SyncState::ReadOnly,
             sync,
         }))
     }
@@ -53,72 +51,73 @@ impl Readiness {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes what the engine says about itself.
+    /// Records the status that the engine reports.
     pub(crate) fn set_status(&self, status: EngineStatus) {
-        self.with_state(|inner| inner.status = status);
+        self.with_state(|state| state.status = status);
     }
 
-    /// Notes how far the folder is. A first look that failed leaves the server not ready.
+    /// Records the progress of the sync. If the very first sync of a new index fails, the server stays not ready.
     pub(crate) fn set_sync(&self, sync: SyncState) {
-        self.with_state(|inner| {
-            // What another process keeps in step is as good as what this one does.
-            let is_kept = matches!(sync, SyncState::Done | SyncState::ReadOnly);
-            inner.ready |= is_kept;
-            inner.looked |= is_kept;
-            inner.sync = sync;
+        self.with_state(|state| {
+            // A read-only server relies on the writer process, so its index counts as synced.
+            let is_synced = matches!(sync, SyncState::Done | SyncState::ReadOnly);
+            state.ready |= is_synced;
+            state.scanned |= is_synced;
+            state.sync = sync;
         });
     }
 
-    /// What an answer given now may lack; nothing when it lacks nothing.
+    /// The notice for answers that may be incomplete: sync progress and missing vectors. `None` once everything is
+    /// indexed.
     pub(crate) fn unready(&self) -> Option<Value> {
-        self.with_state(|inner| {
+        self.with_state(|state| {
             let mut parts = serde_json::Map::new();
-            if !inner.looked || inner.sync == SyncState::Failed {
-                parts.insert("sync".to_owned(), inner.sync.to_json());
+            if !state.scanned || state.sync == SyncState::Failed {
+                parts.insert("sync".to_owned(), state.sync.to_json());
             }
-            if let PartState::Building(settled) = inner.status.vectors {
-                let (done, of) = (settled.done, settled.done + settled.left);
+            if let PartState::Building(embedding) = state.status.vectors {
+                let (done, of) = (embedding.done, embedding.done + embedding.left);
                 parts.insert("vectors".to_owned(), json!({"documents": done, "of": of}));
             }
             (!parts.is_empty()).then_some(Value::Object(parts))
         })
     }
 
-    /// Whether the folder is being read for the first time, so that what is there may not be found yet.
+    /// Whether the first scan of the folder is still running, so that existing documents may not be found yet.
     pub(crate) fn is_first_sync(&self) -> bool {
-        self.with_state(|inner| !inner.looked && matches!(inner.sync, SyncState::Running { .. }))
+        self.with_state(|state| !state.scanned && matches!(state.sync, SyncState::Running { .. }))
     }
 
-    /// What is counted of the index.
+    /// The numbers that the metrics endpoint exports as gauges.
     pub(crate) fn numbers(&self) -> IndexCounts {
-        self.with_state(|inner| inner.numbers())
+        self.with_state(|state| state.numbers())
     }
 
-    /// The answer for `/readyz`.
+    /// The response body of the `/readyz` endpoint, and whether it is a 200.
     pub(crate) fn response(&self) -> ReadinessReport {
-        self.with_state(|inner| ReadinessReport {
-            ready: inner.is_ready(),
-            parts: inner.parts(),
+        self.with_state(|state| ReadinessReport {
+            ready: state.is_ready(),
+            parts: state.parts(),
         })
     }
 }
 
-/// What is counted of the index.
+/// Index gauges for the metrics endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexCounts {
-    /// Whether the server can answer.
+    /// Whether the server is ready to answer.
     pub(crate) ready: bool,
-    /// Documents that can be found by their words.
+    /// Documents in the keyword index.
     pub(crate) documents: u64,
-    /// Those of them that can be found by their meaning.
+    /// Documents that also have vectors.
     pub(crate) with_vectors: u64,
-    /// Batches of changes so far.
+    /// Generation of the index, which each batch of changes increments.
     pub(crate) generation: u64,
 }
 
 impl ReadinessState {
-    /// Whether it can answer. While an index is made in the place of an older one it cannot: whoever has
-    /// the older one answers.
+    /// Whether the server is ready. It is not while it builds a replacement for an index of an older version: until
+    /// then the servers that still have the old index should get the traffic.
     fn is_ready(&self) -> bool {
         self.ready && !matches!(self.status.lexical, PartState::Building(_))
     }
@@ -156,7 +155,7 @@ impl ReadinessState {
         match state {
             PartState::Absent => 0,
             PartState::Ready => self.status.documents,
-            PartState::Building(settled) => settled.done,
+            PartState::Building(embedding) => embedding.done,
         }
     }
 
@@ -200,15 +199,15 @@ mod tests {
 
     #[test]
     fn a_new_index_is_ready_after_its_first_sync() {
-        let standing = Readiness::new(status(0, 0), SyncState::Running { done: 0, total: 0 });
-        let first = standing.response();
+        let readiness = Readiness::new(status(0, 0), SyncState::Running { done: 0, total: 0 });
+        let first = readiness.response();
         assert!(!first.ready);
         assert_eq!(first.parts["lexical"]["state"], "building");
-        standing.set_sync(SyncState::Failed);
-        assert!(!standing.response().ready);
-        standing.set_status(status(64, 1));
-        standing.set_sync(SyncState::Done);
-        let last = standing.response();
+        readiness.set_sync(SyncState::Failed);
+        assert!(!readiness.response().ready);
+        readiness.set_status(status(64, 1));
+        readiness.set_sync(SyncState::Done);
+        let last = readiness.response();
         assert!(last.ready);
         assert_eq!(
             last.parts,
@@ -224,40 +223,40 @@ mod tests {
 
     #[test]
     fn an_answer_tells_what_it_lacks_until_it_lacks_nothing() {
-        let standing = Readiness::new(status(0, 0), SyncState::Running { done: 3, total: 9 });
+        let readiness = Readiness::new(status(0, 0), SyncState::Running { done: 3, total: 9 });
         let building = docent_search::EmbeddingProgress { done: 2, left: 62 };
-        standing.set_status(EngineStatus {
+        readiness.set_status(EngineStatus {
             vectors: PartState::Building(building),
             ..status(64, 1)
         });
         let files = json!({"done": 3, "total": 9});
-        assert!(standing.is_first_sync());
+        assert!(readiness.is_first_sync());
         assert_eq!(
-            standing.unready(),
+            readiness.unready(),
             Some(json!({
                 "sync": {"state": "running", "files": files},
                 "vectors": {"documents": 2, "of": 64},
             }))
         );
-        standing.set_status(status(64, 1));
-        standing.set_sync(SyncState::Done);
-        assert_eq!(standing.unready(), None);
-        // Later looks are short and show what was there before.
-        standing.set_sync(SyncState::Running { done: 0, total: 9 });
-        assert_eq!(standing.unready(), None);
-        assert!(!standing.is_first_sync());
-        standing.set_sync(SyncState::Failed);
+        readiness.set_status(status(64, 1));
+        readiness.set_sync(SyncState::Done);
+        assert_eq!(readiness.unready(), None);
+        // Later scans are short, and the index already has the previous state.
+        readiness.set_sync(SyncState::Running { done: 0, total: 9 });
+        assert_eq!(readiness.unready(), None);
+        assert!(!readiness.is_first_sync());
+        readiness.set_sync(SyncState::Failed);
         assert_eq!(
-            standing.unready(),
+            readiness.unready(),
             Some(json!({"sync": {"state": "failed"}}))
         );
     }
 
     #[test]
     fn a_filled_index_is_ready_at_once_and_stays_so() {
-        let standing = Readiness::new(status(64, 3), SyncState::Running { done: 0, total: 0 });
-        assert!(standing.response().ready);
-        standing.set_sync(SyncState::Failed);
-        assert!(standing.response().ready);
+        let readiness = Readiness::new(status(64, 3), SyncState::Running { done: 0, total: 0 });
+        assert!(readiness.response().ready);
+        readiness.set_sync(SyncState::Failed);
+        assert!(readiness.response().ready);
     }
 }

@@ -1,5 +1,4 @@
-//! The description of the flags into what is made of it: completions for shells, manual pages, and the page
-//! `docs/cli.md`.
+//! Reference material generated from the command-line definition: shell completions, manual pages and `docs/cli.md`.
 
 use std::path::Path;
 
@@ -10,24 +9,24 @@ use clap_mangen::Man;
 use crate::args::CliArgs;
 use crate::cli_error::CliError;
 
-/// The name that people type.
+/// The name of the program in completions and pages.
 const NAME: &str = "docent";
-/// How wide help is in the documentation, whatever the terminal of who makes it.
+/// Fixed width of help texts, so that generated pages do not depend on the terminal.
 const WIDTH: usize = 100;
 
-/// The script that completes commands and flags in a shell.
+/// Generates the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Result<String, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut CliArgs::command(), NAME, &mut script);
     text(script)
 }
 
-/// Every manual page with the name of its file, such as `docent-serve.1`.
+/// Generates all manual pages, each with its file name, such as `docent-serve.1`.
 pub(crate) fn pages() -> Result<Vec<(String, String)>, CliError> {
-    let mut whole = CliArgs::command();
-    whole.build();
-    let mut pages = vec![(format!("{NAME}.1"), page(whole.clone())?)];
-    for command in commands(&whole) {
+    let mut root = CliArgs::command();
+    root.build();
+    let mut pages = vec![(format!("{NAME}.1"), page(root.clone())?)];
+    for command in commands(&root) {
         let name = format!("{NAME}-{}", command.get_name());
         pages.push((format!("{name}.1"), page(command.clone())?));
     }
@@ -38,16 +37,16 @@ fn page(command: Command) -> Result<String, CliError> {
     let mut page = Vec::new();
     Man::new(command.term_width(WIDTH))
         .render(&mut page)
-        .map_err(|error| CliError::failed("a manual page cannot be made").because(error))?;
+        .map_err(|error| CliError::failed("cannot generate a manual page").because(error))?;
     text(page)
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, CliError> {
     String::from_utf8(bytes)
-        .map_err(|error| CliError::failed("what was made is not text").because(error))
+        .map_err(|error| CliError::failed("the generated text is not UTF-8").because(error))
 }
 
-/// Writes every manual page into a folder.
+/// Writes all manual pages into a folder and returns their number.
 pub(crate) fn write_pages(folder: &Path) -> Result<usize, CliError> {
     std::fs::create_dir_all(folder).map_err(|error| CliError::io("make", folder, error))?;
     let pages = pages()?;
@@ -58,17 +57,17 @@ pub(crate) fn write_pages(folder: &Path) -> Result<usize, CliError> {
     Ok(pages.len())
 }
 
-/// All commands on one page of Markdown: what `--help` says, command by command.
+/// Generates `docs/cli.md`: the `--help` output of every command on one Markdown page.
 pub(crate) fn markdown() -> String {
     let mut page = String::from(
         "# Commands\n\n\
          What `docent --help` says, made by `docent man --markdown`; a test compares it. Settings that have no flag are\n\
          in [settings.md](settings.md).\n",
     );
-    let mut whole = CliArgs::command().term_width(WIDTH);
-    whole.build();
-    section(&mut page, NAME, &mut whole.clone());
-    for command in commands(&whole) {
+    let mut root = CliArgs::command().term_width(WIDTH);
+    root.build();
+    section(&mut page, NAME, &mut root.clone());
+    for command in commands(&root) {
         let name = format!("{NAME} {}", command.get_name());
         section(&mut page, &name, &mut command.clone().term_width(WIDTH));
     }
@@ -84,10 +83,9 @@ fn section(page: &mut String, name: &str, command: &mut Command) {
     ));
 }
 
-/// The commands that people see.
-fn commands(whole: &Command) -> impl Iterator<Item = &Command> {
-    whole
-        .get_subcommands()
+/// The visible subcommands, without clap's own `help`.
+fn commands(root: &Command) -> impl Iterator<Item = &Command> {
+    root.get_subcommands()
         .filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }
 
@@ -129,7 +127,7 @@ mod tests {
         }
     }
 
-    /// The page is made anew with `docent man --markdown > docs/cli.md`.
+    /// If this fails, regenerate the page with `docent man --markdown > docs/cli.md`.
     #[test]
     fn the_page_of_commands_is_fresh() {
         let page = include_str!("../../../docs/cli.md");

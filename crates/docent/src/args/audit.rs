@@ -1,4 +1,4 @@
-//! What `docent audit` takes.
+//! Arguments of `docent audit`.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ Examples:
   docent audit verify audit.jsonl
   docent audit verify audit.jsonl.000000012345 audit.jsonl
 
-Exit status: 0 nobody changed it, 1 somebody did, 2 it cannot be read.";
+Exit status: 0 the log is intact, 1 it was tampered with, 2 it cannot be read.";
 
-/// What `docent audit` takes.
+/// Arguments of `docent audit`, all of which belong to its subcommand.
 #[derive(Debug, Flags)]
 pub struct AuditArgs {
-    /// What to do.
+    /// The subcommand that was chosen.
     #[command(subcommand)]
     pub command: AuditCommand,
 }
 
-/// What can be done with an audit log.
+/// Operations on an audit log. Verifying needs no server and no settings, only the files.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Say whether somebody changed, removed or reordered lines, and name the first bad one
+    /// Check the hash chain: report the first line that was changed, removed or reordered
     #[command(after_help = EXAMPLES)]
     Verify {
-        /// The files of the log, the oldest first
+        /// The files of the log, oldest first
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },

@@ -1,15 +1,15 @@
-//! What `docent doctor` takes.
+//! Arguments of `docent doctor`.
 
 use std::path::PathBuf;
 
 use clap::Args as Flags;
 
 const EXAMPLES: &str = "\
-Looks at the settings, the folder, the index, its readers, the model, the disk, the clock, what can be
-watched, the sandbox, the port and the public address, and changes nothing.
-Exit status: 0 nothing is wrong (there may be warnings), 1 something is wrong, 2 wrong usage.";
+Checks the settings, folder, index, permissions, model, disk, clock, file watching, sandbox, port and
+public URL. Changes nothing.
+Exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage.";
 
-/// What `docent doctor` takes.
+/// Arguments of `docent doctor`, which diagnoses a folder before or while it is served.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {
@@ -17,15 +17,15 @@ pub struct DoctorArgs {
     #[arg(default_value = ".")]
     pub path: PathBuf,
 
-    /// The address at which others should reach the server, if docent.toml has none
+    /// The public URL to check [default: from docent.toml]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// Where to listen, if docent.toml says nothing
+    /// The listen address to check [default: from docent.toml]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 

@@ -1,4 +1,4 @@
-//! What `docent eval` takes.
+//! Arguments of `docent eval`.
 
 use std::path::PathBuf;
 
@@ -12,28 +12,28 @@ Examples:
   docent eval --make 50 --path ./documents --out queries.jsonl
                                       draft 50 queries to correct and add to
   docent eval queries.jsonl --path ./documents
-                                      score the search on them
+                                      measure search quality on them
   docent eval queries.jsonl --path ./documents --min-ndcg 0.6 --report report.html
-                                      fail a build below 0.6, and write a page
+                                      fail a build below 0.6, and write a report
   docent eval queries.jsonl --path ./documents --json > before.json
   docent eval queries.jsonl --path ./documents --compare before.json --max-drop 0.01
-                                      see what a change of documents or version does
+                                      compare before and after a change
   docent eval queries.jsonl --path ./documents --mode lexical --compare before.json
-                                      see what searching by meaning adds
+                                      see what semantic search adds
   docent eval queries.jsonl --qrels qrels.tsv
-                                      use a collection in the form of BEIR or TREC
+                                      use a test collection in BEIR or TREC format
 
-A line of QUERIES is {\"query\": \"ferry fares\", \"relevant\": [\"id\", …]}, or has grades:
+A line of QUERIES is {\"query\": \"ferry fares\", \"relevant\": [\"id\", …]}, or with grades:
 {\"query\": \"ferry fares\", \"relevant\": {\"id\": 2, …}}. `id` and `kind` are optional.
-`docent search --json` shows the ids of documents. See docs/eval.md.
+`docent search --json` prints the ids of documents. See docs/eval.md.
 
-Exit status: 0 done, 1 failed or below a limit, 2 wrong usage or a bad line.";
+Exit status: 0 done, 1 failure or below a threshold, 2 wrong usage or a malformed line.";
 
-/// What `docent eval` takes.
+/// Arguments of `docent eval`, which measures search quality or drafts queries to measure it with.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
 pub struct EvalArgs {
-    /// The judged queries, one JSON object a line
+    /// File with the judged queries, one JSON object per line
     #[arg(required_unless_present = "make", conflicts_with = "make")]
     pub queries: Option<PathBuf>,
 
@@ -41,47 +41,47 @@ pub struct EvalArgs {
     #[arg(long, default_value = ".")]
     pub path: PathBuf,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// What to search by: hybrid, lexical (words alone), semantic (meaning alone) [default: hybrid]
+    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only) [default: hybrid]
     #[arg(long, value_name = "MODE", conflicts_with = "make")]
     pub mode: Option<String>,
 
-    /// Judgements in a file of their own: query, document and grade, separated by tabs
+    /// Relevance judgements (qrels) in a separate file: query, document and grade, tab-separated
     #[arg(long, value_name = "FILE", conflicts_with = "make")]
     pub qrels: Option<PathBuf>,
 
-    /// Leave bad lines out instead of ending with an error
+    /// Skip malformed lines instead of failing
     #[arg(long, conflicts_with = "make")]
     pub skip_bad: bool,
 
-    /// Fail when nDCG@10 is below this, 0 to 1
+    /// Fail if nDCG@10 is below this value, 0 to 1
     #[arg(long, value_name = "SHARE", conflicts_with = "make", value_parser = share)]
     pub min_ndcg: Option<f64>,
 
-    /// Fail when recall@10 is below this, 0 to 1
+    /// Fail if recall@10 is below this value, 0 to 1
     #[arg(long, value_name = "SHARE", conflicts_with = "make", value_parser = share)]
     pub min_recall: Option<f64>,
 
-    /// Fail when MRR@10 is below this, 0 to 1
+    /// Fail if MRR@10 is below this value, 0 to 1
     #[arg(long, value_name = "SHARE", conflicts_with = "make", value_parser = share)]
     pub min_mrr: Option<f64>,
 
-    /// An earlier run, as `--json` printed it, to compare with
+    /// Compare with an earlier run, which `--json` printed
     #[arg(long, value_name = "FILE", conflicts_with = "make")]
     pub compare: Option<PathBuf>,
 
-    /// Fail when nDCG@10 is lower than in the earlier run by more than this, 0 to 1
+    /// Fail if nDCG@10 drops by more than this against the earlier run, 0 to 1
     #[arg(long, value_name = "SHARE", requires = "compare", value_parser = share)]
     pub max_drop: Option<f64>,
 
-    /// Write a page of HTML with plots and the worst queries
+    /// Write an HTML report with plots and the worst queries
     #[arg(long, value_name = "FILE", conflicts_with = "make")]
     pub report: Option<PathBuf>,
 
-    /// Print everything as JSON
+    /// Print the results as JSON
     #[arg(long, conflicts_with = "make")]
     pub json: bool,
 
@@ -93,7 +93,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "queries")]
     pub out: Option<PathBuf>,
 
-    /// Another number drafts other queries [default: 1]
+    /// Random seed for the drafts [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "queries")]
     pub seed: Option<u64>,
 }

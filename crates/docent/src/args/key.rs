@@ -1,4 +1,4 @@
-//! What `docent key` takes.
+//! Arguments of `docent key`.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ Examples:
   docent key list
   docent key remove nightly-report
 
-A key is shown once, when it is made; only a hash of it is kept. A client sends it as
-`Authorization: Bearer KEY` or `x-api-key: KEY`. Keys count where sign-in is on, and
-`auth.api_keys = true` in docent.toml is enough for that. See docs/signin.md.";
+A key is shown once, when it is created; only its hash is stored. A client sends it as
+`Authorization: Bearer KEY` or `x-api-key: KEY`. Keys are checked if authentication is on;
+`auth.api_keys = true` in docent.toml turns it on. See docs/signin.md.";
 
-/// What `docent key` takes.
+/// Arguments of `docent key`. The folder is a global flag, so it may follow the subcommand.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
 pub struct KeyArgs {
@@ -23,44 +23,44 @@ pub struct KeyArgs {
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
 
-    /// What to do.
+    /// The subcommand that was chosen.
     #[command(subcommand)]
     pub command: KeyCommand,
 }
 
-/// What can be done with keys.
+/// Operations on the API keys of a folder.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make a key and print it, this once
+    /// Create a key and print it once
     Add(AddKeyArgs),
-    /// Say which keys there are
+    /// List the keys, without their secrets
     List {
-        /// Print them as JSON
+        /// Print the list as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove keys by their id or by their name; they open nothing a second later
+    /// Revoke keys by id or by name; a running server refuses them within a second
     Remove {
-        /// The id, or the name of one or several
+        /// The id of a key, or a name, which revokes all keys of that name
         key: String,
     },
 }
 
-/// A key to be made.
+/// Properties of a new API key.
 #[derive(Debug, Flags)]
 pub struct AddKeyArgs {
-    /// Whose it is; what is permitted to this name is permitted to whoever has the key
+    /// Name of the key; whoever holds it may read what permission rules grant this name
     pub name: String,
 
-    /// What it grants; may be repeated [default: what `auth.scopes` demands]
+    /// Scope to grant; may be repeated [default: the scopes that `auth.scopes` requires]
     #[arg(long, value_name = "SCOPE")]
     pub scope: Vec<String>,
 
-    /// More about its owner, such as groups=board; may be repeated
+    /// Claim about its holder, such as groups=board; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub claim: Vec<String>,
 
-    /// After how many days it ends [default: never]
+    /// Days until it expires [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3660))]
     pub days: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What `docent package` takes.
+//! Arguments of `docent package`.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ Examples:
 Writes into OUT:
   NAME.mcpb                      a bundle for Claude Desktop: docent itself and its manifest
   server.json                    the entry for the MCP registry
-  chatgpt-app-submission.json    what ChatGPT's submission form asks: hints, test cases
-and ends with what `docent check --as submission` finds. The test cases come from the documents and
-are run first; one that the server does not answer is not written.";
+  chatgpt-app-submission.json    the answers to ChatGPT's submission form: hints, test cases
+and reports the findings of `docent check --as submission`. The test cases are drawn from the
+documents; only those that the server passes are written.";
 
-/// What `docent package` takes.
+/// Arguments of `docent package`, which builds what directories and registries ask for.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES)]
 pub struct PackageArgs {
@@ -25,35 +25,35 @@ pub struct PackageArgs {
     #[arg(default_value = ".")]
     pub path: PathBuf,
 
-    /// Where to write
+    /// Output folder
     #[arg(long, value_name = "FOLDER", default_value = "package")]
     pub out: PathBuf,
 
-    /// The public address of the MCP endpoint [default: from server.public_url]
+    /// Public URL of the MCP endpoint [default: from server.public_url]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 
-    /// The version of what is published
+    /// Version of the published package
     #[arg(long, default_value = env!("CARGO_PKG_VERSION"))]
     pub version: String,
 
-    /// Who publishes it
+    /// Name of the publisher
     #[arg(long, default_value = "the publisher")]
     pub author: String,
 
-    /// The name in the registry, such as `org.example/docs` [default: from the public address]
+    /// Name in the registry, such as `org.example/docs` [default: from the public URL]
     #[arg(long, value_name = "NAME")]
     pub registry_name: Option<String>,
 
-    /// Where people will download the bundle
+    /// URL at which people will download the bundle
     #[arg(long, value_name = "URL")]
     pub bundle_url: Option<String>,
 
-    /// The address of the privacy policy
+    /// URL of the privacy policy
     #[arg(long, value_name = "URL")]
     pub privacy_url: Option<String>,
 
-    /// The program to put into the bundle [default: this one]
+    /// Program to put into the bundle [default: this one]
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What `docent permissions` takes.
+//! Arguments of `docent permissions`.
 
 use std::path::PathBuf;
 
@@ -7,18 +7,18 @@ use clap::{Args as Flags, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   docent permissions explain hr/pay.md --path ./documents
-                                      who may read a document, and by which rule
+                                      show who may read a document, and by which rule
   docent permissions explain hr/pay.md --as anna
-                                      may she, with the groups that she has?
+                                      check whether anna may, with her groups
   docent permissions explain hr/pay.md --as group:board
   docent permissions list --unreadable
-                                      documents that nobody can read, why, and the cure
+                                      list documents that nobody can read, why, and the fix
 
-NAME is somebody of `docent user`, an API key, a group, an address of mail, `sub:…`, `key:…`, `group:…`,
-`signed-in` or `everyone`. They are read from the index; `docent index` brings it up to date.
-Exit status: 0 done, or NAME may read it; 1 failed, or NAME may not; 2 wrong usage, or no such document.";
+NAME is a user of `docent user`, an API key, a group, an email address, `sub:…`, `key:…`, `group:…`,
+`signed-in` or `everyone`. Permissions are read from the index; `docent index` updates it.
+Exit status: 0 success, or NAME may read it; 1 failure, or NAME may not; 2 wrong usage, or no such document.";
 
-/// What `docent permissions` takes.
+/// Arguments of `docent permissions`, which explains the access control of an index.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct PermissionsArgs {
@@ -26,23 +26,23 @@ pub struct PermissionsArgs {
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
 
-    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    /// Where the index is stored [default: PATH/.docent/index, or the user's cache directory]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// What to do.
+    /// The subcommand that was chosen.
     #[command(subcommand)]
     pub command: PermissionsCommand,
 }
 
-/// What can be asked.
+/// Queries about who may read which document.
 #[derive(Debug, Subcommand)]
 pub enum PermissionsCommand {
-    /// Say who may read a document, and which rule says so
+    /// Show who may read a document, and which rule decides it
     Explain(ExplainArgs),
     /// List documents and who may read them
     List {
-        /// Only documents that nobody can read, with the reason and the cure
+        /// Only documents that nobody can read, with the reason and the fix
         #[arg(long)]
         unreadable: bool,
 
@@ -52,13 +52,13 @@ pub enum PermissionsCommand {
     },
 }
 
-/// A document, and who wants to read it.
+/// The document to explain, and optionally the caller to check it for.
 #[derive(Debug, Flags)]
 pub struct ExplainArgs {
-    /// The id of the document, as `search` gives it
+    /// Id of the document, as `search` returns it
     pub id: String,
 
-    /// Whether this one may read it
+    /// Check whether this caller may read it
     #[arg(long = "as", value_name = "NAME")]
     pub who: Option<String>,
 

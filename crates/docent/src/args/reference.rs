@@ -1,4 +1,4 @@
-//! What `docent completions` and `docent man` take.
+//! Arguments of `docent completions` and `docent man`.
 
 use std::path::PathBuf;
 
@@ -17,27 +17,27 @@ Examples:
   docent man serve | man -l -
   docent man --dir ~/.local/share/man/man1";
 
-/// What `docent completions` takes.
+/// Arguments of `docent completions`, which prints a script for a shell.
 #[derive(Debug, Flags)]
 #[command(after_help = COMPLETIONS)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell to complete for
     pub shell: Shell,
 }
 
-/// What `docent man` takes.
+/// Arguments of `docent man`, which prints pages, writes them, or prints docs/cli.md.
 #[derive(Debug, Flags)]
 #[command(after_help = MAN)]
 pub struct ManPageArgs {
-    /// The page of one command; without it, the page of docent itself
+    /// The command whose page to print [default: the page of docent itself]
     #[arg(conflicts_with_all = ["dir", "markdown"])]
     pub command: Option<String>,
 
-    /// Write all pages into a folder instead
+    /// Write all pages into this folder instead
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
 
-    /// Print all commands as one page of Markdown instead
+    /// Print the help of all commands as one Markdown page instead
     #[arg(long, conflicts_with = "dir")]
     pub markdown: bool,
 }

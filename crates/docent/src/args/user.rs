@@ -1,4 +1,4 @@
-//! What `docent user` takes.
+//! Arguments of `docent user`.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use clap::{Args as Flags, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   docent user add anna --email anna@port.example --group crew --path ./documents
-                                      add somebody; their new password is printed once
+                                      add a user; the new password is printed once
   docent user add nils --stdin < password.txt
-                                      add somebody with a password of your own
+                                      add a user with a password of your choice
   docent user list --path ./documents
-  docent user password anna           give somebody a new password; it ends their sign-ins
-  docent user remove anna             end their sign-ins for good
+  docent user password anna           reset a password and end the user's sessions
+  docent user remove anna             remove a user and end the user's sessions
 
-They sign in where the folder is served with `--auth password`. See docs/signin.md.";
+Users sign in if the folder is served with `--auth password`. See docs/signin.md.";
 
-/// What `docent user` takes.
+/// Arguments of `docent user`, which manages accounts of the built-in sign-in.
 #[derive(Debug, Flags)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct UserArgs {
@@ -24,57 +24,57 @@ pub struct UserArgs {
     #[arg(long, global = true, default_value = ".")]
     pub path: PathBuf,
 
-    /// What to do.
+    /// The subcommand that was chosen.
     #[command(subcommand)]
     pub command: UserCommand,
 }
 
-/// What can be done.
+/// Operations on the user accounts of a folder.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Add somebody, with a new password that is printed once
+    /// Add a user; a new password is printed once
     Add(AddUserArgs),
-    /// Show who may sign in
+    /// List the users
     List {
         /// Print the list as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Give somebody a new password, which is printed once
+    /// Reset a user's password; the new one is printed once
     Password(ChangePasswordArgs),
-    /// Remove somebody
+    /// Remove a user
     Remove {
-        /// Who
+        /// Name of the user
         name: String,
     },
 }
 
-/// Somebody new.
+/// Properties of a new user account.
 #[derive(Debug, Flags)]
 pub struct AddUserArgs {
-    /// The name to sign in with
+    /// User name to sign in with
     pub name: String,
 
-    /// Their e-mail address, for rules and for hosts that ask for it
+    /// Email address, for permission rules and for hosts that ask for it
     #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
 
-    /// A group they belong to; may be repeated
+    /// Group that the user belongs to; may be repeated
     #[arg(long, value_name = "GROUP")]
     pub group: Vec<String>,
 
-    /// Take the first line of stdin as the password
+    /// Read the password from the first line of stdin
     #[arg(long)]
     pub stdin: bool,
 }
 
-/// Somebody who gets a new password.
+/// The user whose password is reset, and where the new one comes from.
 #[derive(Debug, Flags)]
 pub struct ChangePasswordArgs {
-    /// Who
+    /// Name of the user
     pub name: String,
 
-    /// Take the first line of stdin as the password
+    /// Read the password from the first line of stdin
     #[arg(long)]
     pub stdin: bool,
 }

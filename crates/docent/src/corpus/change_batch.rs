@@ -1,8 +1,8 @@
-//! Documents into batches that are written together.
+//! Write batching for a sync: documents collect here until a size, memory or time threshold makes a flush due.
 //!
-//! A batch is written through to the disk, and everything in the index is looked at once after it, so that
-//! few large ones cost much less than many small ones. The first ones are small: somebody waits for an
-//! answer.
+//! Every flush is synced to disk and followed by one pass over the index, so a few large batches cost much less
+//! than many small ones. The first batch holds 1,000 documents and each one doubles the limit up to 50,000:
+//! right after the start somebody waits for the first search result.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +10,27 @@ use docent_search::{Document, DocumentChange};
 
 use super::memory_budget::IndexMemoryBudget;
 
-/// The most documents of the first batch, and of any.
+/// Document limits of the first batch and of every batch; the limit doubles from one to the other.
 const FIRST_DOCUMENTS: usize = 1_000;
 pub(super) const MOST_DOCUMENTS: usize = 50_000;
 
-/// What a document takes beside its texts.
+/// Estimated memory overhead of a document beside its texts.
 const OWN_BYTES: usize = 256;
 
-/// How long documents wait at least before they are written although they are few, and how often as long as
-/// writing takes.
-const PATIENCE: Duration = Duration::from_secs(2);
-const TIMES: u32 = 8;
+/// The flush delay: a batch that stays small is written after the larger of two seconds and eight times the
+/// duration of the last write, so that on a slow disk small batches spend at most about a ninth of the time writing.
+const MIN_FLUSH_DELAY: Duration = Duration::from_secs(2);
+const FLUSH_DELAY_FACTOR: u32 = 8;
 
-/// A batch on its way.
+/// The pending changes of a sync with the thresholds at which they are flushed. `most_documents` grows from batch
+/// to batch, and `flush_delay` follows the measured duration of the last write.
 pub(super) struct ChangeBatch {
     changes: Vec<DocumentChange>,
     bytes: usize,
     most_documents: usize,
     most_bytes: usize,
     since: Instant,
-    patience: Duration,
+    flush_delay: Duration,
 }
 
 impl ChangeBatch {
@@ -40,7 +41,7 @@ impl ChangeBatch {
             most_documents: FIRST_DOCUMENTS,
             most_bytes: budget.batch_bytes(),
             since: Instant::now(),
-            patience: PATIENCE,
+            flush_delay: MIN_FLUSH_DELAY,
         }
     }
 
@@ -49,23 +50,23 @@ impl ChangeBatch {
         self.changes.push(DocumentChange::Put(document));
     }
 
-    /// Whether it should be written now.
+    /// Whether one of the three thresholds (documents, bytes, age) has been reached.
     pub(super) fn is_due(&self) -> bool {
         self.changes.len() >= self.most_documents
             || self.bytes >= self.most_bytes
-            || (!self.changes.is_empty() && self.since.elapsed() > self.patience)
+            || (!self.changes.is_empty() && self.since.elapsed() > self.flush_delay)
     }
 
-    /// All of it; what comes now belongs to the next one.
+    /// Takes the pending changes out for a flush and doubles the document limit of the next batch.
     pub(super) fn take(&mut self) -> Vec<DocumentChange> {
         self.bytes = 0;
         self.most_documents = MOST_DOCUMENTS.min(2 * self.most_documents);
         std::mem::take(&mut self.changes)
     }
 
-    /// A batch has been written, which took so long.
+    /// Adapts the flush delay to the duration of the write that has just ended.
     pub(super) fn written(&mut self, took: Duration) {
-        self.patience = PATIENCE.max(took.saturating_mul(TIMES));
+        self.flush_delay = MIN_FLUSH_DELAY.max(took.saturating_mul(FLUSH_DELAY_FACTOR));
         self.since = Instant::now();
     }
 }
@@ -90,10 +91,10 @@ mod tests {
         }
     }
 
-    /// A batch that waits for ever.
+    /// A batch whose flush delay never expires.
     fn batch() -> ChangeBatch {
         let mut batch = ChangeBatch::new(IndexMemoryBudget::default());
-        batch.patience = Duration::MAX;
+        batch.flush_delay = Duration::MAX;
         batch
     }
 
@@ -120,8 +121,8 @@ mod tests {
     fn few_documents_do_not_wait_for_ever() {
         let mut few = batch();
         few.written(Duration::from_secs(3));
-        assert_eq!(few.patience, Duration::from_secs(24));
-        few.patience = Duration::ZERO;
+        assert_eq!(few.flush_delay, Duration::from_secs(24));
+        few.flush_delay = Duration::ZERO;
         few.since = Instant::now() - Duration::from_millis(1);
         assert!(!few.is_due(), "there is nothing to write");
         few.put(document(1_000));

@@ -1,4 +1,6 @@
-//! What files looked like when they were read, so that those that still look so need not be read again.
+//! Change detection for files: size, modification time and SHA-256 of every file as the last sync saw it.
+//!
+//! A file whose size and modification time are unchanged is not opened again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,39 +11,42 @@ use docent_search::Generation;
 
 use super::index_inventory::IndexInventory;
 
-/// A file that was written within this time before it was read may have been written again since without
-/// looking any different: some disks count time in steps of two seconds.
-const STEP: Duration = Duration::from_secs(2);
+/// Timestamp granularity that we assume of file systems; FAT counts in steps of two seconds. A file modified this
+/// shortly before it was read may change again under the same timestamp, so its timestamp is not trusted.
+const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
-/// The most problems that are remembered of all files together. A file with more is read again each time.
+/// The most problems remembered for all files together, which bounds the memory of the cache. A file beyond it is
+/// not recorded and therefore read again in every sync.
 const MOST_PROBLEMS: usize = 10_000;
 
-/// The files of one sync, by their paths.
+/// The file states that the previous sync recorded and those that the current one records, by path.
+///
+/// A completed sync also leaves the inventory of the index, so that the next one does not have to load it.
 #[derive(Default)]
 pub struct FileStateCache {
-    /// What the index held after it, and of which generation.
+    /// The inventory after a completed sync and the index generation it belongs to.
     pub(super) held: Option<(Generation, IndexInventory)>,
     before: HashMap<String, Arc<FileState>>,
     now: HashMap<String, Arc<FileState>>,
     problems: usize,
 }
 
-/// How a file looked, and what came of it.
+/// The observable state of a file when it was read, and the result of parsing it.
 #[derive(Debug)]
 pub(super) struct FileState {
     pub size: u64,
-    /// Nothing when the file may change without looking different.
+    /// `None` when the timestamp was too recent to prove anything.
     pub modified: Option<SystemTime>,
-    /// The sum of its content; nothing when it could not be read to the end.
+    /// Checksum of the content; `None` when the file could not be read to its end.
     pub sha256: Option<String>,
-    /// How many documents it gave.
+    /// How many documents the file produced.
     pub documents: usize,
-    /// Whether another file had an id of one of them, so that what it gives depends on that file.
+    /// Whether one of its document ids was claimed by another file too, so that the result depends on that file.
     pub contested: bool,
     pub problems: FileProblems,
 }
 
-/// What was wrong with a file.
+/// Everything that was skipped or altered while a file was parsed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileProblems {
     pub skipped: Vec<SkippedItem>,
@@ -53,32 +58,32 @@ impl FileProblems {
         self.skipped.len() + self.warnings.len()
     }
 
-    /// Whether the file may be fine the next time although nobody touches it.
+    /// Whether a retry may succeed although nobody changes the file, as after an I/O error.
     fn is_transient(&self) -> bool {
-        let passes = |skipped: &SkippedItem| {
+        let is_transient = |skipped: &SkippedItem| {
             matches!(
                 skipped.reason,
                 IngestError::Unreadable { .. } | IngestError::Gone
             )
         };
-        self.skipped.iter().any(passes)
+        self.skipped.iter().any(is_transient)
     }
 }
 
 impl FileState {
-    /// Whether a file looks just like this.
+    /// Whether size and modification time are unchanged and the timestamp can be trusted.
     pub(super) fn matches(&self, entry: &FileEntry) -> bool {
         self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
     }
 }
 
 impl FileStateCache {
-    /// What was seen becomes what was seen before.
+    /// Starts the cache of the next sync: current states become previous ones.
     pub(super) fn start_sync(&mut self) -> Self {
         let mut before = std::mem::take(&mut self.now);
-        // A sync that was stopped saw only some of the files; what it did not see is as it was.
-        for (path, look) in self.before.drain() {
-            before.entry(path).or_insert(look);
+        // A stopped sync visited only some of the files; the older states of the others are still valid.
+        for (path, state) in self.before.drain() {
+            before.entry(path).or_insert(state);
         }
         Self {
             held: None,
@@ -88,35 +93,35 @@ impl FileStateCache {
         }
     }
 
-    /// What came of all files, when each looks as it did in the last sync and none is gone: how many
-    /// documents there are, and what was wrong.
+    /// The fast path of a sync in which nothing changed: when every file matches its recorded state and none
+    /// was removed, the number of documents and the recorded problems are known without opening a file.
     pub(super) fn unchanged_since_last(
         &self,
         entries: &[FileEntry],
     ) -> Option<(usize, Vec<&FileProblems>)> {
-        // Only a sync that came to its end knows what the index holds.
+        // Only a completed sync knows what the index holds.
         if self.held.is_none() || self.now.len() != entries.len() {
             return None;
         }
         let mut documents = 0;
         let mut problems = Vec::new();
         for entry in entries {
-            let look = self
+            let state = self
                 .now
                 .get(entry.path())
-                .filter(|look| look.matches(entry))?;
-            documents += look.documents;
-            problems.push(&look.problems);
+                .filter(|state| state.matches(entry))?;
+            documents += state.documents;
+            problems.push(&state.problems);
         }
         Some((documents, problems))
     }
 
-    /// How a file looked before.
+    /// The state that the previous sync recorded for a file.
     pub(super) fn previous(&self, entry: &FileEntry) -> Option<&Arc<FileState>> {
         self.before.get(entry.path())
     }
 
-    /// Whether files were seen before that are not among these.
+    /// Whether the previous sync knew files that are missing from this listing.
     pub(super) fn has_removed_files(&self, entries: &[FileEntry]) -> bool {
         let known = entries
             .iter()
@@ -124,37 +129,40 @@ impl FileStateCache {
         known.count() < self.before.len()
     }
 
-    /// Notes that a file is as it was before.
-    pub(super) fn keep(&mut self, entry: &FileEntry, look: &Arc<FileState>) {
-        self.problems += look.problems.len();
+    /// Carries the previous state of an unchanged file over to this sync.
+    pub(super) fn keep(&mut self, entry: &FileEntry, state: &Arc<FileState>) {
+        self.problems += state.problems.len();
         self.before.remove(entry.path());
-        self.now.insert(entry.path().to_owned(), look.clone());
+        self.now.insert(entry.path().to_owned(), state.clone());
     }
 
-    /// Notes how a file looked when it was read.
-    pub(super) fn record(&mut self, entry: &FileEntry, mut look: FileState, at: SystemTime) {
-        let all = self.problems + look.problems.len();
-        if all > MOST_PROBLEMS || look.problems.is_transient() {
+    /// Records the state of a file that was read at `at`. A state that proves nothing later is not recorded: one
+    /// with a transient error, or with neither a trusted timestamp nor a checksum.
+    pub(super) fn record(&mut self, entry: &FileEntry, mut state: FileState, at: SystemTime) {
+        let all = self.problems + state.problems.len();
+        if all > MOST_PROBLEMS || state.problems.is_transient() {
             return;
         }
-        let is_settled =
-            |modified: &SystemTime| at.duration_since(*modified).is_ok_and(|age| age > STEP);
-        look.modified = look.modified.filter(is_settled);
-        if look.modified.is_none() && look.sha256.is_none() {
+        let is_settled = |modified: &SystemTime| {
+            at.duration_since(*modified)
+                .is_ok_and(|age| age > TIMESTAMP_GRANULARITY)
+        };
+        state.modified = state.modified.filter(is_settled);
+        if state.modified.is_none() && state.sha256.is_none() {
             return;
         }
         self.problems = all;
         self.before.remove(entry.path());
-        self.now.insert(entry.path().to_owned(), Arc::new(look));
+        self.now.insert(entry.path().to_owned(), Arc::new(state));
     }
 }
 
 impl From<&FileFingerprint> for FileState {
-    fn from(found: &FileFingerprint) -> Self {
+    fn from(fingerprint: &FileFingerprint) -> Self {
         Self {
-            size: found.size,
-            modified: found.modified,
-            sha256: Some(found.sha256.clone()),
+            size: fingerprint.size,
+            modified: fingerprint.modified,
+            sha256: Some(fingerprint.sha256.clone()),
             documents: 0,
             contested: false,
             problems: FileProblems::default(),
@@ -163,7 +171,7 @@ impl From<&FileFingerprint> for FileState {
 }
 
 impl From<&FileEntry> for FileState {
-    /// For a file that could not be read to its end.
+    /// The state of a file that could not be read to its end, without a checksum.
     fn from(entry: &FileEntry) -> Self {
         Self {
             size: entry.size,

@@ -1,40 +1,41 @@
-//! What became of the files of a folder, counted by their kinds.
+//! Per-format statistics of a sync: files, documents, skips and warnings for each file format.
 
 use std::collections::BTreeMap;
 
 use docent_ingest::IngestError;
 
-/// The most kinds that are told apart; beyond them all are one.
+/// The most formats with counts of their own. File extensions come from the folder, so this cardinality limit
+/// keeps a folder of random names from growing the report; further formats are counted under `other`.
 const MAX_KINDS: usize = 64;
 
-/// What everything is called that is no file, and every kind beyond the bound.
+/// The bucket for items that are not files and for formats beyond the cardinality limit.
 const OTHER: &str = "other";
 
-/// How many of what, by kind. Files come one after the other, so that what is counted belongs to the last
-/// one that was begun.
+/// Counts by file format. A sync takes files one after the other, so everything counted belongs to the file that
+/// was begun last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormatBreakdown {
     kinds: BTreeMap<String, FormatCounts>,
     current: Option<String>,
 }
 
-/// What became of the files of one kind.
+/// Counts of the files of one format and of their documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormatCounts {
-    /// Files.
+    /// Files of this format that were opened.
     pub files: usize,
     /// Documents that were added or changed.
     pub indexed: usize,
     /// Documents that were there already.
     pub unchanged: usize,
-    /// What was left out, whole files and parts of them, by the code of the reason.
+    /// Skipped files and parts of files, by error code.
     pub skipped: BTreeMap<&'static str, usize>,
-    /// What was indexed, but not quite as it was written, in the same way.
+    /// Content that was altered while it was indexed, by error code.
     pub warnings: BTreeMap<&'static str, usize>,
 }
 
 impl FormatBreakdown {
-    /// Begins the next file, which is of this kind.
+    /// Begins the next file; later counts belong to its format.
     pub(super) fn begin_file(&mut self, kind: String) {
         self.current = Some(kind);
         self.counts().files += 1;
@@ -45,22 +46,22 @@ impl FormatBreakdown {
         self.counts().indexed += 1;
     }
 
-    /// Counts documents that were there already.
+    /// Counts documents that the index holds already.
     pub(super) fn unchanged(&mut self, documents: usize) {
         self.counts().unchanged += documents;
     }
 
-    /// Counts something that was left out.
+    /// Counts a skipped file or part under its error code.
     pub(super) fn skip(&mut self, reason: &IngestError) {
         count(&mut self.counts().skipped, reason);
     }
 
-    /// Counts something that was changed.
+    /// Counts a warning under its error code.
     pub(super) fn warn(&mut self, reason: &IngestError) {
         count(&mut self.counts().warnings, reason);
     }
 
-    /// The kinds with their counts, in the order of their names.
+    /// The formats with their counts, sorted by name.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, &FormatCounts)> {
         let kinds = self.kinds.iter();
         kinds.map(|(kind, counts)| (kind.as_str(), counts))
@@ -74,7 +75,7 @@ impl FormatBreakdown {
     }
 }
 
-/// A reason that stands for several counts as often.
+/// Counts a reason; `More` stands for several unlisted problems and counts as that many.
 fn count(codes: &mut BTreeMap<&'static str, usize>, reason: &IngestError) {
     let times = match reason {
         IngestError::More { count, .. } => usize::try_from(*count).unwrap_or(usize::MAX),
@@ -90,18 +91,24 @@ mod tests {
 
     #[test]
     fn kinds_end_at_their_bound() {
-        let mut tally = FormatBreakdown::default();
-        tally.skip(&IngestError::Link);
+        let mut breakdown = FormatBreakdown::default();
+        breakdown.skip(&IngestError::Link);
         for n in 1..MAX_KINDS {
-            tally.begin_file(format!("k{n}"));
+            breakdown.begin_file(format!("k{n}"));
         }
-        assert_eq!(tally.kinds().count(), MAX_KINDS);
-        tally.begin_file("k1".to_owned());
-        tally.begin_file("one more".to_owned());
-        tally.begin_file("and another".to_owned());
-        tally.indexed();
-        assert_eq!(tally.kinds().count(), MAX_KINDS);
-        let of = |kind: &str| tally.kinds().find(|(found, _)| *found == kind).unwrap().1;
+        assert_eq!(breakdown.kinds().count(), MAX_KINDS);
+        breakdown.begin_file("k1".to_owned());
+        breakdown.begin_file("one more".to_owned());
+        breakdown.begin_file("and another".to_owned());
+        breakdown.indexed();
+        assert_eq!(breakdown.kinds().count(), MAX_KINDS);
+        let of = |kind: &str| {
+            breakdown
+                .kinds()
+                .find(|(found, _)| *found == kind)
+                .unwrap()
+                .1
+        };
         assert_eq!(
             (of("k1").files, of(OTHER).files, of(OTHER).indexed),
             (2, 2, 1)
@@ -111,13 +118,13 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_by_their_codes() {
-        let mut tally = FormatBreakdown::default();
-        tally.begin_file("csv".to_owned());
-        tally.skip(&IngestError::Empty);
-        tally.skip(&IngestError::Empty);
-        tally.warn(&IngestError::More { count: 7, lost: 0 });
-        tally.unchanged(1);
-        let (kind, counts) = tally.kinds().next().unwrap();
+        let mut breakdown = FormatBreakdown::default();
+        breakdown.begin_file("csv".to_owned());
+        breakdown.skip(&IngestError::Empty);
+        breakdown.skip(&IngestError::Empty);
+        breakdown.warn(&IngestError::More { count: 7, lost: 0 });
+        breakdown.unchanged(1);
+        let (kind, counts) = breakdown.kinds().next().unwrap();
         assert_eq!((kind, counts.files, counts.unchanged), ("csv", 1, 1));
         assert_eq!(counts.skipped, BTreeMap::from([("empty", 2)]));
         assert_eq!(counts.warnings, BTreeMap::from([("more", 7)]));

@@ -1,7 +1,8 @@
-//! What the index holds into a table that says, of every id, whose it is and whether its document changed.
+//! The inventory of the index: for every document id, the source it came from and a hash of its content.
 //!
-//! Of ids and hashes only sums are kept, so that a million documents take forty megabytes. The sums of ids
-//! have 128 bits under keys that nobody knows: no two ids of a corpus have the same.
+//! A sync compares the folder with this table. Ids and content hashes are stored as hashes, so that a million
+//! documents take forty megabytes. Ids get 128 bits of keyed hash with random keys: collisions within a corpus
+//! are not to be expected, and nobody can construct one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -9,34 +10,34 @@ use std::hash::{BuildHasher as _, RandomState};
 use docent_ingest::FileEntry;
 use docent_search::{Engine, InventoryEntryRef, SearchError};
 
-/// Stands where no file and no document is.
+/// Sentinel number for "no file" and "no source".
 pub(super) const NO_FILE: u32 = u32::MAX;
 
-/// The documents that the index held when a sync began.
+/// The documents that the index held when a sync began, as rows sorted by hashed id for binary search.
 #[derive(Default)]
 pub(super) struct IndexInventory {
-    sums: IdHasher,
-    /// By the sum of the id, ascending.
+    hasher: IdHasher,
+    /// Sorted by hashed id, ascending.
     rows: Vec<InventoryRow>,
     sources: Vec<InventorySource>,
-    /// How many documents each file of the listing has.
+    /// The number of documents of each file in the listing.
     counts: Vec<u32>,
 }
 
-/// One document.
+/// One document: its hashed id, its hashed content and the number of its source.
 struct InventoryRow {
     id: u128,
     hash: u64,
     source: u32,
 }
 
-/// What became of a row.
+/// What a sync did to the document of a row that stays.
 pub(super) enum RowUpdate<'n> {
     Same,
     Changed(RowVersion<'n>),
 }
 
-/// What a document is now.
+/// The new content hash and source of a document.
 pub(super) struct RowVersion<'n> {
     pub hash: u64,
     pub source: &'n str,
@@ -44,11 +45,11 @@ pub(super) struct RowVersion<'n> {
 
 struct InventorySource {
     name: String,
-    /// The file of the listing that it is, or that it lies in.
+    /// The listed file that is this source or contains it, as an archive does.
     file: u32,
 }
 
-/// Turns ids into numbers that are as good.
+/// Hashes ids to 128 bits and content hashes to 64 bits with keys that are random for each inventory.
 #[derive(Clone, Default)]
 pub(super) struct IdHasher(RandomState, RandomState);
 
@@ -63,14 +64,14 @@ impl IdHasher {
 }
 
 impl IndexInventory {
-    /// Everything that an engine holds.
+    /// Loads the inventory of everything an engine holds.
     pub(super) async fn of(engine: &dyn Engine) -> Result<Self, SearchError> {
-        let mut register = Self::default();
+        let mut inventory = Self::default();
         let mut known: HashMap<String, u32> = HashMap::new();
         let mut last = NO_FILE;
-        let mut each = |held: InventoryEntryRef<'_>| {
+        let mut visit = |held: InventoryEntryRef<'_>| {
             let is_last = |source: &&InventorySource| source.name == held.source;
-            if register
+            if inventory
                 .sources
                 .get(last as usize)
                 .filter(is_last)
@@ -78,19 +79,19 @@ impl IndexInventory {
             {
                 last = match known.get(held.source) {
                     Some(source) => *source,
-                    None => register.add_source(held.source, &mut known),
+                    None => inventory.add_source(held.source, &mut known),
                 };
             }
-            register.rows.push(InventoryRow {
-                id: register.sums.id(held.id),
-                hash: register.sums.hash(held.hash),
+            inventory.rows.push(InventoryRow {
+                id: inventory.hasher.id(held.id),
+                hash: inventory.hasher.hash(held.hash),
                 source: last,
             });
         };
-        engine.visit_inventory(&mut each).await?;
+        engine.visit_inventory(&mut visit).await?;
         drop(known);
-        register.rows.sort_unstable_by_key(|row| row.id);
-        Ok(register)
+        inventory.rows.sort_unstable_by_key(|row| row.id);
+        Ok(inventory)
     }
 
     fn add_source(&mut self, name: &str, known: &mut HashMap<String, u32>) -> u32 {
@@ -103,12 +104,12 @@ impl IndexInventory {
         number
     }
 
-    /// Finds out which file of a listing each document belongs to. `files` are its paths.
+    /// Assigns every document to the file of the listing that it came from. `files` are the listed paths, in order.
     pub(super) fn assign_files<'p>(&mut self, files: impl Iterator<Item = &'p str>) {
         let files: HashMap<&str, u32> = files.zip(0..).collect();
         for source in &mut self.sources {
             let name = source.name.as_str();
-            // What lies in an archive has a path below that of the archive.
+            // The source of an archive member is a path below the path of the archive.
             let above = name
                 .match_indices('/')
                 .filter_map(|(end, _)| name.get(..end));
@@ -126,15 +127,15 @@ impl IndexInventory {
         }
     }
 
-    /// The register after changes: what `of_row` says of each row, nothing where it is gone, and what is
-    /// new. It is as one made anew, for less.
+    /// The inventory after a sync: each row as `of_row` says, without the rows for which it says `None`, and the
+    /// new documents. The result equals a freshly loaded inventory, without reading the index again.
     pub(super) fn updated<'n>(
         &self,
         of_row: impl Fn(usize) -> Option<RowUpdate<'n>>,
-        fresh: impl Iterator<Item = (u128, RowVersion<'n>)>,
+        new_documents: impl Iterator<Item = (u128, RowVersion<'n>)>,
     ) -> Self {
         let mut next = Self {
-            sums: self.sums.clone(),
+            hasher: self.hasher.clone(),
             ..Self::default()
         };
         let mut known = HashMap::new();
@@ -155,7 +156,7 @@ impl IndexInventory {
                 source,
             });
         }
-        for (id, RowVersion { hash, source }) in fresh {
+        for (id, RowVersion { hash, source }) in new_documents {
             let source = number(&mut next, source);
             next.rows.push(InventoryRow { id, hash, source });
         }
@@ -164,52 +165,52 @@ impl IndexInventory {
     }
 
     pub(super) fn hasher(&self) -> &IdHasher {
-        &self.sums
+        &self.hasher
     }
 
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many documents a file has.
+    /// The number of documents that a listed file has in the index.
     pub(super) fn count(&self, file: usize) -> usize {
         self.counts.get(file).map_or(0, |count| *count as usize)
     }
 
-    /// The row of an id.
+    /// The row of a hashed id, by binary search.
     pub(super) fn find(&self, id: u128) -> Option<usize> {
         self.rows.binary_search_by_key(&id, |row| row.id).ok()
     }
 
-    /// The file of the listing that a row belongs to.
+    /// The listed file that a row belongs to, or `NO_FILE`.
     pub(super) fn file(&self, row: usize) -> u32 {
         self.source(row).map_or(NO_FILE, |source| source.file)
     }
 
-    /// Where the document of a row came from.
+    /// The path that the document of a row came from.
     pub(super) fn source_of(&self, row: usize) -> &str {
         self.source(row).map_or("", |source| source.name.as_str())
     }
 
-    /// Whether a row is this document.
+    /// Whether a row holds this version of a document from this source.
     pub(super) fn is_document(&self, row: usize, source: &str, hash: &str) -> bool {
-        let hash = self.sums.hash(hash);
+        let hash = self.hasher.hash(hash);
         self.rows.get(row).is_some_and(|row| row.hash == hash) && self.source_of(row) == source
     }
 
-    /// Whether a file was one document of its own name.
+    /// Whether the index holds a document under the file's own id.
     pub(super) fn has_file(&self, entry: &FileEntry) -> bool {
         self.row_of(entry).is_some()
     }
 
-    /// The same, and its content was this.
+    /// Whether the index holds a document under the file's own id with this content hash.
     pub(super) fn is_file(&self, entry: &FileEntry, sha256: &str) -> bool {
         self.row_of(entry)
             .is_some_and(|row| self.is_document(row, entry.path(), sha256))
     }
 
     fn row_of(&self, entry: &FileEntry) -> Option<usize> {
-        self.find(self.sums.id(entry.id()))
+        self.find(self.hasher.id(entry.id()))
             .filter(|row| self.source_of(*row) == entry.path())
     }
 
@@ -250,16 +251,16 @@ mod tests {
         ];
         let changes = held.map(|(id, source)| Put::Put(document(id, source)));
         engine.apply(changes.into()).await.unwrap();
-        let mut register = IndexInventory::of(&engine).await.unwrap();
-        register.assign_files(["a.csv", "b.zip"].into_iter());
-        assert_eq!((register.count(0), register.count(1)), (1, 2));
-        let row = |id: &str| register.find(register.hasher().id(id)).unwrap();
-        assert_eq!(register.file(row("2")), 1);
-        assert_eq!(register.file(row("4")), NO_FILE);
+        let mut inventory = IndexInventory::of(&engine).await.unwrap();
+        inventory.assign_files(["a.csv", "b.zip"].into_iter());
+        assert_eq!((inventory.count(0), inventory.count(1)), (1, 2));
+        let row = |id: &str| inventory.find(inventory.hasher().id(id)).unwrap();
+        assert_eq!(inventory.file(row("2")), 1);
+        assert_eq!(inventory.file(row("4")), NO_FILE);
         let (same, other) = ("00000000000000ff".repeat(4), "f".repeat(64));
-        assert!(register.is_document(row("3"), "b.zip/e.md", &same));
-        assert!(!register.is_document(row("3"), "b.zip/e.md", &other));
-        assert!(!register.is_document(row("3"), "b.zip", &same));
-        assert_eq!(register.find(register.hasher().id("5")), None);
+        assert!(inventory.is_document(row("3"), "b.zip/e.md", &same));
+        assert!(!inventory.is_document(row("3"), "b.zip/e.md", &other));
+        assert!(!inventory.is_document(row("3"), "b.zip", &same));
+        assert_eq!(inventory.find(inventory.hasher().id("5")), None);
     }
 }

@@ -1,6 +1,8 @@
-//! The memory that indexing may take into the bounds of everything that grows with the corpus.
+//! The memory budget of indexing, divided into fixed shares for the index writer, batches, prefetch and parsers.
+//!
+//! Everything that would otherwise grow with the corpus has a share, so that the peak does not depend on its size.
 
-/// How much memory indexing may take over what the idle server has, and how it is shared out.
+/// The memory that indexing may take on top of an idle server, and the shares of its consumers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexMemoryBudget {
     bytes: usize,
@@ -15,37 +17,37 @@ impl Default for IndexMemoryBudget {
 }
 
 impl IndexMemoryBudget {
-    /// What is taken when nothing is set.
+    /// The budget when the settings name none.
     pub const DEFAULT_MIB: usize = 512;
 
-    /// The least with which documents of every size are still indexed.
+    /// The smallest budget with which documents of every permitted size are still indexed.
     pub const LEAST_MIB: usize = 256;
 
-    /// A budget of so many MiB, or the least there can be.
+    /// A budget of this many MiB, raised to [`LEAST_MIB`](Self::LEAST_MIB) when it is smaller.
     pub fn of_mib(mib: usize) -> Self {
         Self {
             bytes: mib.max(Self::LEAST_MIB).saturating_mul(MIB),
         }
     }
 
-    /// What the writer of the index may hold before it writes a segment. It takes as much again while it
-    /// writes one and merges others.
+    /// The heap of the index writer, which writes a segment when the heap is full. Writing and merging segments
+    /// takes the same amount once more, so this share counts twice.
     pub fn writer_bytes(self) -> usize {
         self.bytes / 5
     }
 
-    /// Documents that wait to be written together. Each is there three times while it is indexed: as it is,
-    /// as the index takes it in, and as its terms.
+    /// The size of a write batch. This share counts three times: while a document is indexed it exists as parsed,
+    /// in the form the index stores, and as terms.
     pub(super) fn batch_bytes(self) -> usize {
         self.bytes / 32
     }
 
-    /// Documents that were read ahead.
+    /// The size of all documents that were prefetched and not yet taken.
     pub(super) fn prefetch_bytes(self) -> usize {
         self.bytes / 32
     }
 
-    /// What all files may take that are being read as a whole at the same time.
+    /// The estimated memory of all files that are being parsed at the same time.
     pub(super) fn reading_bytes(self) -> u64 {
         (self.bytes / 4) as u64
     }

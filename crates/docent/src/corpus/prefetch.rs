@@ -1,8 +1,7 @@
-//! Files into their documents, several files at a time and ahead of the one who writes them, who gets them in
-//! the order of the files all the same.
+//! Parallel prefetch: up to four threads parse files ahead of the sync, which receives the results in file order.
 //!
-//! What was read and not yet taken is bounded in bytes, and so is what the files take that are being read. The
-//! file that is waited for can always go on, so that nobody waits for ever.
+//! Backpressure bounds the bytes of parsed documents that wait and the estimated memory of the files being parsed.
+//! The file that the consumer waits for is exempt from both bounds, so the pipeline cannot deadlock.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,63 +18,63 @@ use super::memory_budget::IndexMemoryBudget;
 use crate::cli_error::CliError;
 use crate::document_transform::DocumentTransform;
 
-/// The most files that are read before the one that is waited for is done.
-const MOST_FILES: usize = 256;
+/// The read-ahead window: how many files may be started past the one that the consumer waits for.
+const READ_AHEAD_FILES: usize = 256;
 
-/// The most threads that read.
-const MOST_THREADS: usize = 4;
+/// The most reader threads; fewer on machines with fewer cores.
+const MAX_THREADS: usize = 4;
 
-/// How long to wait before looking whether to stop.
-const GLANCE: Duration = Duration::from_millis(50);
+/// Polling interval of the stop flag while the consumer waits.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How much more memory than bytes it has a file takes that is read as a whole.
-const TIMES: u64 = 3;
+/// Estimated memory for each byte of a file that is parsed as a whole.
+const MEMORY_FACTOR: u64 = 3;
 
-/// What a file takes however short it is, or that is read row by row.
-const LEAST: u64 = 1024 * 1024;
+/// Estimated memory of a short file, and of a long one that is parsed as a stream.
+const MIN_FILE_MEMORY: u64 = 1024 * 1024;
 
-/// A file that should be read.
+/// A file to read, and how to find out whether parsing it is necessary.
 pub(super) struct ReadJob {
-    /// Its place in the listing.
+    /// The index of the file in the listing.
     pub at: usize,
     pub compare: ContentCheck,
 }
 
-/// What the content of a file is compared with. Where it is the same, the file is not parsed.
+/// What the checksum of a file is compared with. On equality the file is not parsed.
 pub(super) enum ContentCheck {
-    /// Nothing.
+    /// No comparison; the file is always parsed.
     No,
-    /// The document that is held under the file's own id, where there is one.
+    /// The indexed document under the file's own id, if there is one.
     Held,
-    /// The SHA-256 it had when it was last read.
+    /// The SHA-256 that the file had when it was last read.
     Sum(String),
 }
 
-/// What came of a file, piece by piece.
+/// The events of reading one file: its kind, documents in chunks, then exactly one `Same` or `End`.
 pub(super) enum ReadEvent {
-    /// Which kind of file it is; said first.
+    /// The format of the file; always the first event.
     Kind(String),
     Documents(Vec<ParsedDocument>),
-    /// The file has the content it had before.
+    /// The content is unchanged and the file was not parsed; the last event.
     Same(FileFingerprint),
-    /// That was all.
+    /// The file was read to its end or failed; the last event.
     End(Result<FileReadOutcome, IngestError>),
 }
 
-/// Files that are being read.
+/// The consumer's handle to the reader threads. Dropping it stops them and closes the parser processes.
 pub(super) struct FilePrefetcher {
     pool: Arc<PrefetchPool>,
 }
 
-/// What the threads share.
+/// The state that the reader threads share: the job queue, the bounds, and the events that wait for the consumer.
 struct PrefetchPool {
     source: FolderSource,
     workers: Arc<ParserPool>,
     entries: Arc<[FileEntry]>,
-    register: Arc<IndexInventory>,
-    most_bytes: usize,
-    most_reading: u64,
-    shape: Arc<DocumentTransform>,
+    inventory: Arc<IndexInventory>,
+    max_ready_bytes: usize,
+    max_reading_bytes: u64,
+    transform: Arc<DocumentTransform>,
     state: Mutex<PrefetchState>,
     changed: Condvar,
 }
@@ -84,80 +83,80 @@ struct PrefetchPool {
 struct PrefetchState {
     jobs: VecDeque<ReadJob>,
     ready: HashMap<usize, VecDeque<ReadEvent>>,
-    /// Bytes of documents that are ready.
+    /// Size of the parsed documents that wait in `ready`.
     bytes: usize,
-    /// What the files may take that are being read.
+    /// Estimated memory of the files that are being parsed.
     reading: u64,
-    /// The file that is waited for.
-    wanted: usize,
+    /// The file that the consumer waits for.
+    awaited: usize,
     stopped: bool,
 }
 
 impl FilePrefetcher {
-    /// Starts to read `jobs`, which are in the order of the listing.
+    /// Starts the reader threads on `jobs`, which must be in listing order.
     pub(super) fn start(
         (source, workers): (FolderSource, Arc<ParserPool>),
         entries: Arc<[FileEntry]>,
-        register: Arc<IndexInventory>,
-        (budget, shape): (IndexMemoryBudget, Arc<DocumentTransform>),
+        inventory: Arc<IndexInventory>,
+        (budget, transform): (IndexMemoryBudget, Arc<DocumentTransform>),
         jobs: VecDeque<ReadJob>,
     ) -> Result<Self, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(MOST_THREADS).min(jobs.len());
+        let threads = cores.min(MAX_THREADS).min(jobs.len());
         let state = PrefetchState {
             jobs,
             ..PrefetchState::default()
         };
-        let desk = Arc::new(PrefetchPool {
+        let pool = Arc::new(PrefetchPool {
             source,
             workers,
             entries,
-            register,
-            most_bytes: budget.prefetch_bytes(),
-            most_reading: budget.reading_bytes(),
-            shape,
+            inventory,
+            max_ready_bytes: budget.prefetch_bytes(),
+            max_reading_bytes: budget.reading_bytes(),
+            transform,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let ahead = Self { pool: desk };
+        let prefetcher = Self { pool };
         for _ in 0..threads {
-            ahead.spawn(PrefetchPool::work)?;
+            prefetcher.spawn(PrefetchPool::work)?;
         }
-        Ok(ahead)
+        Ok(prefetcher)
     }
 
-    /// The next piece of a file that is among the jobs; nothing when `stop` says so before it comes.
+    /// Waits for the next event of a file; `None` when `stop` turns true first.
     pub(super) fn next(&self, at: usize, stop: &dyn Fn() -> bool) -> Option<ReadEvent> {
         let mut state = self.pool.state();
-        if state.wanted != at {
-            state.wanted = at;
+        if state.awaited != at {
+            state.awaited = at;
             self.pool.changed.notify_all();
         }
         loop {
-            let pieces = state.ready.get_mut(&at);
-            if let Some(piece) = pieces.and_then(VecDeque::pop_front) {
-                match &piece {
+            let events = state.ready.get_mut(&at);
+            if let Some(event) = events.and_then(VecDeque::pop_front) {
+                match &event {
                     ReadEvent::Documents(documents) => state.bytes -= documents_bytes(documents),
                     ReadEvent::Kind(_) => {}
                     ReadEvent::Same(_) | ReadEvent::End(_) => drop(state.ready.remove(&at)),
                 }
                 self.pool.changed.notify_all();
-                return Some(piece);
+                return Some(event);
             }
             if stop() {
                 return None;
             }
-            let waited = self.pool.changed.wait_timeout(state, GLANCE);
+            let waited = self.pool.changed.wait_timeout(state, STOP_POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Reads a file that is not among the jobs, or once more. It gets a thread of its own, since all others
-    /// may wait until its documents are taken.
+    /// Reads a file that is not among the jobs, or reads it again. It gets a thread of its own, because backpressure
+    /// may block all others until the documents of this file are taken.
     pub(super) fn read_now(&self, at: usize) -> Result<(), CliError> {
-        self.pool.state().wanted = at;
-        self.spawn(move |desk| {
-            desk.read(&ReadJob {
+        self.pool.state().awaited = at;
+        self.spawn(move |pool| {
+            pool.read(&ReadJob {
                 at,
                 compare: ContentCheck::No,
             });
@@ -165,17 +164,17 @@ impl FilePrefetcher {
     }
 
     fn spawn(&self, work: impl FnOnce(&PrefetchPool) + Send + 'static) -> Result<(), CliError> {
-        let desk = self.pool.clone();
+        let pool = self.pool.clone();
         let started = std::thread::Builder::new()
             .name("docent-reader".to_owned())
-            .spawn(move || work(&desk));
-        let failed = |error| CliError::failed(format!("no thread can be started: {error}"));
+            .spawn(move || work(&pool));
+        let failed = |error| CliError::failed(format!("cannot start a reader thread: {error}"));
         started.map(drop).map_err(failed)
     }
 }
 
 impl Drop for FilePrefetcher {
-    /// Ends the children that are still at work; the threads end by themselves.
+    /// Closes the parser processes that still run; the threads notice `stopped` and end by themselves.
     fn drop(&mut self) {
         self.pool.state().stopped = true;
         self.pool.changed.notify_all();
@@ -196,7 +195,8 @@ impl PrefetchPool {
         }
     }
 
-    /// The next file, as soon as there is room for it; nothing when none is left.
+    /// Waits until the memory bounds admit the next job and takes it; `None` when none is left. The second value is
+    /// the estimated memory to give back when the file has been read.
     fn take_job(&self) -> Option<(ReadJob, u64)> {
         let mut state = self.state();
         loop {
@@ -205,11 +205,11 @@ impl PrefetchPool {
             }
             let at = state.jobs.front()?.at;
             let cost = self.estimated_memory(at);
-            let has_room = at < state.wanted + MOST_FILES
-                && state.bytes < self.most_bytes
-                && (state.reading == 0 || state.reading + cost <= self.most_reading);
-            // The first of the jobs is never one behind the file that is waited for.
-            if has_room || at == state.wanted {
+            let has_room = at < state.awaited + READ_AHEAD_FILES
+                && state.bytes < self.max_ready_bytes
+                && (state.reading == 0 || state.reading + cost <= self.max_reading_bytes);
+            // The first job never comes after the awaited file, so the awaited file is always admitted.
+            if has_room || at == state.awaited {
                 state.reading += cost;
                 return state.jobs.pop_front().map(|job| (job, cost));
             }
@@ -220,13 +220,13 @@ impl PrefetchPool {
 
     fn estimated_memory(&self, at: usize) -> u64 {
         let size = self.entries.get(at).map_or(0, |entry| entry.size);
-        // A longer one is read row by row, or not at all.
-        let whole = if size > self.shape.limits.max_file_bytes {
+        // A longer file is parsed as a stream or skipped.
+        let whole = if size > self.transform.limits.max_file_bytes {
             0
         } else {
             size
         };
-        LEAST + whole * TIMES
+        MIN_FILE_MEMORY + whole * MEMORY_FACTOR
     }
 
     fn read(&self, job: &ReadJob) {
@@ -234,62 +234,63 @@ impl PrefetchPool {
             return;
         };
         self.put(job.at, ReadEvent::Kind(self.source.kind(entry)));
-        // Our own parsers do not panic. Were it not so, a file would be waited for that never ends.
+        // Our parsers do not panic. If one did, the consumer would wait for an `End` that never comes.
         let read = AssertUnwindSafe(|| self.read_entry(entry, job));
         let last = catch_unwind(read).unwrap_or(ReadEvent::End(Err(IngestError::Crashed)));
         self.put(job.at, last);
     }
 
     fn read_entry(&self, entry: &FileEntry, job: &ReadJob) -> ReadEvent {
-        let is_same = |found: &FileFingerprint| match &job.compare {
+        let is_same = |fingerprint: &FileFingerprint| match &job.compare {
             ContentCheck::No => false,
             ContentCheck::Held => {
-                let hash = self.shape.hash(entry.path(), &found.sha256);
-                self.register.is_file(entry, &hash)
+                let hash = self.transform.hash(entry.path(), &fingerprint.sha256);
+                self.inventory.is_file(entry, &hash)
             }
-            ContentCheck::Sum(before) => *before == found.sha256,
+            ContentCheck::Sum(before) => *before == fingerprint.sha256,
         };
         let may_be_same = match &job.compare {
             ContentCheck::No => false,
-            ContentCheck::Held => self.register.has_file(entry),
+            ContentCheck::Held => self.inventory.has_file(entry),
             ContentCheck::Sum(_) => true,
         };
         if may_be_same
-            && let Ok(found) = self.source.fingerprint(entry)
-            && is_same(&found)
+            && let Ok(fingerprint) = self.source.fingerprint(entry)
+            && is_same(&fingerprint)
         {
-            return ReadEvent::Same(found);
+            return ReadEvent::Same(fingerprint);
         }
         let mut sink =
             |documents: Vec<ParsedDocument>| self.put(job.at, ReadEvent::Documents(documents));
         ReadEvent::End(self.source.read_into(entry, &mut sink))
     }
 
-    /// Puts a piece where it is taken from, when there is room; false when nobody takes it any more.
-    fn put(&self, at: usize, piece: ReadEvent) -> bool {
-        let size = match &piece {
+    /// Queues an event for the consumer and blocks while the byte bound is exceeded (backpressure). False when the
+    /// prefetcher was dropped and nobody takes events any more.
+    fn put(&self, at: usize, event: ReadEvent) -> bool {
+        let size = match &event {
             ReadEvent::Documents(documents) => documents_bytes(documents),
             ReadEvent::Kind(_) | ReadEvent::Same(_) | ReadEvent::End(_) => 0,
         };
         let mut state = self.state();
-        while !state.stopped && size > 0 && state.bytes >= self.most_bytes {
+        while !state.stopped && size > 0 && state.bytes >= self.max_ready_bytes {
             let has_none = state.ready.get(&at).is_none_or(VecDeque::is_empty);
-            if state.wanted == at && has_none {
+            if state.awaited == at && has_none {
                 break;
             }
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
         state.bytes += size;
-        state.ready.entry(at).or_default().push_back(piece);
-        let is_wanted = !state.stopped;
+        state.ready.entry(at).or_default().push_back(event);
+        let is_open = !state.stopped;
         drop(state);
         self.changed.notify_all();
-        is_wanted
+        is_open
     }
 }
 
-/// What documents take in memory, about.
+/// Estimated memory of documents, with 512 bytes of overhead for each.
 fn documents_bytes(documents: &[ParsedDocument]) -> usize {
     const OWN_BYTES: usize = 512;
     documents

@@ -1,4 +1,6 @@
-//! One sync on its way: what was read of the files into changes of the index.
+//! The state machine of one sync: turns parsed files into index changes and collects the report.
+//!
+//! Files are processed in listing order, because that order decides which file keeps a contested id.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,37 +24,38 @@ use super::{SyncObserver, SyncReport};
 use crate::cli_error::CliError;
 use crate::document_transform::DocumentTransform;
 
-/// One sync on its way.
+/// A running sync: id claims, the current write batch, the file states of the previous and of this sync, and the
+/// report.
 pub(super) struct SyncRun<'a> {
     engine: &'a dyn Engine,
-    shape: Arc<DocumentTransform>,
+    transform: Arc<DocumentTransform>,
     entries: Arc<[FileEntry]>,
     claims: IdClaims,
     batch: ChangeBatch,
-    /// What the sync before saw, and what this one sees.
+    /// The file states of the previous sync, which become those of this one.
     pub(super) seen: FileStateCache,
-    /// Files and folders that could not be read this time.
+    /// Files and folders that could not be read in this sync.
     unreadable: HashSet<String>,
-    /// Whether a file that is gone or changed came before.
-    disturbed: bool,
+    /// Whether an earlier file was changed or removed, so that contested ids may resolve differently now.
+    earlier_file_changed: bool,
     pub(super) report: SyncReport,
 }
 
-/// What has come of the file that is being taken in.
+/// The results of the file that is being processed.
 #[derive(Default)]
 struct FileSyncState {
     documents: usize,
-    /// Whether its kind has been counted.
+    /// Whether its format has been counted already.
     counted: bool,
-    /// Documents that got another id because a file before has theirs, and that file.
+    /// Documents whose id was qualified with the file name because the earlier file `first` has it.
     renamed: u64,
     first: String,
     contested: bool,
     problems: FileProblems,
-    /// Documents that got a number because their own file has their id twice, and one of those ids.
+    /// Documents whose id got a number because the same file has it twice, with one such id as an example.
     repeated: u64,
     repeated_id: String,
-    /// Problems that are only counted, and how many of them are documents that were lost.
+    /// Problems beyond the reporting limit, and how many of them lost a document.
     unlisted: u64,
     lost: u64,
 }
@@ -60,18 +63,18 @@ struct FileSyncState {
 impl<'a> SyncRun<'a> {
     pub(super) fn new(
         engine: &'a dyn Engine,
-        shape: Arc<DocumentTransform>,
+        transform: Arc<DocumentTransform>,
         budget: IndexMemoryBudget,
-        (entries, register): (Arc<[FileEntry]>, Arc<IndexInventory>),
+        (entries, inventory): (Arc<[FileEntry]>, Arc<IndexInventory>),
         seen: FileStateCache,
     ) -> Self {
         Self {
             engine,
-            claims: IdClaims::new(register, entries.len(), &shape.limits),
-            shape,
+            claims: IdClaims::new(inventory, entries.len(), &transform.limits),
+            transform,
             batch: ChangeBatch::new(budget),
             unreadable: HashSet::new(),
-            disturbed: seen.has_removed_files(&entries),
+            earlier_file_changed: seen.has_removed_files(&entries),
             seen,
             report: SyncReport {
                 files: entries.len(),
@@ -81,85 +84,85 @@ impl<'a> SyncRun<'a> {
         }
     }
 
-    /// Takes in one file of the listing; false when somebody stopped it.
+    /// Processes one file of the listing; false when the observer stopped the sync.
     pub(super) async fn sync_file(
         &mut self,
         at: usize,
-        ahead: &FilePrefetcher,
-        watch: &mut (dyn SyncObserver + Send),
+        prefetcher: &FilePrefetcher,
+        observer: &mut (dyn SyncObserver + Send),
     ) -> Result<bool, CliError> {
         let entries = self.entries.clone();
         let Some(entry) = entries.get(at) else {
             return Ok(true);
         };
-        let look = self.seen.previous(entry).cloned();
-        if let Some(look) = look.as_ref().filter(|look| look.matches(entry)) {
-            if self.keep_unchanged(at, entry, look) {
+        let state = self.seen.previous(entry).cloned();
+        if let Some(state) = state.as_ref().filter(|state| state.matches(entry)) {
+            if self.keep_unchanged(at, entry, state) {
                 return Ok(true);
             }
-            ahead.read_now(at)?;
+            prefetcher.read_now(at)?;
         }
-        let mut taken = FileSyncState::default();
+        let mut file = FileSyncState::default();
         loop {
-            let Some(piece) = ahead.next(at, &|| watch.stop()) else {
+            let Some(event) = prefetcher.next(at, &|| observer.stop()) else {
                 return Ok(false);
             };
-            match piece {
+            match event {
                 ReadEvent::Kind(kind) => {
-                    if !std::mem::replace(&mut taken.counted, true) {
+                    if !std::mem::replace(&mut file.counted, true) {
                         self.report.formats.begin_file(kind);
                     }
                 }
                 ReadEvent::Documents(documents) => {
                     for document in documents {
-                        self.add_document(document, &mut taken);
+                        self.add_document(document, &mut file);
                     }
                 }
                 ReadEvent::Same(found) => {
-                    if self.keep_same_content(at, entry, look.as_ref(), &found) {
+                    if self.keep_same_content(at, entry, state.as_ref(), &found) {
                         return Ok(true);
                     }
-                    ahead.read_now(at)?;
+                    prefetcher.read_now(at)?;
                 }
                 ReadEvent::End(read) => {
-                    self.finish_file(entry, read, taken);
+                    self.finish_file(entry, read, file);
                     return Ok(true);
                 }
             }
             if self.batch.is_due() {
-                self.flush(watch).await?;
+                self.flush(observer).await?;
             }
         }
     }
 
-    /// Keeps the documents of a file that did not change; false when it must be read after all.
-    fn keep_unchanged(&mut self, at: usize, entry: &FileEntry, look: &Arc<FileState>) -> bool {
-        let may_differ = look.contested && self.disturbed;
-        if may_differ || !self.claims.claim_file(at, look.documents) {
+    /// Keeps the documents of a file whose size and timestamp did not change; false when it must be read after all.
+    fn keep_unchanged(&mut self, at: usize, entry: &FileEntry, state: &Arc<FileState>) -> bool {
+        let may_differ = state.contested && self.earlier_file_changed;
+        if may_differ || !self.claims.claim_file(at, state.documents) {
             return false;
         }
-        self.report.unchanged += look.documents;
-        self.seen.keep(entry, look);
-        self.list_all(look.problems.clone());
+        self.report.unchanged += state.documents;
+        self.seen.keep(entry, state);
+        self.list_all(state.problems.clone());
         true
     }
 
-    /// The same for a file that looks different and has the content it had.
+    /// Keeps the documents of a file that was touched but has the same checksum; false when it must be read after all.
     fn keep_same_content(
         &mut self,
         at: usize,
         entry: &FileEntry,
-        look: Option<&Arc<FileState>>,
+        state: Option<&Arc<FileState>>,
         found: &FileFingerprint,
     ) -> bool {
         let mut fresh = FileState::from(found);
         fresh.documents = 1;
-        if let Some(look) = look {
-            fresh.documents = look.documents;
-            fresh.contested = look.contested;
-            fresh.problems = look.problems.clone();
+        if let Some(state) = state {
+            fresh.documents = state.documents;
+            fresh.contested = state.contested;
+            fresh.problems = state.problems.clone();
         }
-        let may_differ = fresh.contested && self.disturbed;
+        let may_differ = fresh.contested && self.earlier_file_changed;
         if may_differ || !self.claims.claim_file(at, fresh.documents) {
             return false;
         }
@@ -170,17 +173,17 @@ impl<'a> SyncRun<'a> {
         true
     }
 
-    /// Takes in one document.
-    fn add_document(&mut self, parsed: ParsedDocument, taken: &mut FileSyncState) {
-        let (mut document, reasons) = self.shape.apply(parsed);
+    /// Applies the document transform, claims an id and adds the document to the batch when it is new or changed.
+    fn add_document(&mut self, parsed: ParsedDocument, file: &mut FileSyncState) {
+        let (mut document, reasons) = self.transform.apply(parsed);
         for reason in reasons {
-            taken.warn(
+            file.warn(
                 IngestWarning {
                     path: document.source.clone(),
                     line: line(&document),
                     reason,
                 },
-                self.shape.limits.max_reported,
+                self.transform.limits.max_reported,
             );
         }
         let size = document.bytes();
@@ -190,7 +193,7 @@ impl<'a> SyncRun<'a> {
                 limit: MAX_DOCUMENT_BYTES as u64,
             })
         } else {
-            self.claim(&mut document, taken)
+            self.claim(&mut document, file)
         };
         match claimed {
             Ok(ClaimOutcome::Unchanged) => {
@@ -203,91 +206,92 @@ impl<'a> SyncRun<'a> {
                 self.batch.put(document);
             }
             Err(reason) => {
-                taken.contested = true;
+                file.contested = true;
                 let skipped = SkippedItem {
                     line: line(&document),
                     path: document.source,
                     reason,
                 };
-                taken.skip(skipped, self.shape.limits.max_reported);
+                file.skip(skipped, self.transform.limits.max_reported);
                 return;
             }
         }
-        taken.documents += 1;
+        file.documents += 1;
     }
 
-    /// Claims the id of a document. Where a file before has it, the document is called after its own file
-    /// too, so that two tables that both count their rows from one are both found. Where its own file has it,
-    /// which only a file does that was written while it was read, or an archive with a name twice in it, a
-    /// number comes behind. No document is lost for its id.
+    /// Claims an id for a document and resolves duplicates, so that no document is lost because of its id.
+    ///
+    /// When an earlier file has the id, the id is qualified with the document's qualified file name: two tables that both
+    /// count their rows from one are both indexed. When the same file has it, which happens only to a file that was
+    /// written while it was read and to an archive with duplicate names, a number is appended.
     fn claim(
         &mut self,
         document: &mut Document,
-        taken: &mut FileSyncState,
+        file: &mut FileSyncState,
     ) -> Result<ClaimOutcome, IngestError> {
         let id = document.id.to_string();
         let claimed = self.claims.claim(&id, &document.source, &document.hash);
         let Err(IngestError::DuplicateId { first, .. }) = &claimed else {
             return claimed;
         };
-        taken.contested = true;
+        file.contested = true;
         if *first != document.source
-            && let Some(own) = qualified_id(&document.source, &id)
+            && let Some(qualified) = qualified_id(&document.source, &id)
         {
             let again = self
                 .claims
-                .claim(own.as_str(), &document.source, &document.hash);
+                .claim(qualified.as_str(), &document.source, &document.hash);
             if !matches!(again, Err(IngestError::DuplicateId { .. })) {
-                taken.renamed += 1;
-                taken.first.clone_from(first);
-                document.id = own;
+                file.renamed += 1;
+                file.first.clone_from(first);
+                document.id = qualified;
                 return again;
             }
         }
-        self.claim_numbered(document, &id, taken).unwrap_or(claimed)
+        self.claim_numbered(document, &id, file).unwrap_or(claimed)
     }
 
-    /// Claims the id with the next number of its file behind it.
+    /// Claims the id with the next free number of its file appended; `None` after 100 collisions.
     fn claim_numbered(
         &mut self,
         document: &mut Document,
         id: &str,
-        taken: &mut FileSyncState,
+        file: &mut FileSyncState,
     ) -> Option<Result<ClaimOutcome, IngestError>> {
-        /// Ids that end like ours and belong to somebody else.
+        /// Bounds the search when real ids happen to end like generated ones.
         const MOST_TRIES: u64 = 100;
         for _ in 0..MOST_TRIES {
-            taken.repeated += 1;
-            let own = qualified_id(&document.source, &format!("{id}~{}", taken.repeated + 1))?;
+            file.repeated += 1;
+            let qualified = qualified_id(&document.source, &format!("{id}~{}", file.repeated + 1))?;
             let claimed = self
                 .claims
-                .claim(own.as_str(), &document.source, &document.hash);
+                .claim(qualified.as_str(), &document.source, &document.hash);
             if !matches!(claimed, Err(IngestError::DuplicateId { .. })) {
-                taken.repeated_id = id.to_owned();
-                document.id = own;
+                file.repeated_id = id.to_owned();
+                document.id = qualified;
                 return Some(claimed);
             }
         }
         None
     }
 
-    /// Notes how a file ended.
+    /// Completes a file: merges its problems into the report and records its state for the next sync.
     fn finish_file(
         &mut self,
         entry: &FileEntry,
         read: Result<FileReadOutcome, IngestError>,
-        mut taken: FileSyncState,
+        mut file: FileSyncState,
     ) {
-        self.disturbed = true;
-        let mut look = match read {
+        self.earlier_file_changed = true;
+        let mut state = match read {
             Ok(reading) => {
-                // First what its parser found, then what came of its documents.
-                taken.problems.skipped.splice(0..0, reading.skipped);
-                taken.problems.warnings.splice(0..0, reading.warnings);
+                // Problems of the parser come before those of the documents.
+                file.problems.skipped.splice(0..0, reading.skipped);
+                file.problems.warnings.splice(0..0, reading.warnings);
                 FileState::from(&reading.fingerprint)
             }
             Err(reason) => {
-                taken.problems.skipped.push(SkippedItem {
+                file.problems.skipped.push(SkippedItem {
                     path: entry.path().to_owned(),
                     line: None,
                     reason,
@@ -295,48 +299,48 @@ impl<'a> SyncRun<'a> {
                 FileState::from(entry)
             }
         };
-        if taken.unlisted > 0 {
-            let (count, lost) = (taken.unlisted, taken.lost);
-            taken.problems.skipped.push(SkippedItem {
+        if file.unlisted > 0 {
+            let (count, lost) = (file.unlisted, file.lost);
+            file.problems.skipped.push(SkippedItem {
                 path: entry.path().to_owned(),
                 line: None,
                 reason: IngestError::More { count, lost },
             });
         }
-        if taken.renamed > 0 {
-            taken.problems.warnings.push(IngestWarning {
+        if file.renamed > 0 {
+            file.problems.warnings.push(IngestWarning {
                 path: entry.path().to_owned(),
                 line: None,
                 reason: IngestError::SharedIds {
-                    count: taken.renamed,
-                    first: taken.first,
+                    count: file.renamed,
+                    first: file.first,
                 },
             });
         }
-        if taken.repeated > 0 {
-            taken.problems.warnings.push(IngestWarning {
+        if file.repeated > 0 {
+            file.problems.warnings.push(IngestWarning {
                 path: entry.path().to_owned(),
                 line: None,
                 reason: IngestError::RepeatedIds {
-                    count: taken.repeated,
-                    id: taken.repeated_id,
+                    count: file.repeated,
+                    id: file.repeated_id,
                 },
             });
         }
-        look.documents = taken.documents;
-        look.contested = taken.contested;
-        look.problems = taken.problems.clone();
-        self.report_all(taken.problems);
-        self.seen.record(entry, look, SystemTime::now());
+        state.documents = file.documents;
+        state.contested = file.contested;
+        state.problems = file.problems.clone();
+        self.report_all(file.problems);
+        self.seen.record(entry, state, SystemTime::now());
     }
 
     pub(super) async fn flush(
         &mut self,
-        watch: &mut (dyn SyncObserver + Send),
+        observer: &mut (dyn SyncObserver + Send),
     ) -> Result<(), CliError> {
         let changes = self.batch.take();
         if !changes.is_empty() {
-            self.apply(changes, watch).await?;
+            self.apply(changes, observer).await?;
         }
         Ok(())
     }
@@ -344,52 +348,54 @@ impl<'a> SyncRun<'a> {
     async fn apply(
         &mut self,
         changes: Vec<DocumentChange>,
-        watch: &mut (dyn SyncObserver + Send),
+        observer: &mut (dyn SyncObserver + Send),
     ) -> Result<(), CliError> {
         let start = Instant::now();
         self.engine.apply(changes).await?;
         self.batch.written(start.elapsed());
-        watch.applied(self.engine.status().await?);
+        observer.applied(self.engine.status().await?);
         Ok(())
     }
 
-    /// Removes what nobody claimed. Documents of what could not be read stay: a disk that fails
-    /// for a moment must not empty the index.
+    /// Removes the documents that no file claimed. Documents of unreadable files and folders stay: a disk that
+    /// fails for a moment must not empty the index.
     pub(super) async fn remove_unclaimed(
         &mut self,
-        watch: &mut (dyn SyncObserver + Send),
+        observer: &mut (dyn SyncObserver + Send),
     ) -> Result<(), CliError> {
         if !self.claims.has_unclaimed() {
             return Ok(());
         }
-        let mut gone: Vec<DocId> = Vec::new();
+        let mut removed: Vec<DocId> = Vec::new();
         let (claims, unreadable, report) = (&self.claims, &self.unreadable, &mut self.report);
-        let shape = &self.shape;
-        let mut each = |held: InventoryEntryRef<'_>| {
+        let transform = &self.transform;
+        let mut visit = |held: InventoryEntryRef<'_>| {
             if !claims.is_unclaimed(held.id) {
                 return;
             }
-            // What cannot be read again under new rules would stay as open as the old ones left it.
-            let is_safe = !shape.has_restrictions() || shape.is_current(held.source, held.hash);
+            // A document indexed under older permission rules fails closed: its file cannot be read again, so it
+            // would keep the readers of the old rules.
+            let is_safe =
+                !transform.has_restrictions() || transform.is_current(held.source, held.hash);
             if is_safe && is_below(held.source, unreadable) {
                 report.kept += 1;
             } else if let Ok(id) = DocId::parse(held.id) {
-                gone.push(id);
+                removed.push(id);
             }
         };
-        self.engine.visit_inventory(&mut each).await?;
-        self.report.removed = gone.len();
-        gone.sort();
-        while !gone.is_empty() {
-            let rest = gone.split_off(gone.len().min(MOST_DOCUMENTS));
-            let changes = gone.into_iter().map(DocumentChange::Remove).collect();
-            self.apply(changes, watch).await?;
-            gone = rest;
+        self.engine.visit_inventory(&mut visit).await?;
+        self.report.removed = removed.len();
+        removed.sort();
+        while !removed.is_empty() {
+            let rest = removed.split_off(removed.len().min(MOST_DOCUMENTS));
+            let changes = removed.into_iter().map(DocumentChange::Remove).collect();
+            self.apply(changes, observer).await?;
+            removed = rest;
         }
         Ok(())
     }
 
-    /// Notes what the index holds now, so that the next sync need not ask for all of it.
+    /// Stores the inventory with its index generation, so that the next sync does not have to load it.
     pub(super) async fn remember_inventory(&mut self) -> Result<(), CliError> {
         let unreadable = &self.unreadable;
         let held = self
@@ -400,7 +406,7 @@ impl<'a> SyncRun<'a> {
         Ok(())
     }
 
-    /// Reports what was wrong with the file that is being taken in.
+    /// Counts and lists the problems of the current file.
     fn report_all(&mut self, problems: FileProblems) {
         for skipped in &problems.skipped {
             self.report.formats.skip(&skipped.reason);
@@ -420,7 +426,7 @@ impl<'a> SyncRun<'a> {
         }
     }
 
-    /// Reports something that was left out before it was opened.
+    /// Counts and lists a file or folder that was skipped before it was opened.
     pub(super) fn skip(&mut self, skipped: SkippedItem) {
         self.report.formats.skip(&skipped.reason);
         self.list(skipped);
@@ -432,12 +438,12 @@ impl<'a> SyncRun<'a> {
         }
         let lost = skipped.reason.lost_items();
         self.report.lost += lost;
-        if self.report.skipped.len() < self.shape.limits.max_reported {
+        if self.report.skipped.len() < self.transform.limits.max_reported {
             self.report.skipped.push(skipped);
             return;
         }
         self.report.unlisted += 1;
-        // Many pictures must not keep a damaged table off the list.
+        // The list is bounded. A harmless entry makes room, so that many pictures cannot hide a damaged table.
         let listed = &mut self.report.skipped;
         let is_harmless = |listed: &SkippedItem| listed.reason.lost_items() == 0;
         if lost > 0
@@ -449,7 +455,7 @@ impl<'a> SyncRun<'a> {
     }
 
     fn warn(&mut self, warning: IngestWarning) {
-        if self.report.warnings.len() < self.shape.limits.max_reported {
+        if self.report.warnings.len() < self.transform.limits.max_reported {
             self.report.warnings.push(warning);
         } else {
             self.report.unlisted += 1;
@@ -476,7 +482,7 @@ impl FileSyncState {
     }
 }
 
-/// The line of a record that is called after it.
+/// The line number of a record whose id was derived from its line.
 fn line(document: &Document) -> Option<u64> {
     let (_, line) = document.id.as_str().rsplit_once("#L")?;
     line.parse().ok()
