@@ -1,9 +1,9 @@
 //! Document ingestion: turns the files of a folder into documents that can be indexed.
 //!
 //! A [`FolderSource`] is a folder. [`FolderSource::list`] walks it, [`FolderSource::read`] parses one file
-//! into [`Document`](docent_search::Document)s, [`FolderSource::read_into`] streams them in batches, and
-//! [`IdDeduplicator`] resolves duplicate ids: the first document that claims an id keeps it. Whatever cannot
-//! be read becomes a [`SkippedItem`] with an [`IngestError`]; no content of a folder can abort a run.
+//! into [`Document`](docent_search::Document)s, and [`FolderSource::read_into`] streams them in batches.
+//! Whatever cannot be read becomes a [`SkippedItem`] with an [`IngestError`]; no content of a folder can abort
+//! a run.
 //!
 //! Every file is untrusted input. It is opened beneath the folder without following links, read within
 //! [`Limits`], and its text is stripped of invisible characters. Formats whose parsers are third-party code
@@ -18,8 +18,8 @@ mod code;
 mod column_types;
 mod csv;
 mod dates;
-mod dedup;
 mod digest;
+mod document_properties;
 mod document_sink;
 mod docx;
 mod epub;
@@ -66,7 +66,6 @@ mod xml;
 
 pub use clean::{CLEANING_VERSION, clean, clean_line};
 pub use dates::parse_date;
-pub use dedup::IdDeduplicator;
 pub use error::{IngestError, IngestWarning, SkippedItem};
 pub use file_entry::{FileEntry, FileFingerprint, qualified_id};
 pub use file_filter::{FileFilter, IGNORE_FILES};

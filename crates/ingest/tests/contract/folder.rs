@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_ingest::{FolderSource, IdDeduplicator, IngestError, Limits};
+use docent_ingest::{FolderSource, IngestError, Limits};
 
 use crate::{TestFolder, find, paths, skipped};
 
@@ -213,33 +213,6 @@ fn very_deep_folders_end_the_descent_and_nothing_else() {
         listing.skipped[0].reason,
         IngestError::TooDeep { limit: 64 }
     );
-}
-
-#[test]
-fn the_first_document_keeps_an_id() {
-    let folder = TestFolder::new();
-    folder.write(
-        "b.jsonl",
-        "{\"id\":\"x\",\"text\":\"b\"}\n{\"id\":\"y\",\"text\":\"b\"}\n",
-    );
-    folder.write(
-        "a.jsonl",
-        "{\"id\":\"x\",\"text\":\"a\"}\n{\"id\":\"z\",\"text\":\"again\"}\n",
-    );
-    let limits = Limits::default();
-    let source = folder.source(limits.clone());
-    let mut dedup = IdDeduplicator::new(&limits);
-    let mut log = Vec::new();
-    for entry in source.list().entries {
-        for document in source.read(&entry).unwrap().documents {
-            match dedup.claim(&document.id, &document.source) {
-                Ok(()) => log.push(format!("{} {}", document.id, document.text)),
-                Err(reason) => log.push(format!("{} {}: {reason}", entry.path(), reason.code())),
-            }
-        }
-    }
-    let again = "duplicate-id: the id `x` belongs to a document of `a.jsonl`";
-    assert_eq!(log, ["x a", "z again", &format!("b.jsonl {again}"), "y b"]);
 }
 
 #[test]
