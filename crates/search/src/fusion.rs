@@ -55,8 +55,8 @@ const SCORE_FLOOR: f32 = 0.05;
 /// must be in languages that the model does not know before the question counts as foreign.
 const LANGUAGE_VOTE_HITS: usize = 10;
 
-/// The most candidates that diversification considers, which bounds its quadratic cost.
-const MAX_MMR_CANDIDATES: usize = 200;
+/// The most candidates that diversification compares with each other, which bounds its quadratic cost.
+pub(crate) const MAX_MMR_CANDIDATES: usize = 200;
 
 /// Calibration of the cosines of one embedding model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -198,6 +198,15 @@ pub(crate) fn fuse<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate
             fuse_log_odds(signals, candidates);
         }
         FusionMethod::Fixed(share) => fuse_min_max(share, candidates),
+    }
+}
+
+/// How many candidates to keep for a query that shows `depth` hits: diversification chooses among more than are shown.
+pub(crate) fn candidates_to_keep(depth: usize, diversity: f32) -> usize {
+    if diversity > 0.0 {
+        MAX_MMR_CANDIDATES.max(depth)
+    } else {
+        depth
     }
 }
 

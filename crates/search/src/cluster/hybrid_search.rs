@@ -37,9 +37,6 @@ const MAX_SHOWN: usize = 32;
 /// The most documents of equal score that are sorted by id.
 const MAX_TIED: usize = 4_096;
 
-/// The most documents that are compared with each other for diversity (MMR).
-const MAX_MMR_CANDIDATES: usize = 200;
-
 /// A candidate on its way to become a hit: its BM25 score in `words`, the bonus for adjacent terms in
 /// `pairs`, its similarity and its nearest passage. It is foreign when the model does not know its language.
 struct RankedVersion {
@@ -299,11 +296,7 @@ impl ClusterView<'_> {
             fusion::fuse(&signals, &mut candidates);
         }
         candidates.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
-        let keep = if query.diversity > 0.0 {
-            MAX_MMR_CANDIDATES.max(query.depth())
-        } else {
-            query.depth()
-        };
+        let keep = fusion::candidates_to_keep(query.depth(), query.diversity);
         fusion::keep_best(&mut candidates, keep, by_id);
         Ok(candidates)
     }
@@ -416,7 +409,7 @@ impl ClusterView<'_> {
     ) -> Result<(), SearchError> {
         let versions: Vec<String> = ranked
             .iter()
-            .take(MAX_MMR_CANDIDATES)
+            .take(fusion::MAX_MMR_CANDIDATES)
             .map(|one| one.item.version.clone())
             .collect();
         let known = self.documents_by_version(&versions)?;

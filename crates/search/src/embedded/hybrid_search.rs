@@ -25,9 +25,6 @@ use crate::snippet::{HighlightTerms, HitContext};
 use crate::spelling;
 use crate::vectors;
 
-/// The most documents that are compared with each other for diversity (MMR).
-const MAX_MMR_CANDIDATES: usize = 200;
-
 /// How many threads scan vectors for one answer.
 const THREADS: usize = 2;
 
@@ -215,12 +212,7 @@ impl EmbeddedInner {
         };
         fusion::fuse(&signals, &mut order);
         order.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
-        // Diversification chooses among more candidates than are shown.
-        let keep = if query.diversity > 0.0 {
-            MAX_MMR_CANDIDATES.max(query.depth())
-        } else {
-            query.depth()
-        };
+        let keep = fusion::candidates_to_keep(query.depth(), query.diversity);
         fusion::keep_best(&mut order, keep, |left, right| {
             match (found.get(*left), found.get(*right)) {
                 (Some(left), Some(right)) => left.by_id(right, lexical.snapshot),
@@ -237,7 +229,7 @@ impl EmbeddedInner {
         query: &Query,
         ranked: &mut RankedHits,
     ) -> Result<(), SearchError> {
-        let pool = ranked.shown(0).take(MAX_MMR_CANDIDATES);
+        let pool = ranked.shown(0).take(fusion::MAX_MMR_CANDIDATES);
         let mapped = pool.map(|(one, found)| Ok((one.item, self.displayable(snapshot, found.at)?)));
         let mapped: HashMap<_, _> = mapped.collect::<Result<_, SearchError>>()?;
         let (order, depth) = (&mut ranked.order, query.depth());
