@@ -19,7 +19,6 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
-pub(crate) use self::html::escape;
 pub(crate) use self::signed_links::LinkSigner;
 use crate::knowledge_base::KnowledgeBase;
 use crate::links::UrlTemplate;

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use docent_mcp::escape_html;
 use docent_search::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};
-
-use crate::pages::escape;
 
 /// The lines of an engine; none for one that asks nobody.
 pub(super) fn write(out: &mut String, traffic: &ClusterTraffic) {
@@ -128,7 +127,7 @@ pub(super) fn page(traffic: &ClusterTraffic) -> String {
         let _ = write!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{asked}</td></tr>",
-            escape(&node.address),
+            escape_html(&node.address),
             node.requests,
             node.failures
         );

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use docent_mcp::CallStatus;
 use docent_mcp::http::RouteResponse;
+use docent_mcp::{CallStatus, escape_html};
 
 use super::process_stats::ProcessStats;
 use super::{ServerMetrics, ToolMetrics, load_counter};
-use crate::pages::escape;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -30,7 +29,7 @@ pub(super) fn write(meter: &ServerMetrics) -> RouteResponse {
 
 fn html(meter: &ServerMetrics) -> String {
     let mut out = String::with_capacity(4 * 1024);
-    let title = escape(&meter.title);
+    let title = escape_html(&meter.title);
     let _ = write!(
         out,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -86,7 +85,7 @@ fn row(tool: &ToolMetrics) -> String {
     let mean = load_counter(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
     format!(
         "<tr><td>{}</td><td>{calls}</td><td>{}</td><td>{}</td><td>{refused}</td><td>{mean:.1} ms</td></tr>",
-        escape(&tool.name),
+        escape_html(&tool.name),
         tool.ended(CallStatus::Mistaken),
         tool.ended(CallStatus::Failed),
     )
@@ -117,6 +116,6 @@ mod tests {
         ] {
             assert_eq!(span(seconds), said);
         }
-        assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+        assert_eq!(escape_html("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 }

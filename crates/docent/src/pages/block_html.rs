@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use docent_mcp::escape_html;
+
 use crate::layout::{LayoutBlock, ListItem, TextSpan};
 
 /// Writes one passage.
@@ -60,7 +61,7 @@ fn shown(spans: &[TextSpan]) -> String {
 }
 
 fn span(span: &TextSpan) -> String {
-    let mut html = escape(span.text());
+    let mut html = escape_html(span.text());
     for (is_on, tag) in [
         (span.mark, "mark"),
         (span.code, "code"),
@@ -74,7 +75,7 @@ fn span(span: &TextSpan) -> String {
     match &span.href {
         Some(href) => format!(
             "<a href=\"{}\" rel=\"noopener noreferrer nofollow\">{html}</a>",
-            escape(href)
+            escape_html(href)
         ),
         None => html,
     }

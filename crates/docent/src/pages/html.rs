@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use docent_mcp::escape_html;
 use sha2::{Digest as _, Sha256};
 
 use super::{DocumentPage, PASSAGES, block_html};
@@ -32,8 +33,8 @@ pub(super) fn policy() -> String {
 /// The page.
 pub(super) fn page(sheet: &DocumentPage<'_>) -> String {
     let document = sheet.document;
-    let title = escape(&document_view::title(document));
-    let corpus = escape(sheet.corpus);
+    let title = escape_html(&document_view::title(document));
+    let corpus = escape_html(sheet.corpus);
     let language = document.language().unwrap_or("en");
     let mut html = format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -58,7 +59,7 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
     let document = sheet.document;
     html.push_str("<dl>\n");
     let mut row = |name: &str, value: &str| {
-        let (name, value) = (escape(&name.replace('_', " ")), escape(value));
+        let (name, value) = (escape_html(&name.replace('_', " ")), escape_html(value));
         // Writing to a String cannot fail.
         let _ = writeln!(
             html,
@@ -77,7 +78,7 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
     }
     html.push_str("</dl>\n");
     if let Some(original) = sheet.original {
-        let original = escape(original);
+        let original = escape_html(original);
         let _ = writeln!(
             html,
             "<p class=\"original\" lang=\"en\"><a href=\"{original}\" rel=\"noopener noreferrer nofollow\">Open the original</a> \
@@ -103,7 +104,7 @@ fn contents(sheet: &DocumentPage<'_>, html: &mut String) {
             "<li class=\"level-{}\"><a href=\"#p{}\" dir=\"auto\">{}</a></li>",
             heading.level,
             heading.passage,
-            escape(&heading.title)
+            escape_html(&heading.title)
         );
     }
     html.push_str("</ol></details></nav>\n");
@@ -118,7 +119,7 @@ fn page_navigation(sheet: &DocumentPage<'_>) -> String {
     }
     let link = |passage: usize, words: &str| {
         let seal = Some(&sheet.request.signature).filter(|seal| !seal.is_empty());
-        let seal = seal.map(|seal| format!("{}&amp;", escape(seal)));
+        let seal = seal.map(|seal| format!("{}&amp;", escape_html(seal)));
         format!(
             "<a href=\"?{}p={passage}\">{words}</a>",
             seal.unwrap_or_default()
@@ -156,23 +157,6 @@ fn text(sheet: &DocumentPage<'_>, html: &mut String) {
         block_html::write(&blocks, html);
         html.push_str("</section>\n");
     }
-}
-
-/// A text that can stand between tags and in a quoted attribute.
-pub(crate) fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            '\0' => safe.push('\u{FFFD}'),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -1,44 +1,38 @@
-//! Text into HTML that shows it and does nothing else. There is no other way from a text to the
-//! page than [`Html::text`].
+//! An HTML builder that is safe by type: text reaches the page only through the escaper, [`SafeHtml::text`].
 
 use std::fmt;
 
-/// Markup that is safe to put into the page.
+use docent_mcp::escape_html;
+
+/// Markup that is safe to include: our own literals, and escaped text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SafeHtml(String);
 
 impl SafeHtml {
-    /// A text as it is: every mark of HTML escaped, and what would hide or turn text made visible.
+    /// Escapes text for HTML. Control characters become spaces, and bidirectional overrides, which could hide or
+    /// reorder text, become visible replacement characters.
     pub(super) fn text(text: &str) -> Self {
-        let mut html = String::with_capacity(text.len());
-        for c in text.chars() {
-            match c {
-                '&' => html.push_str("&amp;"),
-                '<' => html.push_str("&lt;"),
-                '>' => html.push_str("&gt;"),
-                '"' => html.push_str("&quot;"),
-                '\'' => html.push_str("&#39;"),
-                '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => html.push('\u{FFFD}'),
-                c if c.is_control() => html.push(' '),
-                c => html.push(c),
-            }
-        }
-        Self(html)
+        let visible = text.chars().map(|c| match c {
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
+            c if c.is_control() => ' ',
+            c => c,
+        });
+        Self(escape_html(&visible.collect::<String>()))
     }
 
-    /// Adds markup of our own, which only the program's text can be.
+    /// Appends literal markup; `&'static str` guarantees that it is part of the program.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Adds more HTML.
+    /// Appends markup that was built safely before.
     pub(super) fn add(&mut self, html: &Self) -> &mut Self {
         self.0.push_str(&html.0);
         self
     }
 
-    /// Adds a number, as attributes of drawings need them.
+    /// Appends a number with one decimal place, for SVG attributes.
     pub(super) fn number(&mut self, number: f64) -> &mut Self {
         self.0.push_str(&format!("{number:.1}"));
         self
@@ -56,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_mark_of_html_passes() {
+    fn markup_is_escaped() {
         let html = SafeHtml::text("<a href=\"x\" title='y'>&\u{1b}\u{202E}ü").to_string();
         assert_eq!(
             html,

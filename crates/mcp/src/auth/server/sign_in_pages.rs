@@ -11,6 +11,7 @@ use url::Url;
 
 use super::oauth_client::OAuthClient;
 use super::redirect;
+use crate::html::escape_html;
 use crate::http::RouteResponse;
 
 const STYLE: &str = include_str!("page.css");
@@ -63,17 +64,17 @@ impl SignInError {
 pub(crate) fn consent_page(consent: &ConsentPage<'_>) -> RouteResponse {
     let host = redirect::display_target(consent.redirect);
     let client = client_label(consent.client, &host);
-    let (name, server) = (escape(&client), escape(consent.server));
+    let (name, server) = (escape_html(&client), escape_html(consent.server));
     let mut main = String::new();
     let _ = write!(
         main,
         "<h1>Let <b>{name}</b> read <b>{server}</b>?</h1>\n<dl>\n<div><dt>Returns to</dt><dd>{}</dd></div>\n",
-        escape(&host)
+        escape_html(&host)
     );
     let vouched = if consent.client.has_document() {
         let source = Url::parse(&consent.client.id).ok();
         let source = source.and_then(|url| url.host_str().map(str::to_owned));
-        format!("Identified by {}", escape(&source.unwrap_or_default()))
+        format!("Identified by {}", escape_html(&source.unwrap_or_default()))
     } else {
         "Nobody but the app vouches for its name".to_owned()
     };
@@ -91,7 +92,7 @@ pub(crate) fn consent_page(consent: &ConsentPage<'_>) -> RouteResponse {
         let _ = writeln!(
             main,
             "<p class=\"trouble\" role=\"alert\">{}</p>",
-            escape(&error.text())
+            escape_html(&error.text())
         );
     }
     main.push_str(&form(consent));
@@ -120,15 +121,15 @@ fn form(consent: &ConsentPage<'_>) -> String {
     let mut form = format!(
         "<form method=\"post\" action=\"authorize\">\n<input type=\"hidden\" name=\"request\" value=\"{}\">\n\
          <input type=\"hidden\" name=\"token\" value=\"{}\">\n",
-        escape(consent.query),
-        escape(consent.token)
+        escape_html(consent.query),
+        escape_html(consent.token)
     );
     let allow = match consent.at {
         None => {
             // With a known user name only the password is left to type, so it gets the focus.
             let (first, second) = match consent.hint {
                 None => (" autofocus".to_owned(), ""),
-                Some(name) => (format!(" value=\"{}\"", escape(name)), " autofocus"),
+                Some(name) => (format!(" value=\"{}\"", escape_html(name)), " autofocus"),
             };
             let _ = write!(
                 form,
@@ -139,7 +140,7 @@ fn form(consent: &ConsentPage<'_>) -> String {
             );
             "Sign in and allow".to_owned()
         }
-        Some(provider) => format!("Continue at {}", escape(provider)),
+        Some(provider) => format!("Continue at {}", escape_html(provider)),
     };
     // Browsers submit with the first button on the enter key, so it has to be the allowing one.
     let _ = write!(
@@ -152,7 +153,7 @@ fn form(consent: &ConsentPage<'_>) -> String {
 
 /// A page that forwards the browser to the client, automatically or by a link.
 pub(crate) fn redirect_page(to: &str) -> RouteResponse {
-    let to = escape(to);
+    let to = escape_html(to);
     let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
     let main = format!(
         "<h1>Going back to the app…</h1>\n<p><a href=\"{to}\">Go on</a> if nothing happens.</p>\n"
@@ -167,20 +168,23 @@ pub(crate) fn error_page(why: &str) -> RouteResponse {
         let first = first.to_uppercase();
         text.replace_range(..1, &first);
     }
-    let main = format!("<h1>This cannot go on</h1>\n<p>{}.</p>\n", escape(&text));
+    let main = format!(
+        "<h1>This cannot go on</h1>\n<p>{}.</p>\n",
+        escape_html(&text)
+    );
     page("This cannot go on", &main, "")
 }
 
 /// An error page for a request that failed before the user saw any page. Anybody can register a client, so
 /// a redirect here would be an open redirector; the user may still follow the link.
 pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> RouteResponse {
-    let to = escape(to);
+    let to = escape_html(to);
     let main = format!(
         "<h1>This cannot go on</h1>\n<p>The app asked for something that this server does not do: {} ({}).</p>\n\
          <p>Go back to the app. It would learn of this at an address of its own choice; follow it only if you trust \
          it:</p>\n<p><a href=\"{to}\" rel=\"noreferrer\">{to}</a></p>\n",
-        escape(why),
-        escape(error)
+        escape_html(why),
+        escape_html(error)
     );
     page("This cannot go on", &main, "").status(400)
 }
@@ -198,7 +202,7 @@ fn page(title: &str, main: &str, head: &str) -> RouteResponse {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"robots\" content=\"noindex\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
          {head}<style>{STYLE}</style>\n<main>\n{main}</main>\n</html>\n",
-        escape(title)
+        escape_html(title)
     );
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     RouteResponse::html(body)
@@ -213,20 +217,4 @@ fn page(title: &str, main: &str, head: &str) -> RouteResponse {
                  frame-ancestors 'none'; base-uri 'none'"
             ),
         )
-}
-
-/// Escapes a text for HTML content and attribute values.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
