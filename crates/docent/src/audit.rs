@@ -191,8 +191,7 @@ fn truncate_ids(ids: &[String]) -> (&[String], bool) {
 }
 
 fn truncate_arguments(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_QUERY_BYTES);
-    text.get(..end).unwrap_or_default()
+    docent_unicode::truncate_bytes(text, MAX_QUERY_BYTES)
 }
 
 /// Writes what comes until nothing more does.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use docent_mcp::Caller;
 use docent_search::{Catalog, Day, Document, Engine, RankingMethod, ReaderIdentity, SearchError};
+use docent_unicode::truncate_chars;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -336,10 +337,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
         .map(visible)
         .collect();
     let words = start.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(most) {
-        Some((end, _)) => words.get(..end).unwrap_or_default().trim_end().to_owned(),
-        None => words,
-    }
+    truncate_chars(&words, most).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use docent_mcp::{SPANS, TraceParent};
+use docent_unicode::truncate_bytes;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
@@ -189,8 +190,7 @@ impl Visit for SpanFieldVisitor {
             self.above = TraceParent::parse(text);
             return;
         }
-        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-        let text = text.get(..end).unwrap_or_default();
+        let text = truncate_bytes(text, MAX_TEXT_BYTES);
         self.keep(field, AttributeValue::Text(text.to_owned()));
     }
 

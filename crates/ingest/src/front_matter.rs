@@ -2,6 +2,7 @@
 
 mod unread;
 
+use docent_unicode::truncate_bytes;
 use serde_json::{Map, Value as Raw};
 
 use crate::error::IngestError;
@@ -38,7 +39,7 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
         }
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
             let is_intended =
-                looks_like_keys(after) || readers.appears_in(prefix_within(after, limit));
+                looks_like_keys(after) || readers.appears_in(truncate_bytes(after, limit));
             if is_intended {
                 return FrontMatter::Malformed(IngestError::FrontMatterTooLong { limit });
             }
@@ -102,12 +103,6 @@ pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) ->
         readers.mark_unread(&json, keys);
     }
     readers.take(keys)
-}
-
-/// The longest prefix of a text that fits into this many bytes.
-fn prefix_within(text: &str, bytes: usize) -> &str {
-    let end = text.floor_char_boundary(bytes);
-    text.get(..end).unwrap_or(text)
 }
 
 /// How duplicate keys in YAML are handled.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use docent_unicode::truncate_bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -175,10 +176,8 @@ fn bounded_text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str).map(bounded_prefix)
 }
 
-/// The longest prefix of at most [`MAX_CLIENT_TEXT_BYTES`] that ends at a character boundary.
 fn bounded_prefix(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_CLIENT_TEXT_BYTES);
-    text.get(..end).unwrap_or_default()
+    truncate_bytes(text, MAX_CLIENT_TEXT_BYTES)
 }
 
 impl fmt::Debug for CallRecorder {

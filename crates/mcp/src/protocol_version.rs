@@ -107,8 +107,5 @@ pub(crate) fn with_protocol_metadata(raw: &str) -> String {
 /// Truncates untrusted text to 80 characters for use in a message.
 pub(crate) fn shorten_for_message(text: &str) -> Cow<'_, str> {
     const MAX_CHARS: usize = 80;
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
+    docent_unicode::ellipsize(text, MAX_CHARS)
 }

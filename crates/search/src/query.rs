@@ -1,5 +1,7 @@
 //! The query: what to search for, for whom, and which page of hits. Every engine can run it.
 
+use docent_unicode::truncate_chars;
+
 use crate::analysis::{self, Language, LanguageId, QueryTerm};
 use crate::embedder::ModelLanguages;
 use crate::filter::Filter;
@@ -96,7 +98,7 @@ impl Query {
     /// Makes a query of the first [`MAX_QUERY_CHARS`] characters and [`MAX_QUERY_TERMS`] terms of `text`, without
     /// parsing filters. `limit` is clamped to 1 to [`MAX_LIMIT`].
     pub fn new(text: &str, limit: usize, reader: ReaderIdentity) -> Self {
-        let text = first_chars(text);
+        let text = truncate_chars(text, MAX_QUERY_CHARS);
         Self {
             text: text.trim().to_owned(),
             phrases: Vec::new(),
@@ -117,7 +119,9 @@ impl Query {
     /// Makes a query of parsed user input, including its filters.
     pub fn parsed(parsed: &ParsedQuery, limit: usize, reader: ReaderIdentity) -> Self {
         let limited = |texts: &[String]| -> Vec<_> {
-            let texts = texts.iter().map(|text| first_chars(text).to_owned());
+            let texts = texts
+                .iter()
+                .map(|text| truncate_chars(text, MAX_QUERY_CHARS).to_owned());
             texts.take(MAX_QUERY_TERMS).collect()
         };
         Self {
@@ -237,14 +241,6 @@ pub(crate) struct AnalyzedQuery {
     pub phrases: Vec<Vec<QueryTerm>>,
     /// The words and phrases that must not occur.
     pub excluded: Vec<Vec<QueryTerm>>,
-}
-
-fn first_chars(text: &str) -> &str {
-    let end = text
-        .char_indices()
-        .nth(MAX_QUERY_CHARS)
-        .map_or(text.len(), |(end, _)| end);
-    text.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use docent_unicode::truncate_bytes;
+
 use crate::analysis::{
     AnalysisMode, Language, QueryTerm, ScriptSpacing, StemCache, TermStream, detect,
     extends_previous, script,
@@ -122,8 +124,7 @@ pub(crate) struct HitContext<'a> {
 /// Flattens the beginning of a text: each run of white space and control characters becomes one blank, or one line
 /// feed where it contains one, because the end of a line may end a sentence.
 fn flat(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_MAPPED_BYTES);
-    let text = text.get(..end).unwrap_or_default();
+    let text = truncate_bytes(text, MAX_MAPPED_BYTES);
     let mut flat = String::with_capacity(text.len());
     let mut gap = None;
     for c in text.chars() {

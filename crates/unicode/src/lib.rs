@@ -1,8 +1,10 @@
-//! Removal of invisible Unicode characters, except where a script or an emoji needs them.
+//! Unicode text: removal of invisible characters, except where a script or an emoji needs them, and truncation.
 //!
 //! Hidden characters let a text say one thing to a person and another to a model (prompt injection), and let one name
 //! pass for another (spoofing). So an invisible character is removed unless its neighbours show that it belongs there.
 //! Documents and the names of OAuth clients go through this one list.
+//!
+//! Beside it are the functions that truncate text at a character boundary.
 //!
 //! ```
 //! assert_eq!(docent_unicode::visible("pay\u{3164}ment"), "payment");
@@ -10,6 +12,9 @@
 //! ```
 
 mod context;
+mod truncate;
+
+pub use truncate::{ellipsize, truncate_bytes, truncate_chars};
 
 /// Removes the invisible characters of a text that their context does not justify. The function is idempotent.
 #[must_use]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use docent_mcp::http::guard::RequestGuard;
+use docent_unicode::ellipsize;
 use url::Url;
 
 /// The most values of a list.
@@ -212,11 +213,7 @@ impl SettingValue {
 /// The first `most` characters of a text, visible ones only.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     let visible = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
-    let mut shown: String = text.chars().take(most).map(visible).collect();
-    if text.chars().nth(most).is_some() {
-        shown.push('…');
-    }
-    shown
+    ellipsize(text, most).chars().map(visible).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 //! in a list, in bold or in quotes, and if text before it looks like the start of front matter. Without that
 //! second condition it is a sentence: "Allowed: dogs on a leash".
 
+use docent_unicode::truncate_bytes;
+
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
-use super::{looks_like_keys, prefix_within, split_at_fence};
+use super::{looks_like_keys, split_at_fence};
 
 /// How many bytes at the start of a text are searched. A block that the first line opens and nothing closes
 /// is searched to the end of the text.
@@ -90,7 +92,7 @@ fn is_unread_at_start(text: &str, readers: &ReaderKeys) -> bool {
     };
     let block = split_at_fence(after, ends, MAX_SCAN_BYTES).map(|(block, _)| block);
     start.len() < text.len() && block.is_some_and(looks_like_keys)
-        || is_fenced && readers.appears_in(block.unwrap_or(prefix_within(start, MAX_SCAN_BYTES)))
+        || is_fenced && readers.appears_in(block.unwrap_or(truncate_bytes(start, MAX_SCAN_BYTES)))
 }
 
 /// Whether a line contains the field after something that looks like the start of front matter.
@@ -276,7 +278,7 @@ pub(crate) fn begins_with_field(text: &str, readers: &ReaderKeys) -> bool {
     /// The most bytes of a name with its decoration.
     const MAX_NAME_BYTES: usize = 1_024;
     let is_around = |c: char| !c.is_alphanumeric();
-    let text = prefix_within(text.trim_start(), MAX_NAME_BYTES);
+    let text = truncate_bytes(text.trim_start(), MAX_NAME_BYTES);
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let text = if digits.starts_with(['.', ')']) {
         digits

@@ -1,6 +1,8 @@
 //! Property table of a Notion page that was exported as HTML; it is searched only for the access control
 //! field.
 
+use docent_unicode::truncate_bytes;
+
 use crate::reader_field::ReaderKeys;
 
 use super::emitter::HtmlTag;
@@ -82,5 +84,5 @@ impl PropertyTable {
 
 fn add(to: &mut String, text: &str) {
     let room = MAX_BYTES.saturating_sub(to.len());
-    to.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or(text));
+    to.push_str(truncate_bytes(text, room));
 }

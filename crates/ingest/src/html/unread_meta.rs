@@ -3,6 +3,8 @@
 //!
 //! If the raw text has more of them than the parser found, one was overlooked, and the page fails closed.
 
+use docent_unicode::truncate_bytes;
+
 use crate::reader_field::ReaderKeys;
 
 use super::head::NAMING;
@@ -23,7 +25,7 @@ fn meta(text: &str) -> Option<&str> {
     let (name, rest) = text.split_at_checked("meta".len())?;
     let is_meta = name.eq_ignore_ascii_case("meta")
         && rest.starts_with(|c: char| c.is_whitespace() || c == '/');
-    let rest = beginning(rest, MAX_TAG_BYTES);
+    let rest = truncate_bytes(rest, MAX_TAG_BYTES);
     is_meta.then(|| rest.split(['>', '<']).next().unwrap_or(rest))
 }
 
@@ -42,14 +44,10 @@ fn names_readers(tag: &str, readers: &ReaderKeys) -> bool {
 
 /// The attribute value at the start of a text, in quotes or up to white space.
 fn value(text: &str) -> &str {
-    let text = beginning(text, MAX_VALUE_BYTES);
+    let text = truncate_bytes(text, MAX_VALUE_BYTES);
     let value = match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text.split(quote).nth(1),
         _ => text.split_whitespace().next(),
     };
     value.unwrap_or_default().trim_end_matches('/')
-}
-
-fn beginning(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

@@ -4,6 +4,7 @@
 //! prose. Only when that is inconclusive does the second compare trigram statistics; it costs more, but a single
 //! sentence is enough for it.
 
+use docent_unicode::truncate_bytes;
 use whatlang::Lang;
 
 use super::fold::{ScriptSpacing, fold};
@@ -112,7 +113,7 @@ impl StopWordVotes {
 
     /// Counts the stop words at the beginning of a text. Returns true when the language was certain before the end.
     fn count(&mut self, text: &str) -> bool {
-        let text = beginning(text, MAX_COUNTED_BYTES);
+        let text = truncate_bytes(text, MAX_COUNTED_BYTES);
         let mut rest = text;
         let mut words = 0;
         while let Some((start, script)) = first_letter(rest) {
@@ -305,15 +306,9 @@ fn guess_by_trigrams(title: &str, text: &str) -> TrigramGuess {
 pub(super) fn sample(title: &str, text: &str) -> String {
     let mut sample = String::with_capacity(MAX_COMPARED_BYTES);
     for part in [title, "\n", text] {
-        sample.push_str(beginning(part, MAX_COMPARED_BYTES - sample.len()));
+        sample.push_str(truncate_bytes(part, MAX_COMPARED_BYTES - sample.len()));
     }
     sample
-}
-
-/// The first `limit` bytes of a text, cut at a character boundary.
-fn beginning(text: &str, limit: usize) -> &str {
-    text.get(..text.floor_char_boundary(limit))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! and .952 with words alone. So foreign text gets no vector. Source code, tables and lists of names resemble any
 //! language and are left to the model; only prose or another script can be ruled foreign.
 
+use docent_unicode::truncate_bytes;
+
 use super::fold::{ScriptSpacing, script};
 use super::language::{Alphabet, Language};
 use super::language_detection::StopWordVotes;
@@ -113,8 +115,7 @@ fn guess(text: &str) -> Option<bool> {
 }
 
 fn beginning(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_SCANNED_BYTES);
-    text.get(..end).unwrap_or_default()
+    truncate_bytes(text, MAX_SCANNED_BYTES)
 }
 
 /// Counts of the stop words of English and of the best other language in Latin letters; `other_different` counts

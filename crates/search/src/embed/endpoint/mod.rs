@@ -9,6 +9,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
+use docent_unicode::truncate_bytes;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -193,8 +194,7 @@ impl Embedder for EndpointEmbedder {
 
 /// What is sent for a text. Most endpoints refuse an empty input, so a lone full stop stands for it.
 fn input(prefix: &str, text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-    let text = text.get(..end).unwrap_or_default();
+    let text = truncate_bytes(text, MAX_TEXT_BYTES);
     if text.trim().is_empty() {
         format!("{prefix}.")
     } else {

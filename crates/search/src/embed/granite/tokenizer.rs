@@ -185,9 +185,7 @@ impl BpeWord {
 
 /// The part of a text that is looked at, cut between two characters.
 fn clip(text: &str) -> &str {
-    // A character has at most four bytes, so one of the last four places is between two.
-    let mut ends = (MAX_TEXT_BYTES - 3..=MAX_TEXT_BYTES).rev();
-    ends.find_map(|end| text.get(..end)).unwrap_or(text)
+    docent_unicode::truncate_bytes(text, MAX_TEXT_BYTES)
 }
 
 /// The text before the first special one, that one's token, and the text behind it.

@@ -5,6 +5,8 @@ mod vocabulary;
 
 use std::sync::OnceLock;
 
+use docent_unicode::truncate_bytes;
+
 use super::packed_file::PackedFile;
 use crate::embedder::{Embedder, ModelLanguages};
 use crate::error::SearchError;
@@ -69,7 +71,7 @@ impl StaticEmbedder {
 
     fn vector(&self, text: &str) -> Vec<f32> {
         let mut found = Vec::with_capacity(text.len() / BYTES_A_WORD);
-        self.words.rows(truncated(text), |row| {
+        self.words.rows(truncate_bytes(text, MAX_TEXT_BYTES), |row| {
             if let (Some(scale), Some(row)) = (self.scales.get(row), self.rows.get(row)) {
                 found.push((*scale, row));
             }
@@ -139,11 +141,6 @@ fn fallback_vector() -> Vec<f32> {
     (0..DIMENSIONS)
         .map(|at| if at % 2 == 0 { part } else { -part })
         .collect()
-}
-
-fn truncated(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-    text.get(..end).unwrap_or_default()
 }
 
 fn files() -> Option<(&'static str, &'static [u8])> {

@@ -1,6 +1,7 @@
 //! A text into the rows of a table that stand for its words: a word that has no row of its own is
 //! cut into pieces that have one.
 
+use docent_unicode::truncate_chars;
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
@@ -62,7 +63,7 @@ impl WordPieceVocabulary {
 
     /// `parseHTMLPage2` is looked up as `parse`, `html`, `page` and `2`.
     fn parts(&self, run: &str, lower: &mut String, found: &mut impl FnMut(usize)) {
-        let mut rest = first_chars(run, MAX_RUN_CHARS);
+        let mut rest = truncate_chars(run, MAX_RUN_CHARS);
         while !rest.is_empty() {
             let (part, after) = rest.split_at(part_length(rest));
             lowered(part, lower);
@@ -79,7 +80,7 @@ impl WordPieceVocabulary {
         let mut rest = word;
         let mut table = &self.heads;
         while !rest.is_empty() {
-            let longest = first_chars(rest, MAX_PIECE_CHARS).len();
+            let longest = truncate_chars(rest, MAX_PIECE_CHARS).len();
             let piece = (1..=longest)
                 .rev()
                 .find_map(|end| Some((end, table.get(rest.get(..end)?)?)));
@@ -89,7 +90,7 @@ impl WordPieceVocabulary {
                     table = &self.tails;
                     end
                 }
-                None => first_chars(rest, 1).len(),
+                None => truncate_chars(rest, 1).len(),
             };
             rest = rest.get(used..).unwrap_or_default();
         }
@@ -104,14 +105,6 @@ fn lowered(text: &str, lower: &mut String) {
     } else {
         lower.extend(text.chars().flat_map(char::to_lowercase));
     }
-}
-
-fn first_chars(text: &str, count: usize) -> &str {
-    let end = text
-        .char_indices()
-        .nth(count)
-        .map_or(text.len(), |(at, _)| at);
-    text.get(..end).unwrap_or_default()
 }
 
 /// Where the first part of a run ends: between letters and digits, before a capital after a small
