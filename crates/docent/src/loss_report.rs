@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use docent_atomic_file::FileAccess;
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::SyncReport;
@@ -65,10 +66,7 @@ impl LossReport {
             return Ok(());
         }
         fs::create_dir_all(index)?;
-        // Atomic replace by rename: a concurrent reader sees the old file or the new one.
-        let fresh = path.with_extension("json.new");
-        fs::write(&fresh, text)?;
-        fs::rename(fresh, path)
+        docent_atomic_file::replace(&path, text.as_bytes(), FileAccess::Default)
     }
 
     /// Loads the stored report; `None` if the last sync lost nothing.

@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use docent_atomic_file::FileAccess;
+
 use super::default_title;
 use crate::args;
 use crate::cli_error::CliError;
@@ -16,9 +18,6 @@ use crate::knowledge_base::pluralize;
 use crate::output;
 use crate::settings::{FILE, Settings};
 use survey::FolderSurvey;
-
-/// Where the new file is written before it takes the place of an old one.
-const PART: &str = ".docent.toml.part";
 
 pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode, CliError> {
     let folder = super::folder(&init.path)?;
@@ -47,20 +46,18 @@ pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the file, whole or not at all.
-fn write_file(folder: &Path, text: &str, replace: bool) -> Result<(), CliError> {
-    let path = folder.join(if replace { PART } else { FILE });
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let file = options.create_new(!replace).open(&path);
-    let written = file.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(|error| CliError::io("write", &path, error))?;
-    if replace {
-        let target = folder.join(FILE);
-        std::fs::rename(&path, &target).map_err(|error| CliError::io("write", &target, error))?;
-    }
-    Ok(())
+/// Writes the file: by atomic rename if it may replace another, else with `create_new`, which never overwrites and also
+/// works on file systems without hard links.
+fn write_file(folder: &Path, text: &str, may_replace: bool) -> Result<(), CliError> {
+    let path = folder.join(FILE);
+    let written = if may_replace {
+        docent_atomic_file::replace(&path, text.as_bytes(), FileAccess::Default)
+    } else {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        file.and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+    };
+    written.map_err(|error| CliError::io("write", &path, error))
 }

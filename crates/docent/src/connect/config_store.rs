@@ -1,11 +1,11 @@
 //! A change into a changed file: whole or not at all, with a backup beside it, and never over what another
 //! program wrote meanwhile.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use uuid::Uuid;
+use docent_atomic_file::{FileAccess, StagedFile};
 
 use super::config_edit::{ConfigEdit, EditRefusal};
 use crate::cli_error::CliError;
@@ -46,9 +46,8 @@ pub(crate) fn edit(
             ConfigEdit::Changed(after) => ("changed", after),
             ConfigEdit::Removed(after) => ("removed", after),
         };
-        let part = write_temp_file(&file, &after)?;
+        let staged = stage(&file, &after)?;
         if read(&file)? != before {
-            let _ = std::fs::remove_file(&part);
             continue;
         }
         let backup = before.is_some().then(|| sibling_path(&file, BACKUP));
@@ -56,13 +55,9 @@ pub(crate) fn edit(
             Some(backup) => std::fs::copy(&file, backup).map(drop),
             None => Ok(()),
         };
-        let swapped = swapped.and_then(|()| std::fs::rename(&part, &file));
-        return match swapped {
+        return match swapped.and_then(|()| staged.replace()) {
             Ok(()) => Ok(EditOutcome { what, backup }),
-            Err(error) => {
-                let _ = std::fs::remove_file(&part);
-                Err(CliError::io("write", &file, error))
-            }
+            Err(error) => Err(CliError::io("write", &file, error)),
         };
     }
     Err(
@@ -102,28 +97,13 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// Writes the new text beside the file, for those who could read the old one and for nobody else.
-fn write_temp_file(file: &Path, text: &str) -> Result<PathBuf, CliError> {
+/// Writes the new text beside the target, with the permissions of the old file, which may be private.
+fn stage(file: &Path, text: &str) -> Result<StagedFile, CliError> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|error| CliError::io("make", folder, error))?;
     }
-    let part = sibling_path(file, &format!(".{}.part", Uuid::new_v4().simple()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&part)
-        .and_then(|mut new| {
-            if let Ok(old) = std::fs::metadata(file) {
-                new.set_permissions(old.permissions())?;
-            }
-            new.write_all(text.as_bytes())?;
-            new.sync_all()
-        });
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        CliError::io("write", &part, error)
-    })?;
-    Ok(part)
+    StagedFile::new(file, text.as_bytes(), FileAccess::LikeTarget)
+        .map_err(|error| CliError::io("write", file, error))
 }
 
 fn sibling_path(file: &Path, end: &str) -> PathBuf {

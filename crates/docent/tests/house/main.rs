@@ -42,13 +42,15 @@ fn crates_depend_on_each_other_only_as_planned() {
     let allowed = BTreeMap::from([
         ("docent-search", vec!["docent-unicode"]),
         ("docent-ingest", vec!["docent-search", "docent-unicode"]),
-        ("docent-mcp", vec!["docent-unicode"]),
+        ("docent-mcp", vec!["docent-atomic-file", "docent-unicode"]),
         ("docent-check", vec![]),
         ("docent-memory", vec![]),
         ("docent-unicode", vec![]),
+        ("docent-atomic-file", vec![]),
         (
             "docent",
             vec![
+                "docent-atomic-file",
                 "docent-check",
                 "docent-ingest",
                 "docent-mcp",

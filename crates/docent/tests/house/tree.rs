@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// Every crate of the workspace, by its folder.
 pub(crate) const CRATES: &[&str] = &[
+    "atomic-file",
     "check",
     "docent",
     "ingest",

@@ -1,12 +1,13 @@
 //! Signed links: URLs with an expiry time and an HMAC, signed for a caller who may see a document and
 //! verified when the link is opened.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use docent_atomic_file::FileAccess;
 use ring::hmac;
 
 use super::AuthError;
@@ -89,26 +90,16 @@ fn read(path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     bytes.try_into().map_err(wrong)
 }
 
-/// Creates the file atomically: a hard link to the complete temporary file fails if the name is taken.
+/// Creates the file atomically; fails if there is one already.
 fn create(path: &Path, secret: &[u8; SECRET_BYTES]) -> io::Result<()> {
-    let folder = make_folder(path)?;
-    let temporary = folder.join(format!(".link-{}", uuid::Uuid::new_v4().simple()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temporary)?;
-    let written = file
-        .write_all(secret)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::hard_link(&temporary, path));
-    // Ignored: what a failure leaves behind is a temporary file that nothing reads.
-    let _ = fs::remove_file(&temporary);
-    written
+    make_folder(path)?;
+    docent_atomic_file::create(path, secret, FileAccess::Private)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

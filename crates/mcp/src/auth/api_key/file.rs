@@ -1,11 +1,12 @@
 //! The API key file: versioned JSON with hashes, readable by its owner alone, and replaced atomically.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::SystemTime;
 
+use docent_atomic_file::FileAccess;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiKeyGrant, ApiKeyInfo, MAX_API_KEYS, make_folder};
@@ -95,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> 
     Ok((keys.collect(), stamped))
 }
 
-/// Replaces the file atomically: writes a temporary file next to it and renames that over it.
+/// Replaces the file atomically.
 pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
     let failed = failed(path);
     let entries = keys.values().map(|key| ApiKeyRecord {
@@ -112,23 +113,6 @@ pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
         keys: entries.collect(),
     };
     let text = serde_json::to_string_pretty(&contents).map_err(|error| failed(error.into()))?;
-    let folder = make_folder(path).map_err(&failed)?;
-    let temporary = folder.join(format!(".keys-{}", uuid::Uuid::new_v4().simple()));
-    let written =
-        write_new(&temporary, text.as_bytes()).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // Ignored: what a failure leaves behind is a temporary file that nothing reads.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(&failed)
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    make_folder(path).map_err(&failed)?;
+    docent_atomic_file::replace(path, text.as_bytes(), FileAccess::Private).map_err(&failed)
 }

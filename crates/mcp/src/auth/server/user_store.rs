@@ -4,9 +4,10 @@
 //! read it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use docent_atomic_file::FileAccess;
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of accounts.
@@ -175,8 +176,7 @@ impl UserStore {
         })
     }
 
-    /// Runs one change at a time, also across processes (file lock): read, change, write a temporary file,
-    /// rename.
+    /// Runs one change at a time, also across processes (file lock): read, change, replace.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<UserAccount>) -> Result<(), UserError>,
@@ -191,18 +191,9 @@ impl UserStore {
     }
 
     fn replace(&self, content: &UserFile) -> io::Result<()> {
-        let temporary = self.dir.join("users.json.new");
-        // A file left by a killed process may have other permissions; a new file has mode 0600.
-        match std::fs::remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = open_private(&temporary)?;
-        file.write_all(&serde_json::to_vec_pretty(content)?)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, self.dir.join(NAME))?;
-        File::open(&self.dir)?.sync_all()
+        let mut text = serde_json::to_vec_pretty(content)?;
+        text.push(b'\n');
+        docent_atomic_file::replace(&self.dir.join(NAME), &text, FileAccess::Private)
     }
 }
 
