@@ -238,39 +238,41 @@ pub const KEYS: &[SettingKey] = &[
     })
     .flag("--engine"),
     SettingKey::new("engine.addresses", "[]", |s, v| {
-        engine::addresses(v).map(|list| s.engine.addresses = list)
+        engine::addresses(v).map(|list| s.engine.cluster.addresses = list)
     }),
     SettingKey::new("engine.key", "none", |s, v| {
-        secret(v).map(|key| s.engine.key = Some(key))
+        secret(v).map(|key| s.engine.cluster.key = Some(key))
     }),
     SettingKey::new("engine.ca_file", "none", |s, v| {
         v.line(4_096)
-            .map(|file| s.engine.ca_file = Some(file.into()))
+            .map(|file| s.engine.cluster.ca_file = Some(file.into()))
     }),
     SettingKey::new("engine.collection", "docent", |s, v| {
-        engine::collection(v).map(|name| s.engine.collection = name)
+        engine::collection(v).map(|name| s.engine.cluster.collection = name)
     }),
     SettingKey::new("engine.shards", "none", |s, v| {
-        engine::small_number(v, 1_024).map(|n| s.engine.shards = Some(n))
+        engine::small_number(v, 1_024).map(|n| s.engine.cluster.shards = Some(n))
     }),
     SettingKey::new("engine.replicas", "2", |s, v| {
-        engine::small_number(v, 16).map(|n| s.engine.replicas = n)
+        engine::small_number(v, 16).map(|n| s.engine.cluster.replicas = n)
     }),
     SettingKey::new("engine.quantized", "true", |s, v| {
-        v.boolean().map(|on| s.engine.quantized = on)
+        v.boolean().map(|on| s.engine.cluster.quantized = on)
     }),
     SettingKey::new("engine.vectors_on_disk", "none", |s, v| {
-        v.boolean().map(|on| s.engine.vectors_on_disk = Some(on))
+        v.boolean()
+            .map(|on| s.engine.cluster.vectors_on_disk = Some(on))
     }),
     SettingKey::new("engine.words_on_disk", "true", |s, v| {
-        v.boolean().map(|on| s.engine.words_on_disk = on)
+        v.boolean().map(|on| s.engine.cluster.words_on_disk = on)
     }),
     SettingKey::new("engine.documents_on_disk", "true", |s, v| {
-        v.boolean().map(|on| s.engine.documents_on_disk = on)
+        v.boolean()
+            .map(|on| s.engine.cluster.documents_on_disk = on)
     }),
     SettingKey::new("engine.timeout_ms", "1500", |s, v| {
         v.number(100..=60_000)
-            .map(|n| s.engine.timeout = Duration::from_millis(n))
+            .map(|n| s.engine.cluster.timeout = Duration::from_millis(n))
     }),
     SettingKey::new("fetch.max_chars", "60000", |s, v| {
         v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
