@@ -12,6 +12,7 @@ mod calendar;
 mod catalog;
 mod cluster;
 mod document;
+mod edit_distance;
 mod embed;
 mod embedded;
 mod embedder;
