@@ -8,10 +8,13 @@ use docent_mcp::{
 use docent_search::{ParsedQuery, Query, ReaderIdentity, SearchError, SearchHit, grammar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::search_notes::{self, ResultAvailability};
 use crate::knowledge_base::KnowledgeBase;
+
+/// The member with the passage, which hosts do not require.
+const PASSAGE: &str = "text";
 
 /// The `search` tool.
 pub struct SearchTool(pub Arc<KnowledgeBase>);
@@ -31,7 +34,7 @@ pub struct SearchOutput {
 }
 
 /// One result.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SearchResultItem {
     /// The id to fetch it by.
     pub id: String,
@@ -139,16 +142,7 @@ impl Tool for SearchTool {
         }))
         .output_schema(json!({
             "type": "object",
-            "properties": {"results": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "title": {"type": "string"},
-                    "url": {"type": "string"},
-                    "text": {"type": "string"}
-                },
-                "required": ["id", "title", "url"]
-            }}},
+            "properties": {"results": {"type": "array", "items": SearchResultItem::schema()}},
             "required": ["results"]
         }))
         .meta("openai/toolInvocation/invoking", "Searching documents…")
@@ -201,18 +195,40 @@ impl Tool for SearchTool {
 }
 
 impl SearchResultItem {
+    /// The members of a result in their order on the wire. The schema and the JSON are both made from them.
+    fn members(&self) -> [(&'static str, &str); 4] {
+        [
+            ("id", &self.id),
+            ("title", &self.title),
+            ("url", &self.url),
+            (PASSAGE, &self.text),
+        ]
+    }
+
+    /// The JSON Schema of a result: texts, of which hosts require all but the passage.
+    fn schema() -> Value {
+        let names = Self::default().members().map(|(name, _)| name);
+        let properties = names.map(|name| (name.to_owned(), json!({"type": "string"})));
+        let required = names.into_iter().filter(|name| *name != PASSAGE);
+        json!({
+            "type": "object",
+            "properties": Map::from_iter(properties),
+            "required": required.collect::<Vec<_>>()
+        })
+    }
+
     /// About how many bytes its JSON has.
     fn json_capacity(&self) -> usize {
-        self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64
+        let texts = self.members().map(|(_, text)| text.len());
+        texts.iter().sum::<usize>() + 64
     }
 
     /// Its JSON behind what is there already.
     fn json(&self, data: EscapedJson) -> EscapedJson {
         let mut object = JsonObject::append_to(data);
-        object.text("id", &self.id);
-        object.text("title", &self.title);
-        object.text("url", &self.url);
-        object.text("text", &self.text);
+        for (name, text) in self.members() {
+            object.text(name, text);
+        }
         object.end()
     }
 
