@@ -14,7 +14,7 @@ use tracing::field::Empty;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::call_observer::{CallKind, CallRecorder, CallStatus};
+use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
 use crate::request_context::{Context, InputRound, NotificationChannel, RequestMeta};
@@ -184,8 +184,13 @@ impl ToolCall {
     /// Starts a record of this call, if the app has an observer. The observer receives it when the recorder is
     /// dropped.
     pub(crate) fn record(&self, app: &App, caller_context: &CallerContext) -> Option<CallRecorder> {
-        let sent = (self.arguments.clone(), self.meta.clone());
-        CallRecorder::new(app, (CallKind::Tool, &self.name), sent, caller_context)
+        let call = ObservedCall {
+            kind: CallKind::Tool,
+            name: &self.name,
+            arguments: self.arguments.clone(),
+            meta: self.meta.clone(),
+        };
+        CallRecorder::new(app, call, caller_context)
     }
 }
 

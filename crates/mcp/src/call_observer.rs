@@ -115,6 +115,15 @@ pub struct CallRecord<'c> {
     pub took: Duration,
 }
 
+/// A call as the client sent it.
+pub(crate) struct ObservedCall<'a> {
+    pub(crate) kind: CallKind,
+    /// The name of the tool, or the protocol method of any other request.
+    pub(crate) name: &'a str,
+    pub(crate) arguments: Option<Box<RawValue>>,
+    pub(crate) meta: Option<Box<RawValue>>,
+}
+
 /// A call in progress. The observer is notified when this is dropped, so that cancelled and panicking calls are
 /// recorded too.
 pub(crate) struct CallRecorder {
@@ -131,20 +140,19 @@ pub(crate) struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Starts to record a call with these arguments and this `_meta`, if the app has an observer.
+    /// Starts to record a call, if the app has an observer.
     pub(crate) fn new(
         app: &App,
-        (what, name): (CallKind, &str),
-        (arguments, meta): (Option<Box<RawValue>>, Option<Box<RawValue>>),
+        call: ObservedCall<'_>,
         caller_context: &CallerContext,
     ) -> Option<Self> {
         Some(Self {
             observer: app.inner().observer.clone()?,
-            what,
-            tool: name.to_owned(),
-            arguments,
+            what: call.kind,
+            tool: call.name.to_owned(),
+            arguments: call.arguments,
             caller: caller_context.caller.clone(),
-            meta: RequestMeta::new(meta),
+            meta: RequestMeta::new(call.meta),
             trace: caller_context.trace,
             start: Instant::now(),
             outcome: CallStatus::Abandoned,

@@ -30,7 +30,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::app::App;
 use crate::call::{CallerContext, ToolCall, invalid_params, run_guarded};
-use crate::call_observer::{CallKind, CallRecorder, CallStatus};
+use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::change_notifier::ChangeEvent;
 use crate::completion::Completer;
 use crate::error::{Failure, FailureKind};
@@ -279,9 +279,13 @@ impl ServerHandler for RmcpHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> RpcResult<ReadResourceResponse> {
-        let what = (CallKind::Resource, "resources/read");
-        let sent = (raw(&json!({"uri": request.uri})), raw(&context.meta));
-        let mut recorder = CallRecorder::new(&self.app, what, sent, &self.caller_context);
+        let call = ObservedCall {
+            kind: CallKind::Resource,
+            name: "resources/read",
+            arguments: raw(&json!({"uri": request.uri})),
+            meta: raw(&context.meta),
+        };
+        let mut recorder = CallRecorder::new(&self.app, call, &self.caller_context);
         let uri = request.uri.clone();
         let answer = self.read(request, &context).await;
         if let Some(recorder) = &mut recorder {

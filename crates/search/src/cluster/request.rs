@@ -53,7 +53,7 @@ pub(super) struct ClusterRequest {
 
 impl ClusterRequest {
     pub(super) fn get(kind: RequestKind, action: &'static str, path: String) -> Self {
-        Self::with(kind, action, Method::GET, (path, String::new()))
+        Self::with(kind, action, Method::GET, path, String::new())
     }
 
     pub(super) fn post(
@@ -62,7 +62,7 @@ impl ClusterRequest {
         path: String,
         body: String,
     ) -> Self {
-        Self::with(kind, action, Method::POST, (path, body))
+        Self::with(kind, action, Method::POST, path, body)
     }
 
     /// A request that changes nothing, although it is a POST.
@@ -79,7 +79,7 @@ impl ClusterRequest {
     }
 
     pub(super) fn put(kind: RequestKind, action: &'static str, path: String, body: String) -> Self {
-        Self::with(kind, action, Method::PUT, (path, body))
+        Self::with(kind, action, Method::PUT, path, body)
     }
 
     pub(super) fn patch(
@@ -88,20 +88,20 @@ impl ClusterRequest {
         path: String,
         body: String,
     ) -> Self {
-        Self::with(kind, action, Method::PATCH, (path, body))
+        Self::with(kind, action, Method::PATCH, path, body)
     }
 
     pub(super) fn delete(kind: RequestKind, action: &'static str, path: String) -> Self {
-        Self::with(kind, action, Method::DELETE, (path, String::new()))
+        Self::with(kind, action, Method::DELETE, path, String::new())
     }
 
     fn with(
         kind: RequestKind,
         action: &'static str,
         method: Method,
-        target: (String, String),
+        path: String,
+        body: String,
     ) -> Self {
-        let (path, body) = target;
         Self {
             kind,
             action,

@@ -60,7 +60,8 @@ impl SegmentedDocSet {
 
 /// The documents that a query allows among those its reader may see; `None` when that is all documents.
 pub(super) fn allowed_documents(
-    (snapshot, visibility): (&IndexSnapshot, &ReaderVisibility),
+    snapshot: &IndexSnapshot,
+    visibility: &ReaderVisibility,
     fields: &IndexFields,
     query: &Query,
     analyzed: &AnalyzedQuery,

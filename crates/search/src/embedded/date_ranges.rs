@@ -23,9 +23,9 @@ impl EmbeddedInner {
         let visibility = snapshot.visibility(query.reader()).map_err(map_error)?;
         let analyzed = self.analyze_query(&snapshot, &visibility, query)?;
         let forms = ranking::forms(&ranking::distinct(&analyzed.terms));
-        let snapshot_and_visibility = (&*snapshot, &*visibility);
         let allowed = candidate_set::allowed_documents(
-            snapshot_and_visibility,
+            &snapshot,
+            &visibility,
             &self.fields,
             query,
             &analyzed,

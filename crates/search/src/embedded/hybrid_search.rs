@@ -57,7 +57,8 @@ impl EmbeddedInner {
         let analyzed = self.analyze_query(&snapshot, &visibility, query)?;
         let terms = ranking::distinct(&analyzed.terms);
         let allowed = candidate_set::allowed_documents(
-            (&snapshot, &visibility),
+            &snapshot,
+            &visibility,
             &self.fields,
             query,
             &analyzed,
@@ -120,12 +121,10 @@ impl EmbeddedInner {
             Some(matching) => listing::facets(&snapshot, &self.fields, matching, &query.facets),
             None => Ok(Vec::new()),
         };
+        let counted = matching.as_ref().filter(|_| query.counts_total);
         Ok(SearchResults {
             hits,
-            total: matching
-                .as_ref()
-                .filter(|_| query.counts_total)
-                .map(SegmentedDocSet::count),
+            total: counted.map(SegmentedDocSet::count),
             facets: facets.map_err(map_error)?,
         })
     }

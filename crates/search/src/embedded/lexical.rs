@@ -451,7 +451,8 @@ mod tests {
         let analyzed = inner.analyze_query(&snapshot, &visibility, query).unwrap();
         let distinct = ranking::distinct(&analyzed.terms);
         let allowed = candidate_set::allowed_documents(
-            (&snapshot, &visibility),
+            &snapshot,
+            &visibility,
             &inner.fields,
             query,
             &analyzed,

@@ -41,7 +41,7 @@ use self::recovery::{AccessMode, RecoveredIndex};
 use self::schema::IndexFields;
 use self::semantic_index::{IndexModels, SemanticIndex};
 use self::snapshot::IndexSnapshot;
-use self::writer::CommitWriter;
+use self::writer::{CommitWriter, WritableIndex};
 use crate::blocking::{EnginePools, Lane};
 use crate::calendar::Day;
 use crate::catalog::Catalog;
@@ -151,11 +151,15 @@ impl EmbeddedEngine {
         let writer = if is_read_only {
             None
         } else {
-            let parts = (&reader, fields);
+            let target = WritableIndex {
+                index: index.clone(),
+                disk,
+                fields,
+            };
             Some(reconcile::open_reconciled_writer(
                 &lexical_dir,
-                (index.clone(), disk),
-                parts,
+                target,
+                &reader,
                 &mut quarantine,
             )?)
         };

@@ -7,15 +7,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use tantivy::{Index, IndexReader};
+use tantivy::IndexReader;
 
-use super::durable_directory::DurableDirectory;
 use super::ledger::{self, DocumentLedger};
 use super::quarantine::Quarantine;
 use super::recovery;
-use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
-use super::writer::{CommitPayload, CommitWriter};
+use super::writer::{CommitPayload, CommitWriter, WritableIndex};
 use crate::document::DocId;
 use crate::engine::{DocumentChange, InventoryEntry, MAX_CHANGES, collect_inventory};
 use crate::error::SearchError;
@@ -23,25 +21,25 @@ use crate::error::SearchError;
 /// Opens the ledger beside the index, compares the two, and opens the writer.
 pub(super) fn open_reconciled_writer(
     lexical_dir: &Path,
-    (index, disk): (Index, DurableDirectory),
-    (reader, fields): (&IndexReader, IndexFields),
+    target: WritableIndex,
+    reader: &IndexReader,
     quarantine: &mut Quarantine,
 ) -> Result<CommitWriter, SearchError> {
     let map_error = |source| recovery::map_tantivy_error(lexical_dir, source);
     let (mut ledger, is_new) = open(lexical_dir, quarantine)?;
-    let commit = CommitPayload::last(&index).map_err(map_error)?;
+    let commit = CommitPayload::last(&target.index).map_err(map_error)?;
     // Nobody else writes while we hold the lock, so the reader shows the last commit.
     let documents = reader.searcher().num_docs();
     let is_complete = documents == commit.rows.documents;
     if is_complete && ledger.digest_at(commit.generation)? == commit.rows {
-        return Ok(CommitWriter::new((index, disk), fields, ledger));
+        return Ok(CommitWriter::new(target, ledger));
     }
-    let snapshot = IndexSnapshot::newest(&index, reader).map_err(map_error)?;
+    let snapshot = IndexSnapshot::newest(&target.index, reader).map_err(map_error)?;
     let inventory = collect_inventory(|each| snapshot.visit_inventory(each).map_err(map_error))?;
     if is_new && is_complete {
         // The index has passed every check, so a lost ledger is rebuilt from it.
         ledger.replace(&inventory, commit.generation)?;
-        return Ok(CommitWriter::new((index, disk), fields, ledger));
+        return Ok(CommitWriter::new(target, ledger));
     }
     let listed = collect_inventory(|each| ledger.visit_inventory(commit.generation, each))?;
     let (agreed, unexpected) = compare(listed, inventory);
@@ -51,7 +49,7 @@ pub(super) fn open_reconciled_writer(
         "index and ledger disagree, removing what differs and rebuilding"
     );
     ledger.replace(&agreed, commit.generation)?;
-    let mut writer = CommitWriter::new((index, disk), fields, ledger);
+    let mut writer = CommitWriter::new(target, ledger);
     for ids in unexpected.chunks(MAX_CHANGES) {
         let removals: Vec<_> = ids.iter().cloned().map(DocumentChange::Remove).collect();
         writer.commit(lexical_dir, &removals)?;

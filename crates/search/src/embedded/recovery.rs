@@ -249,7 +249,7 @@ fn open_checked(
     let sums = sums.unwrap_or_default();
     let mut damaged = Vec::new();
     for segment in index.searchable_segment_metas().map_err(map_error)? {
-        if let Some(why) = check_segment(lexical_dir, (&index, &sums), &segment)? {
+        if let Some(why) = check_segment(lexical_dir, &index, &sums, &segment)? {
             damaged.push(CorruptSegment { segment, why });
         }
     }
@@ -275,7 +275,8 @@ fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
 /// Verifies the checksum of each file of a segment, and says what is wrong.
 fn check_segment(
     lexical_dir: &Path,
-    (index, sums): (&Index, &FileChecksums),
+    index: &Index,
+    sums: &FileChecksums,
     segment: &SegmentMeta,
 ) -> Result<Option<String>, SearchError> {
     for file in files(segment) {

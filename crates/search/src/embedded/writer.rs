@@ -38,6 +38,13 @@ const SMALLEST_LAYER: u32 = 1_000;
 /// The share of deleted documents from which on a segment is rewritten without its tombstones.
 const MAX_DELETED: f32 = 0.3;
 
+/// The open tantivy index, as its writer needs it.
+pub(super) struct WritableIndex {
+    pub index: Index,
+    pub disk: DurableDirectory,
+    pub fields: IndexFields,
+}
+
 /// The only writer of an index. tantivy's own writer costs threads and memory, so it is opened by the first
 /// change.
 pub(super) struct CommitWriter {
@@ -52,15 +59,11 @@ pub(super) struct CommitWriter {
 }
 
 impl CommitWriter {
-    pub(super) fn new(
-        (index, disk): (Index, DurableDirectory),
-        fields: IndexFields,
-        ledger: DocumentLedger,
-    ) -> Self {
+    pub(super) fn new(target: WritableIndex, ledger: DocumentLedger) -> Self {
         Self {
-            index,
-            disk,
-            fields,
+            index: target.index,
+            disk: target.disk,
+            fields: target.fields,
             open: None,
             ledger,
             is_large: false,
