@@ -30,7 +30,7 @@ pub use self::file_state::FileStateCache;
 pub use self::format_counts::{FormatBreakdown, FormatCounts};
 use self::index_inventory::IndexInventory;
 pub use self::memory_budget::IndexMemoryBudget;
-use self::prefetch::{ContentCheck, FilePrefetcher, ReadJob};
+use self::prefetch::{ContentCheck, FilePrefetcher, ReadJob, SyncInput};
 use self::sync_run::SyncRun;
 pub(crate) use self::unreadable_documents::{UnreadableDocuments, count_stale, remove_stale};
 use crate::cli_error::CliError;
@@ -127,26 +127,33 @@ pub async fn sync(
     let listing = open(folder, all)?.with_filter(choice).list();
     let entries: Arc<[FileEntry]> = listing.entries.into();
     if let Some((documents, problems)) = seen.unchanged_since_last(&entries) {
-        return Ok(unchanged_report(
-            (entries.len(), documents, listing.excluded),
-            (listing.skipped, problems),
+        let unchanged = SyncReport {
+            files: entries.len(),
+            excluded: listing.excluded,
+            unchanged: documents,
+            skipped: listing.skipped,
+            ..SyncReport::default()
+        };
+        return Ok(with_earlier_problems(
+            unchanged,
+            &problems,
             limits.max_reported,
         ));
     }
     let register = Arc::new(load_inventory(engine, seen, &entries).await?);
-    let parts = (entries.clone(), register.clone());
-    let mut run = SyncRun::new(engine, shape.clone(), budget, parts, seen.start_sync());
+    let input = SyncInput {
+        entries: entries.clone(),
+        inventory: register,
+        transform: shape.clone(),
+        budget,
+    };
+    let mut run = SyncRun::new(engine, input.clone(), seen.start_sync());
     run.report.excluded = listing.excluded;
     for skipped in listing.skipped {
         run.skip(skipped);
     }
-    let ahead = FilePrefetcher::start(
-        (source, workers.clone()),
-        entries.clone(),
-        register,
-        (budget, shape.clone()),
-        read_jobs(&entries, &run.seen),
-    )?;
+    let jobs = read_jobs(&entries, &run.seen);
+    let ahead = FilePrefetcher::start(source, workers.clone(), input, jobs)?;
     let total = entries.len();
     for at in 0..total {
         watch.at(at, total);
@@ -250,33 +257,26 @@ async fn load_inventory(
     Ok(register)
 }
 
-/// The report of a look that found everything as it was.
-fn unchanged_report(
-    (files, documents, excluded): (usize, usize, u64),
-    (listed, problems): (Vec<SkippedItem>, Vec<&FileProblems>),
+/// The report of a sync that found no change. Problems of earlier syncs are repeated, because they still exist.
+fn with_earlier_problems(
+    mut report: SyncReport,
+    problems: &[&FileProblems],
     most: usize,
 ) -> SyncReport {
-    let all_skipped = problems.iter().flat_map(|problems| &problems.skipped);
-    let mut skipped: Vec<_> = listed.into_iter().chain(all_skipped.cloned()).collect();
-    let all_warnings = problems.iter().flat_map(|problems| &problems.warnings);
-    let mut warnings: Vec<_> = all_warnings.cloned().collect();
-    let lost = skipped
-        .iter()
-        .map(|skipped| skipped.reason.lost_items())
-        .sum();
-    let unlisted = skipped.len().saturating_sub(most) + warnings.len().saturating_sub(most);
-    skipped.truncate(most);
-    warnings.truncate(most);
-    SyncReport {
-        files,
-        excluded,
-        unchanged: documents,
-        skipped,
-        warnings,
-        unlisted,
-        lost,
-        ..SyncReport::default()
+    for earlier in problems {
+        report.skipped.extend(earlier.skipped.iter().cloned());
+        report.warnings.extend(earlier.warnings.iter().cloned());
     }
+    let lost = report
+        .skipped
+        .iter()
+        .map(|skipped| skipped.reason.lost_items());
+    report.lost = lost.sum();
+    let more = |items: usize| items.saturating_sub(most);
+    report.unlisted = more(report.skipped.len()) + more(report.warnings.len());
+    report.skipped.truncate(most);
+    report.warnings.truncate(most);
+    report
 }
 
 /// The files that do not look as they did before.

@@ -145,8 +145,8 @@ async fn serve(
         app = app.observer(audit.clone());
     }
     if let Some(counts) = counts {
-        let engine = knowledge.engine.clone();
-        app = counts.start(desk, app, (&standing, engine), stop.clone());
+        let index = metrics_listener::ObservedIndex::new(&knowledge, &standing);
+        app = counts.start(desk, app, index, stop.clone());
     }
     let app = app
         .build()

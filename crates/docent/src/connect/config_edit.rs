@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::config_location::{ConfigFileFormat, ConfigLocation};
-use super::server_entry::ServerEntry;
+use super::server_entry::{EntryPath, ServerEntry};
 use super::{json_file, toml_file};
 
 /// What becomes of a file.
@@ -56,7 +56,10 @@ pub(crate) fn insert_server(
     if there == Some(&merged) {
         return Ok(ConfigEdit::None);
     }
-    let at = (place.section, name);
+    let at = EntryPath {
+        section: place.section,
+        name,
+    };
     let after = match place.form {
         ConfigFileFormat::Toml => toml_file::put(body, at, entry),
         form => json_file::put(body, form, at, entry),
@@ -87,7 +90,10 @@ pub(crate) fn remove_server(
     if others == NameConflictPolicy::Keep && !entry.is_same_server(there) {
         return Err(EditRefusal::Taken(describe_server(there)));
     }
-    let at = (place.section, name);
+    let at = EntryPath {
+        section: place.section,
+        name,
+    };
     let after = match place.form {
         ConfigFileFormat::Toml => toml_file::take(body, at),
         form => json_file::take(body, form, at),

@@ -5,7 +5,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
 use super::config_location::ConfigFileFormat;
-use super::server_entry::ServerEntry;
+use super::server_entry::{EntryPath, ServerEntry};
 
 /// Why a file cannot be edited, as the end of a sentence that begins with its name.
 pub(super) type UneditableReason = String;
@@ -25,11 +25,11 @@ pub(super) fn value(text: &str, form: ConfigFileFormat) -> Result<Value, Unedita
 pub(super) fn put(
     text: &str,
     form: ConfigFileFormat,
-    at: (&str, &str),
+    at: EntryPath<'_>,
     entry: &ServerEntry,
 ) -> Result<String, UneditableReason> {
     let root = parse(text, form)?;
-    let (section, name) = at;
+    let EntryPath { section, name } = at;
     let top = root.object_value().ok_or("does not hold a JSON object")?;
     let wrong = || format!("has a `{section}` that is not an object");
     let servers = top.object_value_or_create(section).ok_or_else(wrong)?;
@@ -49,11 +49,13 @@ pub(super) fn put(
 pub(super) fn take(
     text: &str,
     form: ConfigFileFormat,
-    at: (&str, &str),
+    at: EntryPath<'_>,
 ) -> Result<String, UneditableReason> {
     let root = parse(text, form)?;
-    let servers = root.object_value().and_then(|top| top.object_value(at.0));
-    if let Some(there) = servers.and_then(|servers| servers.get(at.1)) {
+    let servers = root
+        .object_value()
+        .and_then(|top| top.object_value(at.section));
+    if let Some(there) = servers.and_then(|servers| servers.get(at.name)) {
         there.remove();
     }
     Ok(root.to_string())

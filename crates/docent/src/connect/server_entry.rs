@@ -12,6 +12,13 @@ pub(crate) struct ServerEntry {
     pub drop: &'static [&'static str],
 }
 
+/// Where an entry stands in a file: the section that lists servers, and the name of the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntryPath<'a> {
+    pub section: &'a str,
+    pub name: &'a str,
+}
+
 /// What belongs to a server that is reached by its address.
 const OF_ADDRESSES: &[&str] = &["type", "url", "httpUrl", "headers", "bearer_token_env_var"];
 /// What belongs to a server that is started.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::json_file::UneditableReason;
-use super::server_entry::ServerEntry;
+use super::server_entry::{EntryPath, ServerEntry};
 
 /// The whole file as a value, dates as texts.
 pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {
@@ -19,11 +19,11 @@ pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {
 /// The text with an entry in a section, in place of one of the same name.
 pub(super) fn put(
     text: &str,
-    at: (&str, &str),
+    at: EntryPath<'_>,
     entry: &ServerEntry,
 ) -> Result<String, UneditableReason> {
     let mut document = parse(text)?;
-    let (section, name) = at;
+    let EntryPath { section, name } = at;
     let servers = document.entry(section).or_insert_with(|| {
         // The section itself needs no header of its own above `[mcp_servers.name]`.
         let mut table = Table::new();
@@ -41,11 +41,13 @@ pub(super) fn put(
 }
 
 /// The text without the entry of this name.
-pub(super) fn take(text: &str, at: (&str, &str)) -> Result<String, UneditableReason> {
+pub(super) fn take(text: &str, at: EntryPath<'_>) -> Result<String, UneditableReason> {
     let mut document = parse(text)?;
-    let servers = document.get_mut(at.0).and_then(Item::as_table_like_mut);
+    let servers = document
+        .get_mut(at.section)
+        .and_then(Item::as_table_like_mut);
     if let Some(servers) = servers {
-        servers.remove(at.1);
+        servers.remove(at.name);
     }
     Ok(document.to_string())
 }

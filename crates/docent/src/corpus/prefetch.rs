@@ -61,6 +61,17 @@ pub(super) enum ReadEvent {
     End(Result<FileReadOutcome, IngestError>),
 }
 
+/// What the reader threads and the consumer of a sync both work with.
+#[derive(Clone)]
+pub(super) struct SyncInput {
+    /// The listing of the folder.
+    pub entries: Arc<[FileEntry]>,
+    /// The documents that the index holds.
+    pub inventory: Arc<IndexInventory>,
+    pub transform: Arc<DocumentTransform>,
+    pub budget: IndexMemoryBudget,
+}
+
 /// The consumer's handle to the reader threads. Dropping it stops them and closes the parser processes.
 pub(super) struct FilePrefetcher {
     pool: Arc<PrefetchPool>,
@@ -95,10 +106,9 @@ struct PrefetchState {
 impl FilePrefetcher {
     /// Starts the reader threads on `jobs`, which must be in listing order.
     pub(super) fn start(
-        (source, workers): (FolderSource, Arc<ParserPool>),
-        entries: Arc<[FileEntry]>,
-        inventory: Arc<IndexInventory>,
-        (budget, transform): (IndexMemoryBudget, Arc<DocumentTransform>),
+        source: FolderSource,
+        workers: Arc<ParserPool>,
+        input: SyncInput,
         jobs: VecDeque<ReadJob>,
     ) -> Result<Self, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -110,11 +120,11 @@ impl FilePrefetcher {
         let pool = Arc::new(PrefetchPool {
             source,
             workers,
-            entries,
-            inventory,
-            max_ready_bytes: budget.prefetch_bytes(),
-            max_reading_bytes: budget.reading_bytes(),
-            transform,
+            entries: input.entries,
+            inventory: input.inventory,
+            max_ready_bytes: input.budget.prefetch_bytes(),
+            max_reading_bytes: input.budget.reading_bytes(),
+            transform: input.transform,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });

@@ -17,9 +17,7 @@ use docent_search::{
 use super::change_batch::{ChangeBatch, MOST_DOCUMENTS};
 use super::file_state::{FileProblems, FileState, FileStateCache};
 use super::id_claims::{ClaimOutcome, IdClaims};
-use super::index_inventory::IndexInventory;
-use super::memory_budget::IndexMemoryBudget;
-use super::prefetch::{FilePrefetcher, ReadEvent};
+use super::prefetch::{FilePrefetcher, ReadEvent, SyncInput};
 use super::{SyncObserver, SyncReport};
 use crate::cli_error::CliError;
 use crate::document_transform::DocumentTransform;
@@ -61,13 +59,13 @@ struct FileSyncState {
 }
 
 impl<'a> SyncRun<'a> {
-    pub(super) fn new(
-        engine: &'a dyn Engine,
-        transform: Arc<DocumentTransform>,
-        budget: IndexMemoryBudget,
-        (entries, inventory): (Arc<[FileEntry]>, Arc<IndexInventory>),
-        seen: FileStateCache,
-    ) -> Self {
+    pub(super) fn new(engine: &'a dyn Engine, input: SyncInput, seen: FileStateCache) -> Self {
+        let SyncInput {
+            entries,
+            inventory,
+            transform,
+            budget,
+        } = input;
         Self {
             engine,
             claims: IdClaims::new(inventory, entries.len(), &transform.limits),

@@ -144,9 +144,12 @@ impl ShowResultsTool {
                     };
                     let passage = all.get(at);
                     let text = passage.and_then(|one| document.text.get(one.range.clone()));
-                    let text = one_line(text.unwrap_or_default(), MAX_EXCERPT_CHARS);
-                    let path = passage.map_or_else(String::new, |one| one.path.clone());
-                    cards.push(self.card(&document, (at, path, text), &marker));
+                    let excerpt = CardExcerpt {
+                        passage: at,
+                        path: passage.map_or_else(String::new, |one| one.path.clone()),
+                        text: one_line(text.unwrap_or_default(), MAX_EXCERPT_CHARS),
+                    };
+                    cards.push(self.card(&document, excerpt, &marker));
                 }
                 None => missing.push(format!("`{}`", one_line(id, 80))),
             }
@@ -249,31 +252,41 @@ impl ShowResultsTool {
     fn hit(&self, hit: &SearchHit, words: &str) -> ResultCard {
         let marker = MatchHighlighter::new(&hit.document, words);
         let best = hit.excerpts.first();
-        let text = best.map_or(&hit.snippet, |best| &best.text).clone();
-        let (at, path) = best.map_or_else(Default::default, |best| (best.index, best.path.clone()));
-        self.card(&hit.document, (at, path, text), &marker)
+        let excerpt = CardExcerpt {
+            passage: best.map_or(0, |best| best.index),
+            path: best.map_or_else(String::new, |best| best.path.clone()),
+            text: best.map_or(&hit.snippet, |best| &best.text).clone(),
+        };
+        self.card(&hit.document, excerpt, &marker)
     }
 
     fn card(
         &self,
         document: &Document,
-        (passage, path, text): (usize, String, String),
+        excerpt: CardExcerpt,
         marker: &MatchHighlighter,
     ) -> ResultCard {
         let id = document.id.as_str();
         ResultCard {
             id: id.to_owned(),
             title: document_view::title(document),
-            url: self.0.address_at(document, passage),
+            url: self.0.address_at(document, excerpt.passage),
             source: one_line(&document.source, 200),
             date: document_view::day(document),
-            passage,
-            path: one_line(&path, 200),
-            excerpt: document_view::excerpt(&text, marker),
-            plain: text,
+            passage: excerpt.passage,
+            path: one_line(&excerpt.path, 200),
+            excerpt: document_view::excerpt(&excerpt.text, marker),
+            plain: excerpt.text,
             fields: document_view::fields(document, MAX_FIELDS, MAX_FIELD_CHARS),
         }
     }
+}
+
+/// The passage that a card shows: its number, the headings above it, and its text.
+struct CardExcerpt {
+    passage: usize,
+    path: String,
+    text: String,
 }
 
 /// The fields whose values make chips, those with the fewest values first: who chooses among three parties
@@ -442,7 +455,12 @@ mod tests {
         let cards = (0..20).map(|n| {
             let document = document(n);
             let marker = MatchHighlighter::new(&document, "");
-            tool.card(&document, (0, String::new(), "𝔘\"".repeat(250)), &marker)
+            let excerpt = CardExcerpt {
+                passage: 0,
+                path: String::new(),
+                text: "𝔘\"".repeat(250),
+            };
+            tool.card(&document, excerpt, &marker)
         });
         let view = ResultsView {
             corpus: String::new(),

@@ -9,9 +9,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CommandContext, bind};
 use crate::cli_error::CliError;
+use crate::knowledge_base::KnowledgeBase;
 use crate::metrics::ServerMetrics;
 use crate::output;
 use crate::readiness::Readiness;
+
+/// The index whose state the metrics show.
+pub(super) struct ObservedIndex {
+    readiness: Arc<Readiness>,
+    engine: Arc<dyn Engine>,
+}
+
+impl ObservedIndex {
+    pub(super) fn new(knowledge: &KnowledgeBase, readiness: &Arc<Readiness>) -> Self {
+        Self {
+            readiness: readiness.clone(),
+            engine: knowledge.engine.clone(),
+        }
+    }
+}
 
 /// The address of the counts, taken.
 pub(super) struct MetricsListener(TcpListener);
@@ -30,12 +46,12 @@ impl MetricsListener {
         self,
         desk: &CommandContext,
         app: AppBuilder,
-        (standing, engine): (&Arc<Readiness>, Arc<dyn Engine>),
+        index: ObservedIndex,
         stop: CancellationToken,
     ) -> AppBuilder {
         let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
         let spans = desk.traces.as_ref().map(|traces| traces.counts.clone());
-        let meter = ServerMetrics::new(&title, &app.tool_names(), standing.clone(), engine)
+        let meter = ServerMetrics::new(&title, &app.tool_names(), index.readiness, index.engine)
             .with_spans(spans);
         let meter = Arc::new(meter);
         let options = http::HttpOptions {
