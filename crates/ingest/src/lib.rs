@@ -19,7 +19,6 @@ mod column_types;
 mod csv;
 mod dates;
 mod digest;
-mod document_properties;
 mod document_sink;
 mod docx;
 mod epub;
