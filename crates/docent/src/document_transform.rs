@@ -1,8 +1,8 @@
-//! Documents as their files gave them into documents as the owner wants them: fields renamed, typed, hidden
-//! and added by the rules of `[fields]`, and read by whom `[permissions]` lets.
+//! The transform stage of indexing: applies the `[fields]` rules to parsed documents, which rename, convert, hide and
+//! add fields, and determines their readers by `[permissions]`.
 //!
-//! What was wanted, and by which rules texts are cleaned, is part of each document's hash, so that documents are made
-//! again when it changes.
+//! The hash of a document covers the rules that apply to it and the version of the text cleaning, so that a change of
+//! either reindexes the document.
 
 mod path_pattern;
 pub(crate) mod value_cast;
@@ -24,49 +24,51 @@ use crate::links;
 use crate::permissions::PermissionRules;
 use crate::settings::shorten;
 
-/// What stands between the hash of a document's content and that of what was wanted of it.
+/// Separates the content hash of a document from the hash of the rules that were applied to it.
 const MARK: char = '-';
 
-/// What stands between the hash and why nobody may read the document, where its own field is the reason. A
-/// hash with it is that of no file, so that such a file is read, and told of, at every look.
+/// Separates the hash from the error code of a malformed reader field, on account of which nobody may read the
+/// document. No file ever has such a hash, so every sync reads the file again and repeats the warning.
 const FAULT: char = '!';
 
-/// How many hexadecimal digits of the second hash are kept: two of 2^64 wishes are never alike.
+/// The hexadecimal digits that are kept of the rules hash. 64 bits are enough, because only the few versions of one set
+/// of rules must not collide.
 const DIGITS: usize = 16;
 
-/// The most characters of a value that a warning repeats.
+/// The length limit of a value in a warning, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// The most characters of a title; as many as a file's own may have.
+/// The length limit of a title in characters, the same as for titles from files.
 const MAX_TITLE_CHARS: usize = 512;
 
-/// The parts of a document that are no fields and have names all the same.
+/// Reserved names: these parts of a document are not fields, but rules address them like fields.
 pub(crate) const TITLE: &str = "title";
 pub(crate) const URL: &str = "url";
 pub(crate) const DATE: &str = "date";
 
-/// What is wanted of one field. The first that gives a value counts: `from`, the field itself, `path`,
-/// `value`.
+/// A rule for one field. The first source that gives a value wins: `from`, the field itself, `path`, `value`.
+///
+/// Its `Debug` output is part of the document hash, so renaming a field or the type reindexes every document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The name it shall have.
+    /// The name of the resulting field.
     pub name: String,
-    /// What it is called in the files; the first of these that a document has.
+    /// The names of the field in the files; the first that a document has is used.
     pub from: Vec<String>,
-    /// Where it stands in the path of the file.
+    /// A pattern that extracts the value from the path of the file.
     pub path: Option<Pattern>,
-    /// What it is where nothing else tells.
+    /// The default value, if no other source has one.
     pub value: Option<DocumentValue>,
-    /// What kind of value it holds; without one, whatever the data looks like.
+    /// The type to convert the value to; without one, the value keeps its own type.
     pub kind: Option<FieldKind>,
-    /// Whether it is left out.
+    /// Whether the field is removed from documents.
     pub hide: bool,
-    /// The folder to whose files the rule applies; without one, to all.
+    /// The folder to which the rule is limited; without one, it applies to all files.
     pub under: Option<String>,
 }
 
 impl Rule {
-    /// A rule that wants nothing yet.
+    /// An empty rule for this field, which changes nothing.
     #[must_use]
     pub fn of(name: &str) -> Self {
         Self {
@@ -88,30 +90,30 @@ impl Rule {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
     }
 
-    /// Whether a field is one that the rule hides: itself, and what is nested in it.
+    /// Whether the rule hides a field: its own, and those nested in it.
     fn hides(&self, name: &str) -> bool {
         let rest = name.strip_prefix(self.name.as_str());
         self.hide && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 }
 
-/// Everything that decides what becomes of a file.
+/// The configuration of the transform: limits, format options, field rules and permissions.
 #[derive(Debug)]
 pub struct DocumentTransform {
-    /// Bounds on files and documents.
+    /// Size limits of files and documents.
     pub limits: Limits,
-    /// What is asked of single formats.
+    /// Options of the parsers, by format.
     pub options: IngestOptions,
     rules: Vec<Rule>,
     permissions: PermissionRules,
-    /// Each rule as it goes into a hash.
+    /// The `Debug` text of each rule, as it goes into document hashes.
     rule_texts: Vec<String>,
-    /// The bounds as they do, unless they are the usual ones.
-    bounds: Option<String>,
+    /// The limits as they go into document hashes; `None` for the default limits.
+    limits_text: Option<String>,
 }
 
 impl DocumentTransform {
-    /// A shape by these settings.
+    /// Creates the transform for these settings, with permissions that let everyone read everything.
     #[must_use]
     pub fn new(limits: &Limits, options: &IngestOptions, rules: &[Rule]) -> Self {
         Self {
@@ -120,11 +122,11 @@ impl DocumentTransform {
             rules: rules.to_vec(),
             permissions: PermissionRules::default(),
             rule_texts: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
-            bounds: limits_hash_input(limits),
+            limits_text: limits_hash_input(limits),
         }
     }
 
-    /// The same, with documents that not everyone may read.
+    /// Sets the permissions, and has the parsers report the reader field that they name.
     #[must_use]
     pub fn with_permissions(mut self, permissions: PermissionRules) -> Self {
         self.options.readers = reader_names(&permissions, &self.rules);
@@ -132,24 +134,25 @@ impl DocumentTransform {
         self
     }
 
-    /// The hash of a document whose content has this one.
+    /// The hash of a document: its content hash, followed by a hash of the rules that apply to its source. The input
+    /// must stay the same byte for byte, or every document is reindexed.
     pub(crate) fn hash(&self, source: &str, content: &str) -> String {
         let rules = self.rules.iter().zip(&self.rule_texts);
-        let told = rules
+        let texts = rules
             .filter(|(rule, _)| rule.covers(source))
-            .map(|(_, told)| told);
+            .map(|(_, text)| text);
         let readers = self.permissions.hash_input(source);
-        let told = told.chain(&self.bounds).chain(&readers);
-        let mut wanted: String = told.map(String::as_str).collect();
-        // Texts that were cleaned by other rules are other texts.
-        let _ = write!(wanted, "text {CLEANING_VERSION}");
-        let digest = Sha256::digest(wanted.as_bytes());
+        let texts = texts.chain(&self.limits_text).chain(&readers);
+        let mut input: String = texts.map(String::as_str).collect();
+        // Another version of the cleaning gives another text.
+        let _ = write!(input, "text {CLEANING_VERSION}");
+        let digest = Sha256::digest(input.as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let digits = digits.get(..DIGITS).unwrap_or_default();
         format!("{content}{MARK}{digits}")
     }
 
-    /// Gives a document its shape, and says what could not be done.
+    /// Transforms a parsed document, and returns warnings about rules that could not be applied.
     pub(crate) fn apply(&self, parsed: ParsedDocument) -> (Document, Vec<IngestError>) {
         let ParsedDocument {
             mut document,
@@ -159,7 +162,7 @@ impl DocumentTransform {
         (document, warnings)
     }
 
-    fn transform(&self, document: &mut Document, said: ReaderField) -> Vec<IngestError> {
+    fn transform(&self, document: &mut Document, parsed: ReaderField) -> Vec<IngestError> {
         let mut warnings = Vec::new();
         let covers = |rule: &&Rule| rule.covers(&document.source);
         let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
@@ -170,22 +173,26 @@ impl DocumentTransform {
             return warnings;
         }
         let is_list = is_list_of_fields(document);
-        // Before the rules, one of which may hide it.
-        let mut own = names_readers.and_then(|name| field(document, name));
-        // Every rule sees the document as it was, so that their order does not matter.
-        let made: Vec<ComputedField> = rules
+        // Read before the rules apply, because a rule may hide the field.
+        let own = names_readers.and_then(|name| field(document, name));
+        let title = document.title.clone();
+        // Every rule reads the original document, so the order of the rules does not matter.
+        let mut made: Vec<ComputedField> = rules
             .iter()
             .filter(|rule| !rule.hide)
             .filter_map(|rule| compute_field(rule, document, &mut warnings))
             .collect();
+        // Taken out before the fields are truncated to their limit, because the reader field does not count against it.
+        let computed = names_readers.map(|name| take_computed_readers(&mut made, name));
         replace_fields(document, made, &rules, &mut warnings);
         if let Some(name) = names_readers {
-            own = own.or_else(|| field(document, name));
-            let said = match (said, own) {
+            let field = match (parsed, own) {
                 (ReaderField::Absent, Some((_, value))) => ReaderField::Present(value),
-                (said, _) => said,
+                (ReaderField::Absent, None) => computed.unwrap_or_default(),
+                (parsed, _) => parsed,
             };
-            warnings.extend(self.apply_readers(document, name, said, &rules));
+            let field = self.reject_truncated_title(field, &title);
+            warnings.extend(self.apply_readers(document, name, field, &rules));
         }
         if is_list {
             document.text = list_of_fields(document);
@@ -195,17 +202,32 @@ impl DocumentTransform {
 }
 
 impl DocumentTransform {
-    /// Decides who may read a document by what it says about its readers, and says what is wrong with that.
+    /// Rejects a title as reader field if it fills its limit: it may have been truncated, and the rest of its last name
+    /// could be the name of somebody else.
+    fn reject_truncated_title(&self, field: ReaderField, title: &str) -> ReaderField {
+        let limit = self.limits.max_title_chars.min(MAX_TITLE_CHARS);
+        match field {
+            ReaderField::Present(DocumentValue::Text(text))
+                if text == title && text.chars().count() >= limit =>
+            {
+                ReaderField::Malformed(ReaderFault::TooLong)
+            }
+            field => field,
+        }
+    }
+
+    /// Sets the readers of a document by its reader field, and returns warnings about it. A malformed field fails
+    /// closed: nobody may read the document.
     fn apply_readers(
         &self,
         document: &mut Document,
         name: &str,
-        said: ReaderField,
+        field: ReaderField,
         rules: &[&Rule],
     ) -> Vec<IngestError> {
         let is_field = |own: &str| is_or_is_nested_in(own, name);
         document.fields.retain(|(own, _)| !is_field(own));
-        let named = match said {
+        let named = match field {
             ReaderField::Absent => return Vec::new(),
             ReaderField::Malformed(fault) => Err(fault),
             ReaderField::Present(value) => {
@@ -218,12 +240,12 @@ impl DocumentTransform {
             }
         };
         match named {
-            Ok(((readers, told), value)) => {
+            Ok(((readers, warnings), value)) => {
                 document.readers = readers;
                 if self.permissions.show_field && document.fields.len() < MAX_FIELDS {
                     document.fields.push((name.to_owned(), value));
                 }
-                told
+                warnings
             }
             Err(fault) => {
                 document.readers = AllowedReaders::Only(std::collections::BTreeSet::new());
@@ -234,21 +256,21 @@ impl DocumentTransform {
         }
     }
 
-    /// Whether a document that is held was made by these rules, so far as its hash tells.
+    /// Whether an indexed document was made under the current rules, according to its hash.
     pub(crate) fn is_current(&self, source: &str, hash: &str) -> bool {
         let hash = hash.split_once(FAULT).map_or(hash, |(hash, _)| hash);
         let content = hash.split_once(MARK).map_or(hash, |(content, _)| content);
         self.hash(source, content) == hash
     }
 
-    /// Whether some document is not for everyone.
+    /// Whether the permissions restrict any document, so that access checks are necessary.
     pub(crate) fn has_restrictions(&self) -> bool {
         !self.permissions.are_open()
     }
 }
 
-/// Under which names files say who may read their documents: that of the field, and those that a rule takes
-/// it from.
+/// The names under which files may write the reader field: its own name, and the names from which a rule takes it. The
+/// parsers report malformed values under these names, which are otherwise dropped.
 fn reader_names(permissions: &PermissionRules, rules: &[Rule]) -> Vec<ReaderFieldName> {
     let Some(field) = &permissions.field else {
         return Vec::new();
@@ -269,19 +291,20 @@ fn reader_names(permissions: &PermissionRules, rules: &[Rule]) -> Vec<ReaderFiel
     std::iter::once(own).chain(from).collect()
 }
 
-/// Why nobody may read the document with this hash, where its own field is the reason.
+/// The fault of the reader field on account of which nobody may read the document, stored in its hash.
 pub(crate) fn reader_fault_of(hash: &str) -> Option<ReaderFault> {
     let (_, code) = hash.split_once(FAULT)?;
     ReaderFault::from_code(code)
 }
 
-/// The hash of a document's content, whatever else was wanted of it.
+/// The content part of a document's hash, which does not depend on rules.
 pub(crate) fn content_hash(document: &Document) -> &str {
     let hash = document.hash.split([MARK, FAULT]).next();
     hash.unwrap_or_default()
 }
 
-/// The bounds that decide what a document holds. The others decide whether there is one.
+/// The limits that influence the content of a document, for its hash; `None` if all are defaults. The limits that are
+/// reset here only decide whether there is a document at all.
 fn limits_hash_input(limits: &Limits) -> Option<String> {
     let usual = Limits::default();
     let own = Limits {
@@ -299,12 +322,12 @@ fn limits_hash_input(limits: &Limits) -> Option<String> {
     (own != usual).then(|| format!("{own:?}"))
 }
 
-/// What a rule made of a document.
+/// The result of a rule for one document: a value, and the field that it replaces.
 struct ComputedField<'r> {
     name: &'r str,
-    /// Nothing for a value that is not of its type.
+    /// `None` if the value could not be converted.
     value: Option<DocumentValue>,
-    /// The field that it was, if it was one.
+    /// The position of the source field, if there was one.
     slot: Option<usize>,
 }
 
@@ -353,12 +376,41 @@ fn compute_field<'r>(
     })
 }
 
+/// Takes the reader field out of the computed fields. As in a file, a field nested in it makes it a map, and a value in
+/// place of the map that should contain it makes it null; both are malformed.
+fn take_computed_readers(made: &mut [ComputedField<'_>], name: &str) -> ReaderField {
+    let mut result = ReaderField::Absent;
+    for one in made {
+        let found = if comparable_name(one.name) == comparable_name(name) {
+            match one.value.clone() {
+                Some(value) => ReaderField::Present(value),
+                None => ReaderField::Malformed(ReaderFault::NotText),
+            }
+        } else if is_or_is_nested_in(one.name, name) {
+            ReaderField::Malformed(ReaderFault::Map)
+        } else if is_or_is_nested_in(name, one.name) {
+            ReaderField::Malformed(ReaderFault::Null)
+        } else {
+            continue;
+        };
+        // A title, URL or date that also names readers stays part of the document.
+        if ![TITLE, URL, DATE].contains(&one.name) {
+            one.value = None;
+        }
+        if result == ReaderField::Absent || matches!(found, ReaderField::Malformed(_)) {
+            result = found;
+        }
+    }
+    result
+}
+
 fn is_address(value: &DocumentValue) -> bool {
     let text = value.to_string();
     text.len() <= MAX_URL_BYTES && links::is_web_url(&text)
 }
 
-/// The value of a field, or of a part of the document that has such a name, and which field it is.
+/// Looks up a field, or the part of the document with a reserved name, and returns the position of the field and its
+/// value. An exact match of the name wins over one that ignores case.
 fn field(document: &Document, name: &str) -> Option<(Option<usize>, DocumentValue)> {
     let same = |(own, _): &(String, DocumentValue)| own == name;
     let name_alike = comparable_name(name);
@@ -378,7 +430,7 @@ fn field(document: &Document, name: &str) -> Option<(Option<usize>, DocumentValu
     Some((None, DocumentValue::Text(part?)))
 }
 
-/// Puts what was made into the document, in the place of what it was made from.
+/// Writes the computed fields into the document, each in place of its source field, and removes hidden fields.
 fn replace_fields(
     document: &mut Document,
     made: Vec<ComputedField<'_>>,
@@ -391,8 +443,8 @@ fn replace_fields(
         .map(Some)
         .collect();
     for slot in &mut slots {
-        let goes = |name: &str| is_hidden(name) || made.iter().any(|one| one.name == name);
-        slot.take_if(|(name, _)| goes(name));
+        let is_replaced = |name: &str| is_hidden(name) || made.iter().any(|one| one.name == name);
+        slot.take_if(|(name, _)| is_replaced(name));
     }
     for taken in made.iter().filter_map(|one| one.slot) {
         if let Some(slot) = slots.get_mut(taken) {
@@ -423,8 +475,8 @@ fn replace_fields(
     }
 }
 
-/// Whether the text is nothing but the fields, as it is for records without a text of their own. What is
-/// hidden must not stand there either.
+/// Whether the text is just the list of fields, as for records without a text of their own. Such a text is generated
+/// again after the rules, because hidden fields must not remain in it.
 fn is_list_of_fields(document: &Document) -> bool {
     !document.fields.is_empty() && document.text == list_of_fields(document)
 }

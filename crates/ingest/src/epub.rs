@@ -3,23 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value as Raw};
-
+use crate::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::error::IngestError;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::{self, KEYS};
 use crate::metadata::extract_metadata;
-use crate::ooxml::ordered_properties;
 use crate::package::{PackageParts, resolve};
-use crate::reader_field::{self, ReaderKeys};
+use crate::reader_field::ReaderKeys;
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most files of the manifest, and the most chapters of the spine, that are read.
 const MAX_ITEMS: usize = 10_000;
 
-/// The most bytes of one metadata property, and the most values of a repeated one.
-const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+/// The most values of a repeated property that become fields.
 const MAX_VALUES: usize = 64;
 
 pub(crate) fn parse(
@@ -28,7 +25,8 @@ pub(crate) fn parse(
 ) -> Result<ParsedFile, IngestError> {
     let encrypted = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
     let path = package_document_path(&parts.required_text("META-INF/container.xml")?)?;
-    let package = EpubPackage::read(&parts.required_text(&path)?)?;
+    let readers = ReaderKeys::for_input(input);
+    let package = EpubPackage::read(&parts.required_text(&path)?, &readers)?;
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
     for chapter in package.chapters() {
@@ -49,11 +47,7 @@ pub(crate) fn parse(
             return Err(IngestError::TextTooLong { limit });
         }
     }
-    let readers = ReaderKeys::for_input(input);
-    let mut keys = ordered_properties(package.metadata);
-    for key in package.empty.iter().filter(|key| readers.covers_key(key)) {
-        reader_field::insert_keeping_duplicates(&mut keys, key, Raw::Null);
-    }
+    let keys = package.metadata.into_keys();
     build_document(input, text, extract_metadata(keys, &KEYS, input))
 }
 
@@ -92,56 +86,99 @@ fn package_document_path(container: &str) -> Result<String, IngestError> {
 }
 
 /// The package document of a book. The manifest maps ids to files, and the spine lists the ids of the
-/// chapters in reading order. Properties without a value are kept by name, because an empty access control
-/// field is not an absent one.
-#[derive(Default)]
-struct EpubPackage {
+/// chapters in reading order.
+struct EpubPackage<'r> {
     items: HashMap<String, String>,
     spine: Vec<String>,
-    metadata: Map<String, Raw>,
-    empty: HashSet<String>,
+    metadata: DocumentProperties<'r>,
+    /// The values of `dc:creator` and `dc:subject`, which the format repeats once for each person and topic.
+    authors: Vec<String>,
+    subjects: Vec<String>,
 }
 
-impl EpubPackage {
-    fn read(text: &str) -> Result<Self, IngestError> {
-        let mut book = Self::default();
+impl<'r> EpubPackage<'r> {
+    fn read(text: &str, readers: &'r ReaderKeys) -> Result<Self, IngestError> {
+        let mut book = Self {
+            items: HashMap::new(),
+            spine: Vec::new(),
+            metadata: DocumentProperties::new(readers),
+            authors: Vec::new(),
+            subjects: Vec::new(),
+        };
         let mut xml = XmlReader::new(text);
+        let mut in_metadata = false;
         while let Some(piece) = xml.next()? {
-            let XmlEvent::Open(tag) = piece else { continue };
+            let tag = match piece {
+                XmlEvent::Open(tag) => tag,
+                XmlEvent::Close(name) => {
+                    in_metadata &= name != "metadata";
+                    continue;
+                }
+                XmlEvent::Text(_) => continue,
+            };
             match tag.name.as_str() {
+                "metadata" => in_metadata = true,
                 "item" if book.items.len() < MAX_ITEMS => book.add_item(&tag),
                 "itemref" if book.spine.len() < MAX_ITEMS => {
                     book.spine.push(tag.get("idref").unwrap_or_default());
                 }
-                "title" => book.add_metadata("title", &xml.text_content(MAX_PROPERTY_BYTES)?),
-                "creator" => book.add_metadata("author", &xml.text_content(MAX_PROPERTY_BYTES)?),
-                "date" => {
-                    let event = tag.get("event").unwrap_or_default();
-                    let key = if event == "modification" {
-                        "modified"
-                    } else {
-                        "date"
-                    };
-                    book.add_metadata(key, &xml.text_content(MAX_PROPERTY_BYTES)?);
-                }
-                "language" => book.add_metadata("language", &xml.text_content(MAX_PROPERTY_BYTES)?),
-                "identifier" => {
-                    book.add_metadata("identifier", &xml.text_content(MAX_PROPERTY_BYTES)?)
-                }
-                "publisher" => {
-                    book.add_metadata("publisher", &xml.text_content(MAX_PROPERTY_BYTES)?)
-                }
-                "description" => {
-                    book.add_metadata("description", &xml.text_content(MAX_PROPERTY_BYTES)?)
-                }
-                "subject" => book.add_metadata("subject", &xml.text_content(MAX_PROPERTY_BYTES)?),
-                "meta" if tag.get("property").as_deref() == Some("dcterms:modified") => {
-                    book.add_metadata("modified", &xml.text_content(MAX_PROPERTY_BYTES)?);
-                }
-                _ => {}
+                _ => book.add_metadata(&tag, in_metadata, &mut xml)?,
             }
         }
+        let authors = std::mem::take(&mut book.authors);
+        book.metadata.add_list("author", authors, MAX_VALUES);
+        let subjects = std::mem::take(&mut book.subjects);
+        book.metadata.add_list("subject", subjects, MAX_VALUES);
         Ok(book)
+    }
+
+    /// Adds the property that was opened last. A property called like the reader field that becomes no field
+    /// is noticed within the metadata.
+    fn add_metadata(
+        &mut self,
+        tag: &XmlTag<'_>,
+        in_metadata: bool,
+        xml: &mut XmlReader<'_>,
+    ) -> Result<(), IngestError> {
+        let is_change = tag
+            .get("event")
+            .is_some_and(|event| event == "modification");
+        let property = tag.get("property").unwrap_or_default();
+        let key = match tag.name.as_str() {
+            "title" => "title",
+            "creator" => "author",
+            "date" if is_change => "modified",
+            "date" => "date",
+            "language" => "language",
+            "identifier" => "identifier",
+            "publisher" => "publisher",
+            "description" => "description",
+            "subject" => "subject",
+            "meta" if property == "dcterms:modified" => "modified",
+            // A refinement is about another property, not about the book.
+            name if in_metadata && tag.get("refines").is_none() => {
+                self.metadata.pass_over(name);
+                for name in [property, tag.get("name").unwrap_or_default()] {
+                    let name = name.rsplit(':').next().unwrap_or_default();
+                    self.metadata.pass_over(name);
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let value = self.metadata.text_of(key, xml)?;
+        let list = match key {
+            "author" => &mut self.authors,
+            "subject" => &mut self.subjects,
+            _ => {
+                self.metadata.add(key, value);
+                return Ok(());
+            }
+        };
+        if list.len() < MAX_LISTED_VALUES {
+            list.push(value);
+        }
+        Ok(())
     }
 
     fn add_item(&mut self, tag: &XmlTag<'_>) {
@@ -152,28 +189,6 @@ impl EpubPackage {
         if is_page && !is_contents {
             let href = percent_decode(&tag.get("href").unwrap_or_default());
             self.items.insert(tag.get("id").unwrap_or_default(), href);
-        }
-    }
-
-    /// Adds a metadata value. Repeated authors and subjects become a list; of other properties the first
-    /// value wins.
-    fn add_metadata(&mut self, key: &str, value: &str) {
-        let value = value.trim();
-        if value.is_empty() {
-            self.empty.insert(key.to_owned());
-            return;
-        }
-        let new = Raw::String(value.to_owned());
-        let Some(known) = self.metadata.get_mut(key) else {
-            self.metadata.insert(key.to_owned(), new);
-            return;
-        };
-        match known {
-            Raw::Array(values) if values.len() < MAX_VALUES => values.push(new),
-            Raw::String(_) if matches!(key, "author" | "subject") => {
-                *known = Raw::Array(vec![known.take(), new]);
-            }
-            _ => {}
         }
     }
 
@@ -210,19 +225,21 @@ mod tests {
 
     #[test]
     fn a_book_says_what_it_is() {
+        let readers = ReaderKeys::default();
         let book = EpubPackage::read(
             "<package><metadata><dc:title>Tides</dc:title><dc:creator>A</dc:creator><dc:creator>B</dc:creator>\
-             <dc:language>en</dc:language><dc:language>fr</dc:language><dc:date>1901</dc:date></metadata>\
+             <dc:language>en</dc:language><dc:language>fr</dc:language><dc:date>1901-02-03</dc:date></metadata>\
              <manifest><item id='a' href='a%20b.xhtml' media-type='application/xhtml+xml'/>\
              <item id='n' href='n.xhtml' media-type='application/xhtml+xml' properties='nav'/>\
              <item id='p' href='p.png' media-type='image/png'/></manifest>\
              <spine><itemref idref='n'/><itemref idref='a'/><itemref idref='p'/></spine></package>",
+            &readers,
         )
         .unwrap();
         assert_eq!(book.chapters(), ["a b.xhtml"]);
         assert_eq!(
-            Raw::Object(book.metadata).to_string(),
-            r#"{"title":"Tides","author":["A","B"],"language":"en","date":"1901"}"#
+            serde_json::Value::Object(book.metadata.into_keys()).to_string(),
+            r#"{"title":"Tides","date":"1901-02-03","author":["A","B"],"language":"en"}"#
         );
     }
 
@@ -244,10 +261,11 @@ mod tests {
         let item = |n| format!("<item id='{n}' href='{n}'/><itemref idref='{n}'/>");
         let items: String = (0..MAX_ITEMS + 1).map(item).collect();
         let authors = "<creator>x</creator>".repeat(MAX_VALUES + 1);
-        let book = EpubPackage::read(&format!("<a>{items}{authors}</a>")).unwrap();
+        let readers = ReaderKeys::default();
+        let book = EpubPackage::read(&format!("<a>{items}{authors}</a>"), &readers).unwrap();
         assert_eq!(book.chapters().len(), MAX_ITEMS);
         assert_eq!(
-            book.metadata["author"].as_array().map(Vec::len),
+            book.metadata.into_keys()["author"].as_array().map(Vec::len),
             Some(MAX_VALUES)
         );
     }

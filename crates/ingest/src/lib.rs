@@ -19,6 +19,7 @@ mod column_types;
 mod csv;
 mod dates;
 mod digest;
+mod document_properties;
 mod document_sink;
 mod docx;
 mod epub;

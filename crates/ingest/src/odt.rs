@@ -5,14 +5,14 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value as Raw};
 
+use crate::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::error::IngestError;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
 use crate::metadata::extract_metadata;
-use crate::ooxml::{ordered_properties, whole_words};
 use crate::package::{PackageParts, optional_part};
-use crate::reader_field::{self, ReaderKeys};
+use crate::reader_field::{MAX_READER_TEXT_BYTES, ReaderFault, ReaderKeys};
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
@@ -23,8 +23,8 @@ const MAX_STYLES: usize = 10_000;
 const MAX_NOTES: usize = 100_000;
 const MAX_NOTE_BYTES: usize = 64 * 1024;
 
-/// The most bytes kept of a title or another property.
-const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+/// The most bytes of a title taken from the text.
+const MAX_TITLE_BYTES: usize = 64 * 1024;
 
 /// The most keywords kept of a document.
 const MAX_KEYWORDS: usize = 256;
@@ -48,12 +48,14 @@ pub(crate) fn parse(
         body.layout.end_block();
         body.layout.write(&format!("[^{mark}]: {note}"));
     }
-    let meta = optional_part(parts.text("meta.xml"))?.unwrap_or_default();
     let readers = ReaderKeys::for_input(input);
-    let found = properties(&meta, &readers);
+    let meta = parts.text("meta.xml").map(Option::unwrap_or_default);
+    let found = meta.and_then(|meta| properties(&meta, &readers));
     let is_damaged = found.is_err();
     let mut keys = optional_part(found)?;
-    if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
+    let title = body.title.filter(|title| !title.trim().is_empty());
+    // A title that is the reader field is not made up.
+    if let Some(title) = title.filter(|_| !readers.covers_key("title")) {
         keys.entry("title").or_insert(Raw::String(title));
     }
     let mut metadata = extract_metadata(keys, &KEYS, input);
@@ -228,7 +230,7 @@ impl OdtBody {
     fn write(&mut self, words: &str) {
         if self.in_title {
             let title = self.title.get_or_insert_default();
-            let room = MAX_PROPERTY_BYTES.saturating_sub(title.len());
+            let room = MAX_TITLE_BYTES.saturating_sub(title.len());
             title.extend(words.chars().take(room));
         }
         self.layout.write(words);
@@ -241,9 +243,8 @@ pub(crate) fn properties(
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, IngestError> {
     let mut xml = XmlReader::new(text);
-    let mut found = Map::new();
-    let mut keywords = Vec::new();
-    let mut named = Vec::new();
+    let mut properties = DocumentProperties::new(readers);
+    let (mut keywords, mut editors) = (Vec::new(), Vec::new());
     while let Some(piece) = xml.next()? {
         let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -256,45 +257,63 @@ pub(crate) fn properties(
             "language" => "language",
             "keyword" => "keywords",
             "user-defined" => {
-                let name = tag.get("name").unwrap_or_default();
-                if readers.covers_key(&name) {
-                    named.push((name, whole_words(&mut xml)?));
-                }
+                add_custom_reader_property(&tag, &mut xml, &mut properties)?;
                 continue;
             }
-            _ => continue,
+            name => {
+                properties.pass_over(name);
+                continue;
+            }
         };
-        let words = xml.text_content(MAX_PROPERTY_BYTES)?;
-        if words.trim().is_empty() {
-            if readers.covers_key(key) {
-                named.push((key.to_owned(), words));
-            }
-            continue;
+        let words = properties.text_of(key, &mut xml)?;
+        match tag.name.as_str() {
+            "keyword" => add_keywords(&mut keywords, &words),
+            "creator" => editors.push(words),
+            _ => properties.add(key, words),
         }
-        match key {
-            "keywords" => {
-                let room = MAX_KEYWORDS.saturating_sub(keywords.len());
-                let words = words.split([',', ';']).take(room);
-                keywords.extend(words.map(|word| Raw::String(word.to_owned())));
-            }
-            // The creator of the first version is the author and takes precedence over whoever saved the
-            // file last.
-            "author" if tag.name == "initial-creator" => {
-                found.insert(key.to_owned(), Raw::String(words));
-            }
-            _ => {
-                found.entry(key).or_insert(Raw::String(words));
-            }
+        // Two are enough to notice that the property is repeated.
+        editors.truncate(2);
+    }
+    properties.add_list("keywords", keywords, MAX_KEYWORDS);
+    // The creator of the first version is the author and takes precedence over whoever saved the file last.
+    if !properties.contains("author") {
+        for words in editors {
+            properties.add("author", words);
         }
     }
-    if !keywords.is_empty() {
-        found.insert("keywords".to_owned(), Raw::Array(keywords));
+    Ok(properties.into_keys())
+}
+
+/// Adds the user-defined property that was opened last if it is the reader field. No other ones are read.
+fn add_custom_reader_property(
+    tag: &XmlTag<'_>,
+    xml: &mut XmlReader<'_>,
+    properties: &mut DocumentProperties<'_>,
+) -> Result<(), IngestError> {
+    let name = tag.get("name").unwrap_or_default();
+    if properties.is_reader_field(&name) {
+        let kind = tag.get("value-type").unwrap_or_default();
+        match matches!(kind.as_str(), "" | "string") {
+            true => properties.add(&name, properties.text_of(&name, xml)?),
+            false => properties.add_fault(&name, ReaderFault::NotText),
+        }
     }
-    let mut keys = ordered_properties(found);
-    for (name, words) in named {
-        reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
+    Ok(())
+}
+
+/// Adds the keywords of one element. The format has one element per keyword; some programs write several,
+/// separated by commas, into one.
+fn add_keywords(keywords: &mut Vec<String>, words: &str) {
+    let room = MAX_LISTED_VALUES.saturating_sub(keywords.len());
+    let parts = words.split([',', ';']).map(str::trim);
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).take(room).collect();
+    // An empty element stays, and so does a text that may have been cut: as the reader field, both are
+    // malformed.
+    if parts.is_empty() || words.len() > MAX_READER_TEXT_BYTES {
+        keywords.extend((room > 0).then(|| words.to_owned()));
+    } else {
+        keywords.extend(parts.into_iter().map(str::to_owned));
     }
-    Ok(keys)
 }
 
 #[cfg(test)]

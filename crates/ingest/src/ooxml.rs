@@ -3,17 +3,14 @@
 
 use serde_json::{Map, Value as Raw};
 
+use crate::document_properties::DocumentProperties;
 use crate::error::IngestError;
 use crate::package::{PackageParts, resolve};
-use crate::reader_field::{self, ReaderKeys};
-use crate::written_date::parse_written_date;
+use crate::reader_field::{ReaderFault, ReaderKeys};
 use crate::xml::{XmlEvent, XmlReader};
 
 /// The most relationships of one part that are kept.
 const MAX_RELATIONS: usize = 10_000;
-
-/// The most bytes kept of one property.
-const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
 /// The main part of the package, which holds the document itself.
 pub(crate) struct OoxmlMainPart {
@@ -109,12 +106,12 @@ pub(crate) fn properties(
     main: &OoxmlMainPart,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, IngestError> {
-    let mut named = custom_reader_properties(parts, main, readers)?;
+    let mut properties = DocumentProperties::new(readers);
+    add_custom_reader_properties(parts, main, readers, &mut properties)?;
     let core = named_parts(main, "core-properties").next();
     let core = core.unwrap_or("docProps/core.xml");
     let text = parts.text(core)?.unwrap_or_default();
     let mut xml = XmlReader::new(&text);
-    let mut found = Map::new();
     while let Some(piece) = xml.next()? {
         let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -127,31 +124,26 @@ pub(crate) fn properties(
             "keywords" => "keywords",
             "category" => "category",
             "language" => "language",
-            _ => continue,
+            name => {
+                properties.pass_over(name);
+                continue;
+            }
         };
-        let words = xml.text_content(MAX_PROPERTY_BYTES)?;
-        if !words.trim().is_empty() {
-            found.entry(key).or_insert(Raw::String(words));
-        } else if readers.covers_key(key) {
-            named.push((key.to_owned(), words));
-        }
+        let words = properties.text_of(key, &mut xml)?;
+        properties.add(key, words);
     }
-    let mut keys = ordered_properties(found);
-    for (name, words) in named {
-        reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
-    }
-    Ok(keys)
+    Ok(properties.into_keys())
 }
 
-/// Custom properties that hold the reader field. No other custom properties are read.
-fn custom_reader_properties(
+/// Adds the custom properties that hold the reader field. No other custom properties are read.
+fn add_custom_reader_properties(
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,
     readers: &ReaderKeys,
-) -> Result<Vec<(String, String)>, IngestError> {
-    let mut named = Vec::new();
+    properties: &mut DocumentProperties<'_>,
+) -> Result<(), IngestError> {
     if !readers.is_configured() {
-        return Ok(named);
+        return Ok(());
     }
     if main.relations.len() >= MAX_RELATIONS {
         return Err(unread("too many relations"));
@@ -172,23 +164,38 @@ fn custom_reader_properties(
         while let Some(piece) = xml.next()? {
             let XmlEvent::Open(tag) = piece else { continue };
             let name = tag.get("name").unwrap_or_default();
-            // A repeated reader field is malformed, so two of them are enough to see that.
-            if tag.name == "property" && readers.covers_key(&name) && named.len() < 2 {
-                named.push((name, whole_words(&mut xml)?));
+            if tag.name == "property" && readers.covers_key(&name) {
+                match custom_text(&mut xml, properties.max_bytes(&name))? {
+                    Some(words) => properties.add(&name, words),
+                    None => properties.add_fault(&name, ReaderFault::NotText),
+                }
             }
         }
     }
-    Ok(named)
+    Ok(())
 }
 
-/// The full text of a property that names readers. It fails instead of truncating, since a cut list could
-/// let in other readers.
-pub(crate) fn whole_words(xml: &mut XmlReader<'_>) -> Result<String, IngestError> {
-    let words = xml.text_content(MAX_PROPERTY_BYTES)?;
-    if words.len() >= MAX_PROPERTY_BYTES {
-        return Err(unread("a property is too long"));
+/// The text of the custom property that was opened last; `None` if its value has another type. The texts of
+/// a vector must not be joined, because `every` and `one` would become `everyone`.
+fn custom_text(xml: &mut XmlReader<'_>, limit: usize) -> Result<Option<String>, IngestError> {
+    let mut words = String::new();
+    let (mut depth, mut values, mut is_text) = (1_usize, 0_usize, true);
+    while depth > 0 {
+        match xml.next()? {
+            Some(XmlEvent::Open(tag)) => {
+                depth += 1;
+                values += 1;
+                is_text &= matches!(tag.name.as_str(), "lpwstr" | "lpstr" | "bstr");
+            }
+            Some(XmlEvent::Close(_)) => depth -= 1,
+            Some(XmlEvent::Text(text)) => {
+                let room = limit.saturating_sub(words.len());
+                words.extend(text.chars().take(room));
+            }
+            None => break,
+        }
     }
-    Ok(words)
+    Ok((is_text && values <= 1).then_some(words))
 }
 
 fn unread(what: &'static str) -> IngestError {
@@ -202,40 +209,4 @@ fn named_parts<'m>(main: &'m OoxmlMainPart, kind: &'m str) -> impl Iterator<Item
     let all = main.relations.iter();
     let named = all.filter(move |relation| plain(&relation.kind) == plain(kind));
     named.map(|relation| relation.path.as_str())
-}
-
-/// Properties in the fixed order that all office formats share, with dates normalized and keywords split
-/// into a list.
-pub(crate) fn ordered_properties(mut found: Map<String, Raw>) -> Map<String, Raw> {
-    let order = [
-        "title",
-        "date",
-        "modified",
-        "author",
-        "subject",
-        "description",
-        "keywords",
-        "category",
-        "publisher",
-        "identifier",
-        "language",
-    ];
-    let mut keys = Map::new();
-    for key in order {
-        let value = match (key, found.remove(key)) {
-            ("date" | "modified", Some(Raw::String(text))) => {
-                parse_written_date(&text).map(Raw::String)
-            }
-            ("keywords", Some(Raw::String(text))) => {
-                let words = text.split([',', ';']).map(str::trim);
-                let words = words.filter(|word| !word.is_empty());
-                Some(words.map(|word| Raw::String(word.to_owned())).collect())
-            }
-            (_, value) => value,
-        };
-        if let Some(value) = value {
-            keys.insert(key.to_owned(), value);
-        }
-    }
-    keys
 }

@@ -57,15 +57,18 @@ pub(crate) fn parse(
     let found = properties(parts, main, &readers);
     let is_damaged = found.is_err();
     let mut keys = optional_part(found)?;
-    // PowerPoint's own placeholder title says nothing.
-    if keys
-        .get("title")
-        .is_some_and(|title| title == "PowerPoint Presentation")
-    {
-        keys.remove("title");
-    }
-    if let Some(title) = first_title {
-        keys.entry("title").or_insert(title.into());
+    // A title that is the reader field is neither replaced nor made up.
+    if !readers.covers_key("title") {
+        // PowerPoint's own placeholder title says nothing.
+        if keys
+            .get("title")
+            .is_some_and(|title| title == "PowerPoint Presentation")
+        {
+            keys.remove("title");
+        }
+        if let Some(title) = first_title {
+            keys.entry("title").or_insert(title.into());
+        }
     }
     let mut metadata = extract_metadata(keys, &KEYS, input);
     if is_damaged {

@@ -25,10 +25,11 @@ pub use names::{comparable_name, is_or_is_nested_in};
 
 /// Version of the rules by which the field is found. It is part of the fingerprint that documents are
 /// compared by, so that an index built by rules that overlooked a field is rebuilt.
-pub const READER_RULES: u32 = 2;
+pub const READER_RULES: u32 = 3;
 
 /// The longest text that lists readers: as many names as allowed, each followed by a separator and a blank.
-const MAX_TEXT_BYTES: usize = MAX_READERS * (MAX_PRINCIPAL_BYTES + 2);
+/// A parser may truncate the field only beyond this length, because the rest of a cut name is another name.
+pub(crate) const MAX_READER_TEXT_BYTES: usize = MAX_READERS * (MAX_PRINCIPAL_BYTES + 2);
 
 /// The content of a document's reader field.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -118,7 +119,7 @@ impl ReaderFault {
             Self::Repeated => "write the field once",
             Self::TooMany => "name a group in place of its members",
             Self::TooLong | Self::NoName => {
-                "write each name as a group, an e-mail address, `sub:…` or `key:…`, of at most 500 bytes"
+                "write each name as a group, an e-mail address, `sub:…` or `key:…`, of at most 512 bytes"
             }
             Self::FrontMatter => {
                 "put the opening line first in the file, close the block and correct its content"
@@ -139,7 +140,10 @@ impl fmt::Display for ReaderFault {
             Self::NotText => f.write_str("holds something that is not text"),
             Self::Repeated => f.write_str("is written more than once"),
             Self::TooMany => write!(f, "names more than {MAX_READERS} readers"),
-            Self::TooLong => write!(f, "has a name of more than {MAX_PRINCIPAL_BYTES} bytes"),
+            Self::TooLong => write!(
+                f,
+                "is too long or has a name of more than {MAX_PRINCIPAL_BYTES} bytes"
+            ),
             Self::NoName => f.write_str("has an invalid name"),
             Self::FrontMatter => f.write_str("may stand in front matter that cannot be read"),
             Self::Misplaced => f.write_str("is, or may be, in a place where it is not read"),
@@ -287,8 +291,7 @@ impl ReaderKeys {
     /// Marks the field of a document as malformed, whatever value it has.
     pub(crate) fn mark(&self, map: &mut Map<String, Raw>, fault: ReaderFault) {
         if let Some(key) = self.0.first() {
-            let mark = [(MARK.to_owned(), Raw::from(fault.code()))];
-            insert_keeping_duplicates(map, key, Raw::Object(mark.into_iter().collect()));
+            insert_keeping_duplicates(map, key, fault_mark(fault));
         }
     }
 
@@ -316,10 +319,10 @@ impl ReaderKeys {
         }
         match from {
             ReaderField::Present(DocumentValue::List(names)) => {
-                insert_keeping_duplicates(map, key, names.clone().into())
+                insert_keeping_duplicates(map, key, names.clone().into());
             }
             ReaderField::Present(value) => {
-                insert_keeping_duplicates(map, key, Raw::String(value.to_string()))
+                insert_keeping_duplicates(map, key, Raw::String(value.to_string()));
             }
             ReaderField::Malformed(fault) => self.mark(map, *fault),
             ReaderField::Absent => {}
@@ -330,6 +333,12 @@ impl ReaderKeys {
 /// The key of a map that stands for a fault. A file cannot gain anything by writing it, because all it does
 /// is close the document.
 const MARK: &str = "\u{0}fault";
+
+/// A value that [`ReaderKeys::take`] reads as this fault, for parsers that see what a JSON value cannot say.
+pub(crate) fn fault_mark(fault: ReaderFault) -> Raw {
+    let mark = [(MARK.to_owned(), Raw::from(fault.code()))];
+    Raw::Object(mark.into_iter().collect())
+}
 
 fn fault_of_mark(raw: &Raw) -> Option<ReaderFault> {
     ReaderFault::from_code(raw.as_object()?.get(MARK)?.as_str()?)
@@ -396,6 +405,10 @@ fn classify_reader_value(raw: Raw) -> ReaderField {
 }
 
 fn text_of_names(text: &str) -> Result<String, ReaderFault> {
+    // Before cleaning, which would hide that a parser truncated the text.
+    if text.len() > MAX_READER_TEXT_BYTES {
+        return Err(ReaderFault::TooLong);
+    }
     let text = clean(text);
     let names = || {
         let parts = text.split([',', ';']).map(str::trim);
@@ -404,7 +417,7 @@ fn text_of_names(text: &str) -> Result<String, ReaderFault> {
     match names().count() {
         0 => Err(ReaderFault::Empty),
         count if count > MAX_READERS => Err(ReaderFault::TooMany),
-        _ if text.len() > MAX_TEXT_BYTES => Err(ReaderFault::TooLong),
+        _ if text.len() > MAX_READER_TEXT_BYTES => Err(ReaderFault::TooLong),
         _ if names().any(|name| name.len() > MAX_PRINCIPAL_BYTES) => Err(ReaderFault::TooLong),
         _ => Ok(text.trim().to_owned()),
     }
@@ -418,6 +431,7 @@ fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
         return Err(ReaderFault::TooMany);
     }
     let name = |item: Raw| match item {
+        Raw::String(text) if text.len() > MAX_READER_TEXT_BYTES => Err(ReaderFault::TooLong),
         Raw::String(text) => match clean_line(&text) {
             name if name.is_empty() => Err(ReaderFault::Empty),
             name if name.len() > MAX_PRINCIPAL_BYTES => Err(ReaderFault::TooLong),
@@ -432,5 +446,9 @@ fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
 pub(crate) mod formats;
 #[cfg(test)]
 mod overlooked;
+#[cfg(test)]
+mod property_files;
+#[cfg(test)]
+mod property_formats;
 #[cfg(test)]
 mod tests;

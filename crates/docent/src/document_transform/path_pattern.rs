@@ -1,55 +1,57 @@
-//! A pattern such as `{year}/{month}/*` and a path into the part of the path that a field is called after.
+//! Path patterns such as `{year}/{month}/*`, which extract the value of a field from the path of a file.
 //!
-//! Every position that the pieces before and after the wanted one can reach is found first, piece by
-//! piece, so that the work is bounded by the lengths of both and no pattern can make it explode.
+//! The pieces before and after the placeholder are matched as a nondeterministic automaton over the positions of the
+//! path. The time is bounded by pattern length times path length, without exponential backtracking.
 
 use docent_search::{DocumentValue, FieldKind};
 
 use super::value_cast::cast;
 
-/// The most pieces of a pattern.
+/// The length limit of a pattern, in pieces.
 pub(crate) const MAX_PIECES: usize = 32;
 
-/// The most bytes of a part that has to be a number, a day or the like; none of these is longer.
+/// The most bytes of a value that must parse as a number, date or boolean; no valid one is longer.
 const MAX_TYPED_BYTES: usize = 48;
 
-/// A pattern that a whole path has to fit.
+/// A parsed pattern, anchored at both ends of the path: the pieces before the placeholder and those after it.
+///
+/// Its `Debug` output is part of the document hash, so renaming a field or variant reindexes every document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     before: Vec<PatternPiece>,
     after: Vec<PatternPiece>,
 }
 
-/// One piece of a pattern.
+/// One element of a pattern beside the placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPiece {
-    /// These characters.
+    /// Literal text that must match exactly.
     Words(String),
-    /// `*`: any characters but a slash, or none.
+    /// `*`: any number of characters except slashes.
     Any,
-    /// `{other}`: at least one character, none a slash.
+    /// `{other}`: at least one character, without slashes.
     Some,
-    /// `**`, or a slash at the end: anything, or nothing.
+    /// `**`, or a trailing slash: any text, including slashes and none.
     Deep,
-    /// `**/`: any folders, or none.
+    /// `**/`: any number of folders.
     Folders,
 }
 
 impl Pattern {
-    /// Reads the pattern of the field `name`, or says what is wrong with it.
+    /// Parses the pattern of the field `name`. The error says how to correct it.
     pub(crate) fn parse(text: &str, name: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
-        let mut taken = None;
+        let mut placeholder = None;
         let mut rest = text.strip_prefix("./").unwrap_or(text);
         while !rest.is_empty() {
             if pieces.len() >= MAX_PIECES {
                 return Err(format!("write at most {MAX_PIECES} pieces"));
             }
-            let (piece, behind) = next(rest)?;
-            rest = behind;
-            match piece {
+            let (token, remainder) = next(rest)?;
+            rest = remainder;
+            match token {
                 PatternToken::Named(found) if found == name => {
-                    if taken.replace(pieces.len()).is_some() {
+                    if placeholder.replace(pieces.len()).is_some() {
                         return Err(format!("write `{{{name}}}` once"));
                     }
                 }
@@ -57,20 +59,20 @@ impl Pattern {
                 PatternToken::Piece(piece) => pieces.push(piece),
             }
         }
-        // What ends in a slash is a folder, and means everything below it.
+        // A trailing slash names a folder and matches everything below it.
         if text.ends_with('/') {
             pieces.push(PatternPiece::Deep);
         }
         let missing = || format!("write `{{{name}}}` where the value stands, as in `{{{name}}}/*`");
-        let after = pieces.split_off(taken.ok_or_else(missing)?);
+        let after = pieces.split_off(placeholder.ok_or_else(missing)?);
         Ok(Self {
             before: pieces,
             after,
         })
     }
 
-    /// The part of a path that stands in the field's place, as a value of this kind. A part that is of
-    /// another kind does not fit the pattern: `{year}/` with numbers is no word about a folder `drafts/`.
+    /// The part of a path at the placeholder, cast to this kind. A part that cannot be cast does not match: with
+    /// numbers, `{year}/` says nothing about a folder `drafts/`.
     pub(crate) fn value(&self, path: &str, kind: FieldKind) -> Option<DocumentValue> {
         let starts = self.before.iter().fold(at(path, 0), |from, piece| {
             piece.ends(path.as_bytes(), &from)
@@ -94,7 +96,7 @@ impl Pattern {
             let mut lengths = (1..=most).filter(|length| ends.get(start + length) == Some(&true));
             let value =
                 |length: usize| cast(kind, &DocumentValue::Text(part.get(..length)?.to_owned()));
-            // The longest number is the whole number; of words the first are meant.
+            // Typed values match greedily, to take the whole number; text matches lazily.
             let found = if is_typed {
                 lengths.rev().find_map(value)
             } else {
@@ -113,7 +115,7 @@ enum PatternToken<'t> {
     Piece(PatternPiece),
 }
 
-/// The first piece of a pattern, and what follows it.
+/// Splits off the first token of a pattern.
 fn next(text: &str) -> Result<(PatternToken<'_>, &str), String> {
     if let Some(rest) = text.strip_prefix('{') {
         let Some((name, rest)) = rest.split_once('}') else {
@@ -141,7 +143,7 @@ fn next(text: &str) -> Result<(PatternToken<'_>, &str), String> {
     ))
 }
 
-/// One position of a path.
+/// The position set with one active position.
 fn at(path: &str, position: usize) -> Vec<bool> {
     (0..=path.len()).map(|one| one == position).collect()
 }
@@ -154,7 +156,7 @@ fn marked(positions: &[bool]) -> impl Iterator<Item = usize> {
 }
 
 impl PatternPiece {
-    /// Where this piece can end that begins at one of these positions.
+    /// The positions where this piece can end when it begins at one of these.
     fn ends(&self, path: &[u8], from: &[bool]) -> Vec<bool> {
         if let Self::Words(words) = self {
             let fits = |end: usize| {
@@ -166,7 +168,7 @@ impl PatternPiece {
                 .map(|end| fits(end).unwrap_or(false))
                 .collect();
         }
-        // Whether a piece that has begun reaches this far, seen before and after the character here.
+        // Whether a piece that began earlier extends to this position.
         let mut reaches = false;
         let mut ends = Vec::with_capacity(from.len());
         for (end, begins) in from.iter().enumerate() {
@@ -183,7 +185,7 @@ impl PatternPiece {
         ends
     }
 
-    /// Where this piece can begin that ends at one of these positions.
+    /// The positions where this piece can begin when it ends at one of these.
     fn starts(&self, path: &[u8], to: &[bool]) -> Vec<bool> {
         if let Self::Words(words) = self {
             let fits = |start: usize| {
@@ -201,7 +203,7 @@ impl PatternPiece {
                 Self::Some => reaches,
                 _ => *ends || reaches,
             });
-            // Folders end behind a slash and nowhere else.
+            // A folder always ends right after a slash.
             let behind_slash = start.checked_sub(1).and_then(|last| path.get(last)) == Some(&b'/');
             reaches |= *ends && (!matches!(self, Self::Folders) || behind_slash);
         }
@@ -275,7 +277,7 @@ mod tests {
         assert!(Pattern::parse(&long(MAX_PIECES + 2), "x").is_err());
     }
 
-    /// The same by trying everything.
+    /// A reference matcher by exhaustive backtracking.
     fn fits(pieces: &[PatternPiece], path: &str) -> bool {
         let Some((first, rest)) = pieces.split_first() else {
             return path.is_empty();
@@ -296,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn positions_are_those_that_trying_everything_finds(
+        fn positions_equal_those_of_exhaustive_matching(
             pattern in "([ab/]|\\*|\\*\\*|\\*\\*/|\\{y\\}){0,4}\\{x\\}([ab/]|\\*|\\*\\*|\\*\\*/|\\{y\\}){0,4}",
             path in "[ab/]{1,8}",
         ) {

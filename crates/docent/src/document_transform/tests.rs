@@ -1,4 +1,4 @@
-//! Rules against documents, one kind of wish a test.
+//! Field rules and permissions applied to documents, one feature per test.
 
 use docent_search::{AllowedReaders, DocId};
 
@@ -55,10 +55,10 @@ fn fields_are_renamed_in_their_place() {
     let fields = [("Author Name", text("Ilke")), ("z", text("1"))];
     let rules = [from("author", &["writer", "author name"])];
     check(&rules, &fields, &["author=Ilke", "z=1"], &[]);
-    // Names can be swapped, because each rule sees what was there before.
+    // Rules can swap names, because each rule sees the original fields.
     let rules = [from("z", &["Author Name"]), from("Author Name", &["z"])];
     check(&rules, &fields, &["z=Ilke", "Author Name=1"], &[]);
-    // What a field is made from wins over what had its name.
+    // The source of a rule wins over an existing field with the target name.
     check(&[from("z", &["Author Name"])], &fields, &["z=Ilke"], &[]);
     check(
         &[from("z", &["none"])],
@@ -69,7 +69,7 @@ fn fields_are_renamed_in_their_place() {
 }
 
 #[test]
-fn values_that_are_not_of_their_type_are_left_out_and_told() {
+fn values_of_the_wrong_type_are_skipped_with_a_warning() {
     let rule = Rule {
         kind: Some(FieldKind::Number),
         ..Rule::of("year")
@@ -79,12 +79,12 @@ fn values_that_are_not_of_their_type_are_left_out_and_told() {
     check(rules, &year(text("2024")), &["year=2024", "z=1"], &[]);
     check(rules, &year(text("spring")), &["z=1"], &["wrong-type"]);
     let mut shown = document(&[("year", text(&"é".repeat(61)))]);
-    let told = applied(rules, &mut shown)[0].to_string();
-    let cut = format!(
+    let warning = applied(rules, &mut shown)[0].to_string();
+    let shortened = format!(
         "the value of `year` is left out because it is no number: `{}…`",
         "é".repeat(60)
     );
-    assert_eq!(told, cut);
+    assert_eq!(warning, shortened);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn fields_end_at_their_bound() {
 }
 
 #[test]
-fn the_hash_tells_what_was_wanted_of_a_document() {
+fn the_hash_covers_rules_and_limits() {
     let (limits, options) = (Limits::default(), IngestOptions::default());
     let under = |folder: &str| Rule {
         under: Some(folder.to_owned()),
@@ -188,19 +188,19 @@ fn the_hash_tells_what_was_wanted_of_a_document() {
     let hash = |limits: &Limits, rules: &[Rule], path: &str| {
         DocumentTransform::new(limits, &options, rules).hash(path, "00")
     };
-    // Even where nothing was wanted it tells by which rules the text was cleaned.
+    // Without rules, the hash still covers the version of the text cleaning.
     let plain = hash(&limits, &[], "a/b.md");
     let rules = [under("a")];
-    let told = hash(&limits, &rules, "a/b.md");
-    for hash in [&plain, &told] {
+    let ruled = hash(&limits, &rules, "a/b.md");
+    for hash in [&plain, &ruled] {
         assert!(
             hash.starts_with("00-") && hash.len() == 2 + 1 + DIGITS,
             "{hash}"
         );
     }
-    assert_ne!(plain, told);
+    assert_ne!(plain, ruled);
     assert_eq!(hash(&limits, &rules, "ab/b.md"), plain);
-    assert_ne!(hash(&limits, &[from("z", &["y"])], "a/b.md"), told);
+    assert_ne!(hash(&limits, &[from("z", &["y"])], "a/b.md"), ruled);
     let lists = Limits {
         max_files: 1,
         ..Limits::default()
@@ -280,4 +280,59 @@ fn a_field_names_the_readers_and_is_not_shown() {
         (open.readers, open.hash),
         (AllowedReaders::Everyone, as_ever)
     );
+}
+
+#[test]
+fn readers_that_a_rule_computes_are_not_cut_off_with_other_fields() {
+    let only = |names: &[&str]| {
+        let named = names.iter();
+        let named = named.map(|name| docent_search::Principal::parse(name).unwrap());
+        AllowedReaders::Only(named.collect())
+    };
+    let rules = "[permissions]\ndefault = \"everyone\"\nfield = \"allowed\"\n";
+    let hr = only(&["group:hr"]);
+    let group = only(&["group:minutes"]);
+    let nobody = only(&[]);
+    for (more, expect) in [
+        ("[fields.allowed]\nvalue = \"hr\"\n", &hr),
+        ("[fields.Allowed]\nvalue = \"hr\"\n", &hr),
+        ("[fields.allowed]\npath = \"{allowed}/\"\n", &group),
+        // The rules make something of it that is no list of readers.
+        (
+            "[fields.allowed]\nfrom = \"title\"\ntype = \"number\"\n",
+            &nobody,
+        ),
+        ("[fields.\"allowed.groups\"]\nvalue = \"hr\"\n", &nobody),
+    ] {
+        for count in [0, 1, MAX_FIELDS - 1, MAX_FIELDS] {
+            let mut document = document(&[]);
+            document.fields = (0..count)
+                .map(|n| (format!("f{n}"), DocumentValue::Number(1.0)))
+                .collect();
+            permitted(&format!("{rules}{more}"), &mut document);
+            assert_eq!(&document.readers, expect, "{more} {count}");
+            assert_eq!(document.fields.len(), count, "{more} {count}");
+        }
+    }
+    let nested = "[permissions]\ndefault = \"everyone\"\nfield = \"access.groups\"\n";
+    let mut inner = document(&[]);
+    permitted(
+        &format!("{nested}[fields.access]\nvalue = \"hr\"\n"),
+        &mut inner,
+    );
+    assert_eq!(inner.readers, nobody);
+}
+
+#[test]
+fn a_title_that_may_have_been_truncated_names_nobody() {
+    let rules = "[permissions]\ndefault = \"everyone\"\nfield = \"title\"\n";
+    let readers = |title: String| {
+        let mut titled = document(&[]);
+        titled.title = title;
+        permitted(rules, &mut titled);
+        titled.readers
+    };
+    let open = |chars: usize| format!("{}everyone", "x,".repeat((chars - 8) / 2));
+    assert_eq!(readers(open(510)), AllowedReaders::Everyone);
+    assert_eq!(readers(open(512)), AllowedReaders::Only([].into()));
 }

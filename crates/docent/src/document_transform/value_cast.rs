@@ -1,9 +1,9 @@
-//! A value into a value of another kind, where it can be one.
+//! Type conversion of field values: casts a value to a field kind, or fails when it has no such reading.
 
 use docent_ingest::{clean_line, parse_date};
 use docent_search::{DocumentValue, FieldKind, MAX_KEYWORD_CHARS};
 
-/// The kinds by the names that settings and messages use.
+/// The field kinds with their names in settings and messages.
 pub(crate) const KINDS: [(&str, FieldKind); 6] = [
     ("text", FieldKind::Text),
     ("keyword", FieldKind::Keyword),
@@ -13,13 +13,13 @@ pub(crate) const KINDS: [(&str, FieldKind); 6] = [
     ("boolean", FieldKind::Bool),
 ];
 
-/// What settings and messages call a kind.
+/// The name of a field kind in settings and messages.
 pub(crate) fn name(kind: FieldKind) -> &'static str {
     let found = KINDS.iter().find(|(_, known)| *known == kind);
     found.map_or("text", |(name, _)| name)
 }
 
-/// The value as one of this kind; nothing where it is none.
+/// Casts a value to this kind; `None` when it cannot be converted.
 pub(crate) fn cast(kind: FieldKind, value: &DocumentValue) -> Option<DocumentValue> {
     match kind {
         FieldKind::Text => Some(DocumentValue::Text(value.to_string())),
@@ -31,7 +31,7 @@ pub(crate) fn cast(kind: FieldKind, value: &DocumentValue) -> Option<DocumentVal
     }
 }
 
-/// A word or phrase on one line, short enough to be offered as a choice.
+/// Casts to a keyword: one line, short enough to be offered as a facet value.
 fn keyword(value: &DocumentValue) -> Option<DocumentValue> {
     if let DocumentValue::List(items) = value
         && items.len() != 1
@@ -43,7 +43,8 @@ fn keyword(value: &DocumentValue) -> Option<DocumentValue> {
     fits.then_some(DocumentValue::Text(text))
 }
 
-/// A text is cut at semicolons or bars, or else at commas.
+/// Casts to a list. Text is split at semicolons or bars, or at commas and line breaks when it has neither, so that
+/// `a, b; c` keeps its commas.
 fn list(value: &DocumentValue) -> Option<DocumentValue> {
     let DocumentValue::Text(text) = value else {
         return Some(match value {
@@ -64,7 +65,7 @@ fn number(value: &DocumentValue) -> Option<f64> {
     match value {
         DocumentValue::Number(number) => Some(*number),
         DocumentValue::Text(text) => {
-            // Rust also reads `inf` and `nan`, which are no numbers to anyone else.
+            // Rust also parses `inf` and `nan`, which are not numbers in a document.
             let plain = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
             let text = text.trim();
             let found = text.parse().ok().filter(|_| text.chars().all(plain));

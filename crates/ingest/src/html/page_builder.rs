@@ -251,7 +251,7 @@ impl HtmlPageBuilder {
             HtmlElementKind::Inline | HtmlElementKind::Foreign | HtmlElementKind::Isolated => {}
             HtmlElementKind::InlineQuote => self.layout.write("”"),
             HtmlElementKind::Block | HtmlElementKind::Table | HtmlElementKind::Item => {
-                self.layout.end_block()
+                self.layout.end_block();
             }
             HtmlElementKind::Line => self.layout.end_line(),
             HtmlElementKind::Heading(_) => {

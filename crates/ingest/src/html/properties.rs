@@ -3,12 +3,13 @@
 
 use docent_unicode::truncate_bytes;
 
-use crate::reader_field::ReaderKeys;
+use crate::reader_field::{MAX_READER_TEXT_BYTES, ReaderKeys};
 
 use super::emitter::HtmlTag;
 
-/// The most bytes of a property name or value that are kept.
-const MAX_BYTES: usize = 64 * 1024;
+/// The most bytes of a property name or value that are kept: more than a reader field may have, so that a
+/// truncated one is malformed. Truncation at a character may leave three bytes less.
+const MAX_BYTES: usize = MAX_READER_TEXT_BYTES + 4;
 
 /// The cell to which the current text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

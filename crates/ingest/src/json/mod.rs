@@ -258,7 +258,7 @@ fn record(
         }
         // A `null` element holds no data, so none is lost.
         Err(IngestError::NotAnObject) if raw.get() == "null" => {
-            records.skip(place, IngestError::Empty)
+            records.skip(place, IngestError::Empty);
         }
         Err(reason) => records.skip(place, reason),
     }

@@ -1,7 +1,10 @@
 //! MIME message parser: one e-mail message into one document.
 
 use docent_search::{AllowedReaders, DocId, Document};
-use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{
+    Addr, Address, HeaderName, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _,
+    PartType,
+};
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line};
@@ -9,7 +12,7 @@ use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::format::ParserInput;
 use crate::metadata::{KeyMapping, extract_metadata};
-use crate::reader_field::{ParsedDocument, ReaderKeys};
+use crate::reader_field::{self, ParsedDocument, ReaderFault, ReaderKeys, fault_mark};
 use crate::text::title_from_name;
 
 const KEYS: KeyMapping = KeyMapping {
@@ -40,7 +43,8 @@ pub(super) fn document(
         return Err(IngestError::TextTooLong { limit });
     }
     let text = clean(&text);
-    let metadata = extract_metadata(header_fields(&message), &KEYS, input);
+    let readers = ReaderKeys::for_input(input);
+    let metadata = extract_metadata(header_fields(&message, &readers), &KEYS, input);
     if text.trim().is_empty() && metadata.title.is_none() && metadata.fields.is_empty() {
         return Err(IngestError::Empty);
     }
@@ -141,10 +145,11 @@ fn text_of_html(html: &str) -> String {
         .map_or_else(|_| String::new(), |page| page.text)
 }
 
-fn header_fields(message: &Message<'_>) -> Map<String, Raw> {
+/// The fields of a message. Headers that are the reader field are added as they are, with their faults.
+fn header_fields(message: &Message<'_>, readers: &ReaderKeys) -> Map<String, Raw> {
     let mut known = Map::new();
     let mut put = |name: &str, value: Raw| {
-        if !value.is_null() {
+        if !value.is_null() && !readers.covers_key(name) {
             known.insert(name.to_owned(), value);
         }
     };
@@ -155,7 +160,62 @@ fn header_fields(message: &Message<'_>) -> Map<String, Raw> {
     put("to", people(message.to()));
     put("cc", people(message.cc()));
     put("attachments", list(message.attachments().filter_map(name)));
+    add_reader_headers(message, readers, &mut known);
     known
+}
+
+/// Adds every header that is the reader field, also an empty one, because the field is there. A header that
+/// becomes no field is closed as misplaced: whoever sent the message may have meant it.
+fn add_reader_headers(message: &Message<'_>, readers: &ReaderKeys, known: &mut Map<String, Raw>) {
+    for header in message.headers() {
+        let name = header.name.as_str();
+        if !readers.covers_key(name) {
+            continue;
+        }
+        let value = match &header.name {
+            HeaderName::Subject => header.value.as_text().unwrap_or_default().into(),
+            HeaderName::Date => day(message).map(Raw::from).into(),
+            HeaderName::From | HeaderName::To | HeaderName::Cc => reader_addresses(&header.value),
+            _ => fault_mark(ReaderFault::Misplaced),
+        };
+        reader_field::insert_keeping_duplicates(known, name, value);
+    }
+    if readers.covers_key("attachments") && message.attachment_count() > 0 {
+        let names = message.attachments();
+        let names = names.map(|part| Raw::from(name(part).unwrap_or_default()));
+        reader_field::insert_keeping_duplicates(known, "attachments", names.collect());
+    }
+}
+
+/// The readers in a header with addresses: the addresses alone, since the names beside them are free text.
+/// One that cannot be parsed closes the message, and so does a group without members.
+fn reader_addresses(value: &HeaderValue<'_>) -> Raw {
+    let groups: Vec<&[Addr<'_>]> = match value {
+        HeaderValue::Address(Address::List(people)) => vec![people],
+        HeaderValue::Address(Address::Group(groups)) => {
+            groups.iter().map(|group| &group.addresses[..]).collect()
+        }
+        _ => Vec::new(),
+    };
+    if groups.iter().any(|people| people.is_empty()) {
+        return fault_mark(ReaderFault::Empty);
+    }
+    let people = groups.into_iter().flatten();
+    let addresses: Option<Vec<Raw>> = people
+        .map(|person| person.address().filter(|text| is_address(text)))
+        .map(|address| address.map(Raw::from))
+        .collect();
+    addresses.map_or_else(|| fault_mark(ReaderFault::NoName), Raw::Array)
+}
+
+/// Whether a text is one plain e-mail address. Marks that separate or quote addresses show that several were
+/// run together; a colon would make it another kind of reader.
+fn is_address(text: &str) -> bool {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !",;:<>()[]\"\\@".contains(c);
+    text.split_once('@').is_some_and(|(user, host)| {
+        let is_part = |part: &str| !part.is_empty() && part.chars().all(is_plain);
+        is_part(user) && is_part(host)
+    })
 }
 
 /// The day the message was sent, in the sender's time zone.
@@ -177,7 +237,7 @@ fn people(addresses: Option<&Address<'_>>) -> Raw {
 }
 
 /// `Name <address>`, or the one of them that is there.
-fn format_address(person: &mail_parser::Addr<'_>) -> String {
+fn format_address(person: &Addr<'_>) -> String {
     match (person.name(), person.address()) {
         (Some(name), Some(address)) => format!("{name} <{address}>"),
         (Some(one), None) | (None, Some(one)) => one.to_owned(),

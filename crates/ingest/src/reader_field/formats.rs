@@ -20,9 +20,18 @@ use crate::options::IngestOptions;
 
 /// Parses a file with `allowed` as the reader field.
 pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<ParsedFile, IngestError> {
+    parse_with_field("allowed", path, bytes)
+}
+
+/// Parses a file with this name of the reader field.
+pub(super) fn parse_with_field(
+    field: &str,
+    path: &str,
+    bytes: &[u8],
+) -> Result<ParsedFile, IngestError> {
     let options = IngestOptions {
         readers: vec![ReaderFieldName {
-            name: "allowed".to_owned(),
+            name: field.to_owned(),
             under: None,
         }],
         ..IngestOptions::default()
@@ -93,7 +102,7 @@ fn text(raw: Option<&Raw>) -> Option<String> {
 }
 
 /// Text escaped for XML content and attributes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " ,;@:-".contains(c) => c.to_string(),
         c => format!("&#{};", u32::from(c)),
@@ -112,15 +121,16 @@ pub(crate) fn zipped<T: AsRef<str>>(parts: &[(&str, T)]) -> Vec<u8> {
     out.finish().unwrap().into_inner()
 }
 
-const OFFICE: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+pub(super) const OFFICE: &str =
+    "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
-fn relations(kind: &str, target: &str) -> String {
+pub(super) fn relations(kind: &str, target: &str) -> String {
     format!(
         "<Relationships><Relationship Id=\"rId1\" Type=\"{OFFICE}/{kind}\" Target=\"{target}\"/></Relationships>"
     )
 }
 
-fn types(part: &str, kind: &str) -> (&'static str, String) {
+pub(super) fn types(part: &str, kind: &str) -> (&'static str, String) {
     let kind = format!("application/vnd.openxmlformats-officedocument.{kind}.main+xml");
     let types = format!("<Types><Override PartName=\"/{part}\" ContentType=\"{kind}\"/></Types>");
     ("[Content_Types].xml", types)
@@ -288,7 +298,7 @@ const PLAIN: &[(&str, SampleWriter)] = &[
 ];
 
 /// Whether a value is what the documentation calls a list of readers.
-fn is_well_formed(raw: &Raw) -> bool {
+pub(super) fn is_well_formed(raw: &Raw) -> bool {
     let is_name = |text: &str| {
         let text = clean_line(text);
         !text.is_empty() && text.len() <= MAX_PRINCIPAL_BYTES
@@ -409,7 +419,7 @@ fn any_json() -> impl Strategy<Value = Raw> {
     })
 }
 
-fn any_text() -> impl Strategy<Value = String> {
+pub(super) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         "[ ,;\t]{0,3}",

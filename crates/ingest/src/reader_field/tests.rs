@@ -72,8 +72,14 @@ fn names_end_at_their_bounds() {
     let longer = format!("{longest}x");
     check(json!([longer]), Err(ReaderFault::TooLong));
     check(json!(format!("hr,{longer}")), Err(ReaderFault::TooLong));
-    let blanks = format!("hr,{}", " ".repeat(MAX_TEXT_BYTES));
+    let blanks = format!("hr,{}", " ".repeat(MAX_READER_TEXT_BYTES));
     check(json!(blanks), Err(ReaderFault::TooLong));
+    check(json!(["hr", blanks]), Err(ReaderFault::TooLong));
+    // Longer than the limit before hidden characters go: the text may have been truncated.
+    let hidden = format!("hr{}", "\u{200B}".repeat(MAX_READER_TEXT_BYTES / 3));
+    check(json!(hidden), Err(ReaderFault::TooLong));
+    let hint = ReaderFault::TooLong.hint();
+    assert!(hint.contains(&format!("{MAX_PRINCIPAL_BYTES} bytes")));
 }
 
 #[test]

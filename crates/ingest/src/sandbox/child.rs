@@ -90,7 +90,7 @@ fn serve_one_file(
     match parsed {
         Ok(parsed) => send(&parsed, output)?,
         Err(reason) => {
-            error_codec::encode(FrameWriter::new(frames::FAILED), &reason).send(output)?
+            error_codec::encode(FrameWriter::new(frames::FAILED), &reason).send(output)?;
         }
     }
     output.flush()?;

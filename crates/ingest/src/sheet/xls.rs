@@ -199,7 +199,7 @@ impl XlsWorkbook {
                 _ if depth != 1 => {}
                 0x0006 => {
                     text_formula =
-                        cell_position(record.data).filter(|_| is_text_result(record.data))
+                        cell_position(record.data).filter(|_| is_text_result(record.data));
                 }
                 0x0207 => {
                     let text = self.text(record.data);
