@@ -1,5 +1,5 @@
-//! The folder of the documents: what in it can be read, how much there is to watch, and what its times say
-//! about the clock.
+//! Checks of the documents folder: unreadable files, the number of folders to watch, and modification times in the
+//! future, which point to a wrong clock.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -7,46 +7,46 @@ use std::time::{Duration, SystemTime};
 use super::DoctorFinding;
 use crate::knowledge_base::pluralize;
 
-/// The most entries that are looked at: enough to see what is wrong, few enough for a large folder.
+/// Maximum number of entries to scan: enough to find problems, few enough for a large folder.
 const MAX_ENTRIES: usize = 100_000;
-/// How far below the folder is looked.
+/// Maximum depth of the scan below the folder.
 const MAX_DEPTH: usize = 64;
-/// Clocks of file servers differ by seconds; by more than this, something is wrong.
-const TOLERANCE: Duration = Duration::from_secs(300);
+/// Tolerated clock skew. Clocks of file servers differ by seconds, so more than this is a problem.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-/// What a walk through the folder saw.
+/// Counts from a walk through the folder, with the first path of each problem as an example.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FolderScan {
     pub files: usize,
     pub folders: usize,
-    /// Entries that cannot be read, and the first of them.
+    /// Number of entries that this user cannot read, and the first of them.
     pub shut: usize,
     pub first_shut: Option<String>,
-    /// Files that were changed in the future, and the first of them.
+    /// Number of files with a modification time in the future, and the first of them.
     pub ahead: usize,
     pub first_ahead: Option<String>,
-    /// Whether there is more than was looked at.
+    /// Whether the scan stopped at its limit.
     pub more: bool,
 }
 
-/// Walks through a folder without opening a file; what is hidden is left out, as the index does.
+/// Walks a folder without opening files. Hidden entries and symbolic links are skipped, as in indexing.
 pub(crate) fn scan(folder: &Path, now: SystemTime) -> FolderScan {
     scan_within(folder, now, MAX_ENTRIES)
 }
 
 fn scan_within(folder: &Path, now: SystemTime, most: usize) -> FolderScan {
-    let mut walked = FolderScan::default();
+    let mut scan = FolderScan::default();
     let mut waiting = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = waiting.pop() {
-        walked.folders += 1;
+        scan.folders += 1;
         let Ok(entries) = std::fs::read_dir(&folder) else {
-            count_path(&mut walked.shut, &mut walked.first_shut, &folder);
+            count_path(&mut scan.shut, &mut scan.first_shut, &folder);
             continue;
         };
         for entry in entries.flatten() {
-            if walked.files + walked.folders >= most {
-                walked.more = true;
-                return walked;
+            if scan.files + scan.folders >= most {
+                scan.more = true;
+                return scan;
             }
             let path = entry.path();
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -57,17 +57,20 @@ fn scan_within(folder: &Path, now: SystemTime, most: usize) -> FolderScan {
             if meta.is_dir() && depth < MAX_DEPTH {
                 waiting.push((path, depth + 1));
             } else if meta.is_file() {
-                walked.files += 1;
+                scan.files += 1;
                 if !is_readable(&path) {
-                    count_path(&mut walked.shut, &mut walked.first_shut, &path);
+                    count_path(&mut scan.shut, &mut scan.first_shut, &path);
                 }
-                if meta.modified().is_ok_and(|time| time > now + TOLERANCE) {
-                    count_path(&mut walked.ahead, &mut walked.first_ahead, &path);
+                if meta
+                    .modified()
+                    .is_ok_and(|time| time > now + MAX_CLOCK_SKEW)
+                {
+                    count_path(&mut scan.ahead, &mut scan.first_ahead, &path);
                 }
             }
         }
     }
-    walked
+    scan
 }
 
 fn count_path(count: &mut usize, first: &mut Option<String>, path: &Path) {
@@ -85,16 +88,16 @@ fn is_readable(_path: &Path) -> bool {
     true
 }
 
-/// What the walk says about the folder.
-pub(crate) fn findings(folder: &Path, walked: &FolderScan) -> Vec<DoctorFinding> {
-    let more = if walked.more { "at least " } else { "" };
+/// Turns a scan into findings about the folder and the clock.
+pub(crate) fn findings(folder: &Path, scan: &FolderScan) -> Vec<DoctorFinding> {
+    let more = if scan.more { "at least " } else { "" };
     let shown = folder.display();
     let mut found = Vec::new();
-    let files = pluralize(walked.files as u64, "file");
-    if walked.files == 0 {
+    let files = pluralize(scan.files as u64, "file");
+    if scan.files == 0 {
         found.push(DoctorFinding::warning(
             "folder",
-            format!("`{shown}` holds no file that could be read"),
+            format!("`{shown}` contains no files"),
             "put documents into it, or name another folder",
         ));
     } else {
@@ -103,8 +106,8 @@ pub(crate) fn findings(folder: &Path, walked: &FolderScan) -> Vec<DoctorFinding>
             format!("{more}{files} in `{shown}`"),
         ));
     }
-    if let Some(first) = &walked.first_shut {
-        let says = format!("{} of it cannot be read, such as `{first}`", walked.shut);
+    if let Some(first) = &scan.first_shut {
+        let says = format!("{} of it cannot be read, such as `{first}`", scan.shut);
         found.push(DoctorFinding::warning(
             "folder",
             says,
@@ -114,13 +117,13 @@ pub(crate) fn findings(folder: &Path, walked: &FolderScan) -> Vec<DoctorFinding>
             ),
         ));
     }
-    found.push(match &walked.first_ahead {
+    found.push(match &scan.first_ahead {
         Some(first) => DoctorFinding::warning(
             "clock",
-            format!("{} changed in the future, such as `{first}`", pluralize(walked.ahead as u64, "file")),
-            "set the clock of this machine, or of the one that wrote them: `timedatectl set-ntp true`",
+            format!("{} with a modification time in the future, such as `{first}`", pluralize(scan.ahead as u64, "file")),
+            "set the clock of this machine, or of the machine that wrote the files: `timedatectl set-ntp true`",
         ),
-        None => DoctorFinding::good("clock", "no file is from the future"),
+        None => DoctorFinding::good("clock", "no file has a modification time in the future"),
     });
     found
 }
@@ -141,7 +144,7 @@ mod tests {
             (walked.files, walked.folders, walked.ahead, walked.shut),
             (1, 2, 0, 0)
         );
-        // Seen from an hour ago, the file comes from the future.
+        // For a clock that is an hour slow, the file comes from the future.
         let walked = scan(dir.path(), now - Duration::from_secs(3_600));
         assert_eq!(walked.ahead, 1);
         let found = findings(dir.path(), &walked);

@@ -1,23 +1,25 @@
-//! The index of a folder: is there one, is it whole, of which version, who writes to it, and can it be written.
+//! Checks of the index: whether it exists, its checksums and format version, its writer, lost files, permissions, and
+//! whether its folder is writable.
 
 use std::path::Path;
 
-use docent_search::{EmbeddedEngine, Engine as _, SearchError, is_index_locked};
+use docent_search::{EmbeddedEngine, Engine, SearchError, is_index_locked};
 
 use super::DoctorFinding;
+use crate::cli_error::CliError;
 use crate::connect::setup_steps::shell_quote;
 use crate::corpus::{self, UnreadableDocuments};
 use crate::knowledge_base::pluralize;
 use crate::loss_report::LossReport;
 use crate::settings::Settings;
 
-/// The most losses that are named one by one.
+/// Maximum number of losses with a finding of their own.
 const MOST_LOSSES: usize = 10;
 
-/// The most documents that one finding names.
+/// Maximum number of unreadable documents with a finding of their own.
 const MAX_NAMED: usize = 3;
 
-/// What can be said about the index in a folder.
+/// Runs all checks of the index in `dir`, which belongs to the documents in `folder`.
 pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFinding> {
     let mut found = vec![state(dir, folder).await];
     found.extend(losses(dir, folder));
@@ -34,37 +36,34 @@ pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> 
     found
 }
 
-/// Whether documents stand as the rules about readers want them, where not everyone may read everything.
+/// Checks permissions in the index: documents that nobody may read because their field is malformed, and documents that
+/// were indexed under other rules. Skipped if everyone may read everything.
 async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFinding> {
-    let shape = settings.document_transform();
-    let mut found = Vec::new();
-    if !shape.has_restrictions() {
-        return found;
+    let transform = settings.document_transform();
+    if !transform.has_restrictions() {
+        return Vec::new();
     }
-    // What is wrong with an index that cannot be opened has been said.
-    let Ok(engine) = EmbeddedEngine::open_read_only(dir, None) else {
-        return found;
+    let engine = match open(dir, settings) {
+        Ok(engine) => engine,
+        // An index in a folder that cannot be opened has its own finding already.
+        Err(_) if !settings.engine.is_shared() => return Vec::new(),
+        Err(error) => {
+            let says = format!(
+                "the permissions in the index cannot be checked: {}",
+                error.chain()
+            );
+            return vec![DoctorFinding::warning(
+                "readers",
+                says,
+                error.hint.unwrap_or_default(),
+            )];
+        }
     };
     let shown = shell_quote(&folder.display().to_string());
-    if let Ok(closed) = UnreadableDocuments::of(&engine, MAX_NAMED).await
-        && closed.count > 0
-    {
-        let field = settings.permissions.field.clone().unwrap_or_default();
-        let named = closed.first.iter();
-        let named: Vec<_> = named
-            .map(|one| format!("`{}` (the field `{field}` {})", one.source, one.fault()))
-            .collect();
-        let count = pluralize(closed.count as u64, "document");
-        let says = format!("nobody may read {count}, such as {}", named.join(", "));
-        let cures = closed.first.first().map(|one| one.fault().hint());
-        let cure = cures.unwrap_or_default();
-        let hint =
-            format!("{cure}; `docent permissions list --unreadable --path {shown}` names all");
-        found.push(DoctorFinding::warning("readers", says, hint));
-    }
-    match corpus::count_stale(&engine, &shape).await {
+    let mut found = unreadable(engine.as_ref(), &shown, settings).await;
+    match corpus::count_stale(engine.as_ref(), &transform).await {
         Ok(0) if found.is_empty() => {
-            let says = "every document stands as the rules want it";
+            let says = "all documents are indexed under the current rules";
             found.push(DoctorFinding::good("readers", says));
         }
         Ok(0) | Err(_) => {}
@@ -72,29 +71,75 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFi
             let documents = pluralize(count as u64, "document");
             found.push(DoctorFinding::warning(
                 "readers",
-                format!("{documents} in the index were made under other rules"),
-                format!("`docent index {shown}` reads them again"),
+                format!("{documents} in the index were indexed under other rules"),
+                format!("reindex them with `docent index {shown}`"),
             ));
         }
     }
     found
 }
 
+/// Opens the index for reading, wherever the settings keep it.
+fn open(dir: &Path, settings: &Settings) -> Result<Box<dyn Engine>, CliError> {
+    if settings.engine.is_shared() {
+        return Ok(Box::new(settings.engine.open_read_only(None)?));
+    }
+    Ok(Box::new(EmbeddedEngine::open_read_only(dir, None)?))
+}
+
+/// The documents that nobody may read because of their own field: the first few with what is wrong and how to fix it,
+/// then how many more there are.
+async fn unreadable(engine: &dyn Engine, shown: &str, settings: &Settings) -> Vec<DoctorFinding> {
+    let closed = match UnreadableDocuments::of(engine, MAX_NAMED).await {
+        Ok(closed) => closed,
+        Err(error) => {
+            let says = format!("unreadable documents cannot be listed: {}", error.chain());
+            return vec![DoctorFinding::warning(
+                "readers",
+                says,
+                error.hint.unwrap_or_default(),
+            )];
+        }
+    };
+    let field = settings.permissions.field.clone().unwrap_or_default();
+    let named = closed.first.iter().map(|one| {
+        let says = format!(
+            "nobody may read `{}`: the field `{field}` {}",
+            one.source,
+            one.fault()
+        );
+        DoctorFinding::warning("readers", says, one.fault().hint())
+    });
+    let mut found: Vec<_> = named.collect();
+    let more = closed.count.saturating_sub(found.len());
+    if more > 0 {
+        found.push(DoctorFinding::warning(
+            "readers",
+            format!(
+                "nobody may read {}",
+                pluralize(more as u64, "more document")
+            ),
+            format!("list them with `docent permissions list --unreadable --path {shown}`"),
+        ));
+    }
+    found
+}
+
 async fn state(dir: &Path, folder: &Path) -> DoctorFinding {
-    let again = format!(
-        "`docent index {}` mends it",
+    let rebuild = format!(
+        "rebuild it with `docent index {}`",
         shell_quote(&folder.display().to_string())
     );
     let shown = dir.display();
-    // Read only: opening for writing would mend at once, and nobody asked for that.
+    // Read-only, because opening for writing would repair the index, and the doctor changes nothing.
     let engine = match EmbeddedEngine::open_read_only(dir, None) {
         Ok(engine) => engine,
         Err(SearchError::Missing { .. }) => {
             return DoctorFinding::warning(
                 "index",
-                format!("there is none yet in `{shown}`"),
+                format!("there is no index in `{shown}` yet"),
                 format!(
-                    "`docent serve` makes it, or `docent index {}`",
+                    "create it with `docent serve` or `docent index {}`",
                     shell_quote(&folder.display().to_string())
                 ),
             );
@@ -103,29 +148,29 @@ async fn state(dir: &Path, folder: &Path) -> DoctorFinding {
             return DoctorFinding::warning(
                 "index",
                 error.to_string(),
-                format!("it is made again beside it: {again}"),
+                format!("a new index is built beside it: {rebuild}"),
             );
         }
-        Err(error) => return DoctorFinding::wrong("index", error.to_string(), again),
+        Err(error) => return DoctorFinding::wrong("index", error.to_string(), rebuild),
     };
     if let Some(what) = engine.quarantined().first() {
-        return DoctorFinding::wrong("index", format!("a part is damaged: {what}"), again);
+        return DoctorFinding::wrong("index", format!("corrupt segment: {what}"), rebuild);
     }
     match engine.status().await {
         Ok(status) => DoctorFinding::good(
             "index",
             format!(
-                "whole, with {} in `{shown}`",
+                "intact, with {} in `{shown}`",
                 pluralize(status.documents, "document")
             ),
         ),
-        Err(error) => DoctorFinding::wrong("index", error.to_string(), again),
+        Err(error) => DoctorFinding::wrong("index", error.to_string(), rebuild),
     }
 }
 
-/// What the last sync could not index, each of the first few by its name.
+/// Findings from the loss report: rows and files that the last sync could not index.
 fn losses(dir: &Path, folder: &Path) -> Vec<DoctorFinding> {
-    let again = format!(
+    let command = format!(
         "`docent index {}`",
         shell_quote(&folder.display().to_string())
     );
@@ -133,11 +178,11 @@ fn losses(dir: &Path, folder: &Path) -> Vec<DoctorFinding> {
         Ok(None) => return Vec::new(),
         Ok(Some(losses)) => losses,
         Err(error) => {
-            let says = format!("what was lost is noted in a file that cannot be read: {error}");
+            let says = format!("the loss report cannot be read: {error}");
             return vec![DoctorFinding::warning(
                 "losses",
                 says,
-                format!("write it anew: {again}"),
+                format!("write a new one with {command}"),
             )];
         }
     };
@@ -159,14 +204,14 @@ fn losses(dir: &Path, folder: &Path) -> Vec<DoctorFinding> {
     if more > 0 {
         found.push(DoctorFinding::wrong(
             "losses",
-            format!("{more} more of its rows or files are not indexed"),
-            format!("{again} lists them"),
+            format!("{more} more rows or files are not indexed"),
+            format!("list them with {command}"),
         ));
     }
     found
 }
 
-/// Whether the place of the index, or where it would be made, can be written to.
+/// Checks write access to the index folder, or to its nearest existing parent.
 fn unwritable(dir: &Path) -> Option<DoctorFinding> {
     let place = dir.ancestors().find(|place| place.exists())?;
     if is_writable(place) {
@@ -175,10 +220,10 @@ fn unwritable(dir: &Path) -> Option<DoctorFinding> {
     Some(DoctorFinding::warning(
         "index",
         format!(
-            "`{}` cannot be written to, so the index cannot be kept up to date there",
+            "`{}` is not writable, so the index there cannot be updated",
             place.display()
         ),
-        "choose a place that can, with `--index`",
+        "choose a writable folder with `--index`",
     ))
 }
 

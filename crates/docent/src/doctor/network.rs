@@ -1,4 +1,4 @@
-//! The addresses: is the port free, or who has it, and does the public address lead here.
+//! Network checks: whether the port is free or who uses it, and whether the public URL reaches this server.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -11,12 +11,12 @@ use super::DoctorFinding;
 use crate::connect::ClientTransport;
 use crate::connect::setup_steps::shell_quote;
 
-/// How long an address may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How far two clocks may be apart. Tokens are refused when they are much further.
-const TOLERANCE: Duration = Duration::from_secs(60);
+/// Timeout of each request to a port or the public URL.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Tolerated clock skew. With much more, access tokens are rejected as expired or not yet valid.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(60);
 
-/// Whether `docent serve` could listen, and who does when it cannot.
+/// Checks whether `docent serve` could listen on an address, and who listens there if not.
 pub(crate) fn port(listen: SocketAddr) -> DoctorFinding {
     let error = match TcpListener::bind(listen) {
         Ok(_) => return DoctorFinding::good("port", format!("`{listen}` is free")),
@@ -27,12 +27,12 @@ pub(crate) fn port(listen: SocketAddr) -> DoctorFinding {
         ErrorKind::AddrInUse => port_in_use(listen, other),
         ErrorKind::PermissionDenied => DoctorFinding::wrong(
             "port",
-            format!("`{listen}` is not allowed to this user"),
+            format!("permission denied for `{listen}`"),
             "choose a port above 1023 with `--listen`",
         ),
         _ => DoctorFinding::wrong(
             "port",
-            format!("`{listen}` is no address of this machine: {error}"),
+            format!("`{listen}` is not an address of this machine: {error}"),
             other,
         ),
     }
@@ -46,20 +46,20 @@ fn port_in_use(listen: SocketAddr, other: &str) -> DoctorFinding {
     match probe(
         &CheckTarget::Url(format!("http://{here}/mcp")),
         None,
-        PATIENCE,
+        REQUEST_TIMEOUT,
     ) {
-        Ok(met) if met.name == "docent" => DoctorFinding::good(
+        Ok(summary) if summary.name == "docent" => DoctorFinding::good(
             "port",
             format!(
                 "docent {} serves `{}` at `{listen}`",
-                met.version, met.server
+                summary.version, summary.server
             ),
         ),
-        Ok(met) => DoctorFinding::wrong(
+        Ok(summary) => DoctorFinding::wrong(
             "port",
             format!(
                 "`{listen}` is taken by another MCP server, `{}`",
-                met.server
+                summary.server
             ),
             other,
         ),
@@ -70,21 +70,21 @@ fn port_in_use(listen: SocketAddr, other: &str) -> DoctorFinding {
         Err(_) => DoctorFinding::wrong(
             "port",
             format!("`{listen}` is taken by another program"),
-            format!("{other}; `ss -ltnp` tells which program it is"),
+            format!("{other}; `ss -ltnp` shows which program it is"),
         ),
     }
 }
 
-/// Whether the public address leads to docent, as seen from this machine through the public way.
+/// Checks whether the public URL reaches docent: requests `/healthz` through the public DNS name, proxy and TLS.
 pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec<DoctorFinding> {
     let Some(url) = url else {
         let hint = format!(
-            "for those, `docent serve {} --public-url https://…` behind a proxy or a tunnel",
+            "if they should, run `docent serve {} --public-url https://…` behind a proxy or a tunnel",
             shell_quote(folder)
         );
         return vec![DoctorFinding::warning(
             "public",
-            "no public address is set; ChatGPT and claude.ai cannot reach this machine",
+            "no public URL is set, so ChatGPT and claude.ai cannot reach this machine",
             hint,
         )];
     };
@@ -92,8 +92,8 @@ pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec
     if !ClientTransport::Http(url.clone()).is_public() {
         found.push(DoctorFinding::warning(
             "public",
-            format!("`{url}` is not a public https address"),
-            "ChatGPT and claude.ai reach only such; clients on this network may be fine",
+            format!("`{url}` is not a public https URL"),
+            "ChatGPT and claude.ai need one; clients on this network may work without",
         ));
     }
     let base = url.as_str().trim_end_matches('/').trim_end_matches("/mcp");
@@ -103,37 +103,38 @@ pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec
 
 fn healthz(base: &str, listen: SocketAddr, folder: &str) -> Vec<DoctorFinding> {
     let serve = format!("docent serve {} --public-url {base}", shell_quote(folder));
-    let page = match get(&format!("{base}/healthz"), PATIENCE) {
+    let page = match get(&format!("{base}/healthz"), REQUEST_TIMEOUT) {
         Ok(page) => page,
-        Err(unmet) => {
-            let hint =
-                format!("is `{serve}` running, and does the proxy or tunnel lead to `{listen}`?");
+        Err(error) => {
+            let hint = format!(
+                "check that `{serve}` is running and that the proxy or tunnel forwards to `{listen}`"
+            );
             return vec![DoctorFinding::wrong(
                 "public",
-                format!("`{base}`: {unmet}"),
+                format!("`{base}`: {error}"),
                 hint,
             )];
         }
     };
     let ours = page.text.contains("\"status\":\"ok\"");
     let answer = match page.status {
-        200 if ours => DoctorFinding::good("public", format!("`{base}` leads to a healthy docent")),
+        200 if ours => DoctorFinding::good("public", format!("`{base}` reaches a healthy docent")),
         200 => DoctorFinding::wrong(
             "public",
-            format!("something else than docent answers at `{base}`"),
-            format!("lead it to `{listen}`"),
+            format!("another program answers at `{base}`"),
+            format!("forward it to `{listen}`"),
         ),
         300..=399 => {
             let to = page.location.as_deref().unwrap_or("nowhere");
             DoctorFinding::wrong(
                 "public",
-                format!("`{base}` leads on to `{to}`; hosts drop their credentials on the way"),
-                "set `server.public_url` to the address where it ends",
+                format!("`{base}` redirects to `{to}`; hosts drop credentials on redirects"),
+                "set `server.public_url` to the final URL",
             )
         }
         403 => DoctorFinding::wrong(
             "public",
-            format!("`{base}` is refused, because docent does not know that name"),
+            format!("docent refuses `{base}`: host name not allowed"),
             format!("start it with `{serve}`"),
         ),
         502..=504 => DoctorFinding::wrong(
@@ -142,12 +143,12 @@ fn healthz(base: &str, listen: SocketAddr, folder: &str) -> Vec<DoctorFinding> {
                 "the proxy at `{base}` does not reach docent (status {})",
                 page.status
             ),
-            format!("start `{serve}` and lead the proxy to `{listen}`"),
+            format!("start `{serve}` and let the proxy forward to `{listen}`"),
         ),
         status => DoctorFinding::wrong(
             "public",
             format!("`{base}/healthz` answers with status {status}"),
-            format!("lead it to `{listen}`"),
+            format!("forward it to `{listen}`"),
         ),
     };
     let mut found = vec![answer];
@@ -155,26 +156,26 @@ fn healthz(base: &str, listen: SocketAddr, folder: &str) -> Vec<DoctorFinding> {
     found
 }
 
-/// What another machine's clock says about ours.
+/// Compares our clock with the `Date` header of another machine.
 fn clock(date: &str, now: SystemTime) -> Option<DoctorFinding> {
     let theirs = httpdate::parse_http_date(date).ok()?;
-    let apart = match now.duration_since(theirs) {
+    let skew = match now.duration_since(theirs) {
         Ok(behind) => behind,
         Err(ahead) => ahead.duration(),
     };
-    let seconds = apart.as_secs();
-    Some(if apart > TOLERANCE {
+    let seconds = skew.as_secs();
+    Some(if skew > MAX_CLOCK_SKEW {
         DoctorFinding::wrong(
             "clock",
             format!(
-                "this clock and the one of the public address are {seconds} seconds apart; sign-in fails when they are"
+                "this clock and that of the public URL are {seconds} seconds apart, so sign-in fails"
             ),
             "`timedatectl set-ntp true`",
         )
     } else {
         DoctorFinding::good(
             "clock",
-            format!("{seconds} seconds apart from the public address"),
+            format!("{seconds} seconds apart from the public URL"),
         )
     })
 }
@@ -188,7 +189,7 @@ mod tests {
     fn a_port_is_free_or_taken_by_somebody() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        // Whoever has it hangs up, so that nobody waits.
+        // The listener closes every connection, so that the probe does not wait for its timeout.
         std::thread::spawn(move || listener.incoming().for_each(drop));
         let finding = port(address);
         assert_eq!(finding.state, FindingStatus::Wrong);
@@ -212,7 +213,7 @@ mod tests {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         assert_eq!(clock(date, now).unwrap().state, FindingStatus::Good);
         assert_eq!(
-            clock(date, now + TOLERANCE).unwrap().state,
+            clock(date, now + MAX_CLOCK_SKEW).unwrap().state,
             FindingStatus::Good
         );
         let late = Duration::from_secs(61);

@@ -1,4 +1,4 @@
-//! The machine: room on the disk, how much it lets a program watch, and the walls it has for parsers.
+//! Checks of the machine: free disk space, the inotify watch limit, and the sandbox layers for parsers.
 
 use std::path::Path;
 
@@ -9,49 +9,49 @@ use docent_ingest::{
 use super::DoctorFinding;
 use crate::corpus::PARSER;
 
-/// With less room than this, an index that grows may fill the disk.
-const LITTLE: u64 = 1024 * 1024 * 1024;
-/// With less than this, it will not be written at all.
-const NONE: u64 = 64 * 1024 * 1024;
+/// Free space below which a growing index may fill the disk: a warning.
+const WARN_BYTES: u64 = 1024 * 1024 * 1024;
+/// Free space below which the index is not written at all: an error.
+const MIN_BYTES: u64 = 64 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
-/// The room on the disk of the index.
+/// Checks the free space on the disk of the index; `None` where the system does not report it.
 pub(crate) fn disk(dir: &Path) -> Option<DoctorFinding> {
-    let place = dir.ancestors().find(|place| place.exists())?;
-    room(place).map(|free| disk_finding(free, place))
+    let path = dir.ancestors().find(|path| path.exists())?;
+    free_space(path).map(|free| disk_finding(free, path))
 }
 
 #[cfg(unix)]
-fn room(place: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(place).ok()?;
+fn free_space(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(path).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 #[cfg(not(unix))]
-fn room(_place: &Path) -> Option<u64> {
+fn free_space(_place: &Path) -> Option<u64> {
     None
 }
 
-fn disk_finding(free: u64, place: &Path) -> DoctorFinding {
-    let says = format!("{} MiB are free at `{}`", free / MIB, place.display());
+fn disk_finding(free: u64, path: &Path) -> DoctorFinding {
+    let says = format!("{} MiB are free at `{}`", free / MIB, path.display());
     let hint = "make room, or move the index to another disk with `--index`";
     match free {
-        free if free < NONE => DoctorFinding::wrong("disk", says, hint),
-        free if free < LITTLE => DoctorFinding::warning("disk", says, hint),
+        free if free < MIN_BYTES => DoctorFinding::wrong("disk", says, hint),
+        free if free < WARN_BYTES => DoctorFinding::warning("disk", says, hint),
         _ => DoctorFinding::good("disk", says),
     }
 }
 
-/// Whether every folder can be watched.
+/// Checks the number of folders against the inotify watch limit; `None` outside Linux.
 pub(crate) fn watches(folders: usize) -> Option<DoctorFinding> {
-    let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
-    Some(watches_finding(folders as u64, most.trim().parse().ok()?))
+    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
+    Some(watches_finding(folders as u64, limit.trim().parse().ok()?))
 }
 
-/// The limit counts for all programs of the user, and an editor takes its share.
-fn watches_finding(folders: u64, most: u64) -> DoctorFinding {
-    let says = format!("{folders} folders to watch, of {most} that this user may");
-    if folders.saturating_mul(2) <= most {
+/// The limit applies to all programs of the user, such as editors, so half of it is the most that docent should need.
+fn watches_finding(folders: u64, limit: u64) -> DoctorFinding {
+    let says = format!("{folders} folders to watch; the limit of this user is {limit}");
+    if folders.saturating_mul(2) <= limit {
         return DoctorFinding::good("watching", says);
     }
     let wanted = folders.saturating_mul(4).next_power_of_two();
@@ -59,29 +59,30 @@ fn watches_finding(folders: u64, most: u64) -> DoctorFinding {
         "watching",
         says,
         format!(
-            "`sudo sysctl fs.inotify.max_user_watches={wanted}`; until then the folder may only be looked at now and then"
+            "`sudo sysctl fs.inotify.max_user_watches={wanted}`; until then, docent may have to poll the folder"
         ),
     )
 }
 
-/// The walls that parsers of foreign formats stand behind, as a child found them that was started to see.
+/// Checks the sandbox of parser processes. It starts one and asks which layers are enforced, since containers and old
+/// kernels can lack each of them.
 pub(crate) fn sandbox(limits: &Limits) -> DoctorFinding {
-    let walls = SandboxConfig::of_this_program(PARSER)
+    let layers = SandboxConfig::of_this_program(PARSER)
         .and_then(ParserPool::new)
         .and_then(|workers| workers.probe_confinement(limits));
-    match walls {
-        Ok(walls) => sandbox_finding(walls, limits.require_sandbox),
+    match layers {
+        Ok(layers) => sandbox_finding(layers, limits.require_sandbox),
         Err(error) => DoctorFinding::wrong(
             "sandbox",
-            format!("no process for parsing can be started: {error}"),
-            "PDF, Office and other foreign formats are not read; may docent start itself again?",
+            format!("cannot start a parser process: {error}"),
+            "PDF, Office and other third-party formats are not read; allow docent to start its own executable",
         ),
     }
 }
 
-fn sandbox_finding(walls: Confinement, is_required: bool) -> DoctorFinding {
-    if walls.is_complete() {
-        let note = match walls.landlock {
+fn sandbox_finding(layers: Confinement, is_required: bool) -> DoctorFinding {
+    if layers.is_complete() {
+        let note = match layers.landlock {
             SandboxLayerStatus::Partial(version) => format!(
                 " (version {version} of Landlock; seccomp closes what version {LANDLOCK_VERSION} adds)"
             ),
@@ -89,37 +90,37 @@ fn sandbox_finding(walls: Confinement, is_required: bool) -> DoctorFinding {
         };
         return DoctorFinding::good(
             "sandbox",
-            format!("parsers stand behind resource limits, Landlock and seccomp{note}"),
+            format!("resource limits, Landlock and seccomp are enforced for parsers{note}"),
         );
     }
-    let stands = |(name, wall)| match wall {
+    let describe = |(name, status)| match status {
         SandboxLayerStatus::Enforced => format!("{name} enforced"),
-        SandboxLayerStatus::Partial(_) => format!("{name} incomplete: {}", cause(name, wall)),
-        SandboxLayerStatus::Missing(_) => format!("{name} missing: {}", cause(name, wall)),
+        SandboxLayerStatus::Partial(_) => format!("{name} incomplete: {}", cause(name, status)),
+        SandboxLayerStatus::Missing(_) => format!("{name} missing: {}", cause(name, status)),
     };
-    let says = walls.layers().map(stands).join("; ");
+    let says = layers.layers().map(describe).join("; ");
     if is_required {
         return DoctorFinding::wrong(
             "sandbox",
-            format!("{says}; `ingest.require_sandbox` leaves foreign formats out"),
-            "mend it, or set `ingest.require_sandbox = false` where you trust every file",
+            format!("{says}; `ingest.require_sandbox` skips third-party formats"),
+            "fix it, or set `ingest.require_sandbox = false` if you trust every file",
         );
     }
     DoctorFinding::warning(
         "sandbox",
         says,
-        "mend it, or set `ingest.require_sandbox = true`: do not serve files of strangers without every wall",
+        "fix it, or set `ingest.require_sandbox = true`: do not serve untrusted files without every layer",
     )
 }
 
-/// Errors of the system by which a wall is missing.
+/// Values of `errno` that explain a missing layer; numbers, because the parser process reports them as such.
 const EPERM: u16 = 1;
 const ENOSYS: u16 = 38;
 const EOPNOTSUPP: u16 = 95;
 
-/// Why a wall does not stand.
-fn cause(name: &str, wall: SandboxLayerStatus) -> String {
-    match (name, wall) {
+/// Explains why a sandbox layer is missing or incomplete.
+fn cause(name: &str, status: SandboxLayerStatus) -> String {
+    match (name, status) {
         _ if !cfg!(target_os = "linux") => "only Linux has it".to_owned(),
         (_, SandboxLayerStatus::Missing(EPERM)) => {
             "the container forbids its system calls".to_owned()
@@ -130,8 +131,10 @@ fn cause(name: &str, wall: SandboxLayerStatus) -> String {
         (_, SandboxLayerStatus::Missing(EOPNOTSUPP)) => {
             "turned off in this kernel, name it in the boot parameter `lsm=`".to_owned()
         }
-        (_, SandboxLayerStatus::Missing(0)) => "the system does not say why".to_owned(),
-        (_, SandboxLayerStatus::Missing(errno)) => format!("the system answers with error {errno}"),
+        (_, SandboxLayerStatus::Missing(0)) => "the cause is unknown".to_owned(),
+        (_, SandboxLayerStatus::Missing(errno)) => {
+            format!("the system call failed with error {errno}")
+        }
         ("Landlock", SandboxLayerStatus::Partial(version)) => format!(
             "this kernel has version {version} of it, Linux 6.12 brought version {LANDLOCK_VERSION}"
         ),
@@ -150,10 +153,10 @@ mod tests {
         let state = |free| disk_finding(free, Path::new("/")).state;
         assert_eq!(
             [
-                state(NONE - 1),
-                state(NONE),
-                state(LITTLE - 1),
-                state(LITTLE)
+                state(MIN_BYTES - 1),
+                state(MIN_BYTES),
+                state(WARN_BYTES - 1),
+                state(WARN_BYTES)
             ],
             [
                 FindingStatus::Wrong,
@@ -180,11 +183,11 @@ mod tests {
         for is_required in [false, true] {
             assert_eq!(sandbox_finding(all, is_required).state, FindingStatus::Good);
         }
-        let check = |walls: Confinement, words: &str| {
-            let finding = sandbox_finding(walls, false);
+        let check = |layers: Confinement, words: &str| {
+            let finding = sandbox_finding(layers, false);
             assert_eq!(finding.state, FindingStatus::Warning);
             assert!(finding.says.contains(words), "{finding:?}");
-            let finding = sandbox_finding(walls, true);
+            let finding = sandbox_finding(layers, true);
             assert_eq!(finding.state, FindingStatus::Wrong);
             assert!(finding.says.contains(words), "{finding:?}");
         };
@@ -202,7 +205,7 @@ mod tests {
             Confinement { seccomp, ..all },
             "seccomp missing: the container forbids",
         );
-        // An older Landlock is enough behind whole filters, and said; without them it is one more gap.
+        // An older Landlock is enough if seccomp is complete, and the finding mentions it; otherwise it is another gap.
         let old = landlock(SandboxLayerStatus::Partial(4));
         for is_required in [false, true] {
             let finding = sandbox_finding(old, is_required);
@@ -220,7 +223,7 @@ mod tests {
         );
         check(
             Confinement::default(),
-            "resource limits missing: the system does not say",
+            "resource limits missing: the cause is unknown",
         );
     }
 }

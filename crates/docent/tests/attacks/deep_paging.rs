@@ -1,22 +1,22 @@
-//! Pages far from the first: passing over thousands of results costs about as much as a search, not as much as
-//! reading them all.
+//! Deep pagination as a denial of service: a page after thousands of results costs about as much as a search, because
+//! the skipped documents are not read.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-/// Rows, in several files so that the index has several segments.
+/// The rows are spread over several files, so that the index has several segments.
 const FILES: usize = 4;
 const ROWS: usize = 2_500;
-/// How often each is asked.
+/// The number of measured calls of each page.
 const ROUNDS: usize = 20;
-/// The most that a deep page may cost, in searches. Before, it was more than sixty.
+/// The cost limit of a deep page, as a multiple of the first page. Before the fix it was more than sixty.
 const MAX_RATIO: u64 = 25;
 
-/// The processor time that a process took so far, in ticks of the clock.
-fn ticks(server: &Server) -> u64 {
+/// The CPU time of the server so far (user and system), in clock ticks.
+fn ticks(server: &ServerProcess) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
     let fields: Vec<_> = stat
         .rsplit(')')
@@ -29,7 +29,7 @@ fn ticks(server: &Server) -> u64 {
 
 #[test]
 fn a_deep_page_costs_no_more_than_a_few_searches() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     for file in 0..FILES {
         let mut table = "name,note\n".to_owned();
         for row in 0..ROWS {
@@ -40,7 +40,7 @@ fn a_deep_page_costs_no_more_than_a_few_searches() {
             );
         }
         dir.write(&format!("docs/berths{file}.csv"), &table);
-        // Each its own commit, and so its own segment.
+        // One commit per file gives one segment per file.
         let ran = dir.run(&["index", "docs"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
@@ -48,7 +48,7 @@ fn a_deep_page_costs_no_more_than_a_few_searches() {
         "docs/docent.toml",
         "[search]\nmode = \"lexical\"\n[model]\nname = \"none\"\n",
     );
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let cost = |offset: usize| {
         let ask = json!({"query": "ferry", "offset": offset, "limit": 10});

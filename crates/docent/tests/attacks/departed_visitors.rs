@@ -1,22 +1,22 @@
-//! Visitors who hang up before they are answered: what they set going is still counted, so none of them makes room for
-//! another.
+//! Clients that disconnect before the answer: the work that they started still counts against the concurrency limit, so
+//! that a disconnect frees no slot early.
 
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::browser::form;
-use crate::process::{Dir, until};
+use crate::process::{TestDir, until};
 use crate::upstream_mix_up::{SLOW_CODE, World};
 
-/// Requests to one page of sign-in that are worked on at once.
+/// The concurrency limit of a sign-in page.
 const MAX_VISITS: usize = 64;
 const ROUNDS: usize = 8;
 const EACH: usize = 32;
 
 #[test]
 fn answers_of_a_provider_whose_browser_left_are_bounded() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let world = World::start(&dir);
     let trip = world.depart();
     let values = [
@@ -42,12 +42,12 @@ fn answers_of_a_provider_whose_browser_left_are_bounded() {
             let asked = until(|| (world.provider.at_once() > 1).then_some(()));
             assert!(asked.is_some(), "the provider was never asked");
         }
-        // Time for more questions to be on their way.
+        // Gives further requests to the provider time to start.
         std::thread::sleep(Duration::from_millis(50));
         drop(sent);
     }
     assert_eq!(world.browser.get("/healthz", "").status, 200);
-    assert_eq!(world.browser.ask(&world.client).status, 200);
+    assert_eq!(world.browser.authorize(&world.client).status, 200);
     let quiet = until(|| (world.provider.at_once() == 0).then_some(()));
     assert!(quiet.is_some());
     let most = world.provider.most_at_once();

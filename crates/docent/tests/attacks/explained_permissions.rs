@@ -1,13 +1,13 @@
-//! What the owner of a folder is told about its permissions: who may read a document and why, which documents nobody
-//! may read, and whether the index was made under other settings.
+//! `docent permissions`: `explain` names the readers of a document and the rule that decides, and `list` finds
+//! documents that nobody may read and those that were indexed under other settings.
 
 use serde_json::json;
 
 use crate::malformed_permissions::{RULES, WORD, folder};
-use crate::process::Dir;
+use crate::process::TestDir;
 
-/// Notes and tables for some, for all and for nobody, with a rule for one folder.
-fn indexed() -> Dir {
+/// An indexed folder with documents for a group, for everyone and for nobody, and with one folder rule.
+fn indexed() -> TestDir {
     let rules = "[[permissions.folder]]\npath = \"board/**\"\ngroups = [\"board\"]\n";
     let dir = folder(&format!("{RULES}{rules}"));
     dir.write("docs/board/a.md", &format!("{WORD} board\n"));
@@ -47,7 +47,7 @@ fn the_owner_is_told_who_may_read_and_why() {
         ),
         (
             "open.md",
-            vec!["readers: everyone", "`permissions.default` counts"],
+            vec!["readers: everyone", "`permissions.default` applies"],
         ),
     ] {
         let ran = explain(id, &[]);
@@ -127,7 +127,7 @@ fn the_owner_is_told_what_nobody_may_read_and_what_is_stale() {
         all.stdout.contains("open.md (open.md): everyone"),
         "{all:?}"
     );
-    // A field that says what the default says decides all the same, in the list as in `explain`.
+    // The field takes precedence even where the default grants the same, in `list` as in `explain`.
     let wire = dir.run(&["permissions", "list", "--json", "--path", "docs"]);
     let rows = wire.json();
     let rule = |id: &str| {

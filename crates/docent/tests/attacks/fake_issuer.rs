@@ -1,4 +1,4 @@
-//! An issuer on this machine that keeps count of what it is asked, and of how much of it at once.
+//! A mock token issuer on loopback that counts its requests by path, and how many of them run concurrently.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::wire::read_request;
 
-/// One request to the issuer.
+/// A request that the issuer received.
 pub(crate) struct Question {
     pub(crate) path: String,
     pub(crate) body: String,
 }
 
-/// What was asked so far.
+/// The request counters of the issuer.
 #[derive(Default)]
 struct Log {
     paths: Vec<String>,
@@ -23,15 +23,15 @@ struct Log {
     most_at_once: usize,
 }
 
-/// Answers each question in a thread of its own, so that slow answers overlap.
+/// The mock issuer. Each request has a thread of its own, so that slow answers overlap.
 pub(crate) struct FakeIssuer {
-    /// Its address, which is its name.
+    /// The base URL, which is also the `iss` of its tokens.
     pub(crate) name: String,
     log: Arc<Mutex<Log>>,
 }
 
 impl FakeIssuer {
-    /// Answers with what a closure makes of its name and the question; nothing is a 404.
+    /// Starts an issuer whose answers come from a closure, by its name and the request; `None` becomes a 404.
     pub(crate) fn start(
         answer: impl Fn(&str, &Question) -> Option<Value> + Send + Sync + 'static,
     ) -> Self {
@@ -48,7 +48,8 @@ impl FakeIssuer {
                     };
                     log.lock().unwrap().begin(&question.path);
                     let found = (shared.1)(&shared.0, &question);
-                    // Before the answer is out: whoever gets it may ask the next question at once.
+                    // Counted down before the answer is sent, because its receiver may send the next request
+                    // immediately.
                     log.lock().unwrap().at_once -= 1;
                     reply(stream, found.as_ref());
                 });
@@ -57,13 +58,13 @@ impl FakeIssuer {
         Self { name, log }
     }
 
-    /// How often a path was asked for.
+    /// The number of requests for a path.
     pub(crate) fn asked(&self, path: &str) -> usize {
         let log = self.log.lock().unwrap();
         log.paths.iter().filter(|asked| *asked == path).count()
     }
 
-    /// Questions that are being answered.
+    /// The number of requests in flight.
     pub(crate) fn at_once(&self) -> usize {
         self.log.lock().unwrap().at_once
     }
@@ -92,7 +93,7 @@ fn question(stream: &TcpStream) -> Option<Question> {
 fn reply(mut stream: TcpStream, found: Option<&Value>) {
     let status = if found.is_some() { 200 } else { 404 };
     let body = found.map(Value::to_string).unwrap_or_default();
-    // Whoever asked may have gone.
+    // Errors are ignored, because the client may have disconnected.
     let _ = write!(
         stream,
         "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: application/json\r\n\
@@ -106,10 +107,10 @@ pub(crate) fn now() -> u64 {
     since.as_secs()
 }
 
-/// Where the server under attack says that it is.
+/// The public URL of the server under attack, and thus the base of its token audience.
 pub(crate) const PUBLIC: &str = "https://docs.example.org";
 
-/// What a good token of this issuer says.
+/// The claims of a valid token of this issuer.
 pub(crate) fn claims(issuer: &str) -> Value {
     json!({
         "iss": issuer, "sub": "anna", "aud": format!("{PUBLIC}/mcp"), "iat": now(),

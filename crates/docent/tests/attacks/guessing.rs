@@ -1,37 +1,37 @@
-//! Guesses at one password, with guesses at many other names in between to make the server forget the first; and guesses
-//! that are meant to keep others out: at made-up names, to use up the hashing, and at one name, to lock its owner out.
+//! Password guessing and lockout attacks: guesses at other names must not evict the count of one name, a flood of
+//! made-up names must not exhaust the password hashing, and guesses at a name must not lock out its owner.
 
 use std::time::Instant;
 
-use crate::browser::{Browser, Got};
-use crate::process::{Dir, Server, until};
+use crate::browser::{Browser, HttpReply};
+use crate::process::{ServerProcess, TestDir, until};
 
-/// Wrong passwords in a row before a name has to wait.
+/// The burst of wrong passwords for one name before its rate limit applies.
 const AT_ONCE: usize = 10;
 const OTHERS: usize = 60;
-/// Passwords of one network at once, and how many seconds each one more takes.
+/// The token bucket of passwords from one network: burst, and seconds per further one.
 const NETWORK_BURST: usize = 30;
 const NETWORK_EACH: u64 = 2;
 
-/// A server with one user, and the user's password.
-fn serve(dir: &Dir) -> (Server, Browser, String) {
+/// Starts a server with one user, and returns the user's password.
+fn serve(dir: &TestDir) -> (ServerProcess, Browser, String) {
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(dir, &["docs", "--auth", "password", "--no-watch"]);
+    let server = ServerProcess::start(dir, &["docs", "--auth", "password", "--no-watch"]);
     let address = server.address.clone();
     (server, Browser { address }, added.stdout.trim().to_owned())
 }
 
-/// A browser in some network, which may have signed in before.
+/// A browser in a network, with the device cookie of an earlier sign-in or none.
 struct Visitor<'a> {
     browser: &'a Browser,
-    page: &'a Got,
+    page: &'a HttpReply,
     network: &'a str,
     device: String,
 }
 
 impl Visitor<'_> {
-    fn sign_in(&self, name: &str, password: &str) -> Got {
+    fn sign_in(&self, name: &str, password: &str) -> HttpReply {
         let hidden = |name: &str| {
             let mark = format!("name=\"{name}\" value=\"");
             let rest = self.page.body.split_once(&mark).unwrap().1;
@@ -57,9 +57,9 @@ impl Visitor<'_> {
 
 #[test]
 fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, password) = serve(&dir);
-    let page = browser.ask(&browser.register());
+    let page = browser.authorize(&browser.register());
     let visitor = |network| Visitor {
         browser: &browser,
         page: &page,
@@ -78,10 +78,10 @@ fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
                 })
             })
             .collect();
-        // Meanwhile somebody elsewhere signs in, again and again.
+        // Meanwhile a user in another network signs in repeatedly.
         let elsewhere = visitor("8.8.8.8");
         for _ in 0..10 {
-            // A machine that does much else may hash too few in time, and then nobody looks at the password.
+            // On a busy machine the queue for hashing may time out (503) before the password is checked.
             let got = until(|| {
                 let got = elsewhere.sign_in("anna", &password);
                 (got.status != 503).then_some(got)
@@ -93,7 +93,7 @@ fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
         joined.collect()
     });
     let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
-    // Those that the rate let in, whether their turn at hashing came or not.
+    // The requests that the rate limit admitted, whether or not they were hashed in time.
     let let_in = of(403) + of(503);
     assert_eq!(let_in + of(429), 400, "nothing else: {statuses:?}");
     let more = usize::try_from(start.elapsed().as_secs() / NETWORK_EACH).unwrap() + 1;
@@ -105,9 +105,9 @@ fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
 
 #[test]
 fn guesses_at_a_name_do_not_lock_out_the_browser_of_its_owner() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, password) = serve(&dir);
-    let page = browser.ask(&browser.register());
+    let page = browser.authorize(&browser.register());
     let visitor = |network, device| Visitor {
         browser: &browser,
         page: &page,
@@ -122,28 +122,29 @@ fn guesses_at_a_name_do_not_lock_out_the_browser_of_its_owner() {
     assert!(locked);
     let home = visitor("8.8.8.8", device.clone());
     assert_eq!(home.sign_in("anna", &password).status, 200);
-    // The cookie is not the password, and guesses with it have their bound.
+    // The device cookie does not replace the password, and guesses with it have a rate limit of their own.
     let guesses = (0..60).filter(|_| home.sign_in("anna", "wrong words").status == 403);
     assert!((AT_ONCE..AT_ONCE * 2).contains(&guesses.count()));
 }
 
-/// That the server counts guesses by the name as it was typed, and keeps the count while other names are tried. How many
-/// those are is bounded by the rates of networks, so that no count is ever evicted is proven without them: with twenty
-/// thousand names, by `no_flood_of_names_wins_back_a_guess_at_one` beside the login rate limiter in docent-mcp.
+/// The server counts guesses by the name as it was typed, and keeps the count while other names are tried. The rate
+/// limits by network bound the number of names that this test can try. That no count is ever evicted is proven without
+/// them, with twenty thousand names, by `no_flood_of_names_wins_back_a_guess_at_one` beside the login rate limiter in
+/// docent-mcp.
 #[test]
 fn guesses_at_other_names_win_back_none_at_the_first() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, right) = serve(&dir);
-    let page = browser.ask(&browser.register());
+    let page = browser.authorize(&browser.register());
     let guess = |name: &str, password: &str| {
-        let got = browser.answer(&page, &[("name", name), ("password", password)]);
+        let got = browser.submit_consent(&page, &[("name", name), ("password", password)]);
         got.status
     };
     for n in 0..AT_ONCE {
         assert_eq!(guess("anna", "wrong words"), 403, "guess {n}");
     }
     assert_eq!(guess("anna", "wrong words"), 429);
-    // Some of them by other spellings of the same name, which are other names.
+    // Half of them are variations of the first name, which count as other names.
     for n in 0..OTHERS {
         let name = if n % 2 == 0 { "user" } else { "anna" };
         assert_eq!(
@@ -152,7 +153,7 @@ fn guesses_at_other_names_win_back_none_at_the_first() {
             "{name}{n}"
         );
     }
-    // Thirty seconds win back one guess; this took fewer, or a few more on a slow machine.
+    // The bucket refills by one guess in thirty seconds; a slow machine may take long enough for a few.
     let left = (0..AT_ONCE).filter(|_| guess("anna", "wrong words") == 403);
     assert!(left.count() < AT_ONCE / 2, "the count was kept");
     assert_eq!(guess("anna", &right), 429, "the right password waits too");

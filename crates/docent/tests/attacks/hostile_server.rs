@@ -1,4 +1,4 @@
-//! A server that attacks whoever looks at it: `docent check` and the stand-alone `docent preview` as real processes.
+//! Hostile MCP servers against `docent check` and the stand-alone `docent preview`, which run as real processes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 use crate::wire::{PATIENCE, read_request};
 
-/// What a server hears: method, path, and the JSON of the body.
+/// A received request: method, path, and JSON body.
 type Heard = (String, String, Value);
 
-/// A server of this machine that answers with what a closure makes of each request, as raw text after the head.
+/// A server on loopback whose raw responses come from a closure.
 struct HostileServer {
     address: String,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -70,7 +70,7 @@ fn json_answer(message: &Value) -> String {
     )
 }
 
-/// A server of the older revisions with these tools; `extra` answers first.
+/// An MCP server of the older protocol revisions with these tools; `extra` may answer a request first.
 fn speaking(
     tools: Value,
     extra: impl Fn(&str, &Heard) -> Option<String> + Send + Sync + 'static,
@@ -98,7 +98,7 @@ fn speaking(
     })
 }
 
-/// The first finding of a rule.
+/// The first finding of a rule in a report.
 fn finding<'a>(report: &'a Value, rule: &str) -> &'a Value {
     let mut findings = report["findings"].as_array().unwrap().iter();
     let found = findings.find(|finding| finding["rule"] == rule);
@@ -110,7 +110,7 @@ fn what_a_server_says_does_not_reach_the_terminal_raw() {
     let tools = json!([{"name": "x\u{1b}[31m<script>alert(1)</script>",
         "description": "\u{9b}2J\u{202e}", "inputSchema": {"type": "object"}}]);
     let server = speaking(tools, |_, _| None);
-    let dir = Dir::new();
+    let dir = TestDir::new();
     for format in ["text", "markdown", "html", "junit", "json", "sarif"] {
         let args = ["check", &server.url(), "--as", "all", "--format", format];
         let ran = dir.run(&args);
@@ -119,7 +119,7 @@ fn what_a_server_says_does_not_reach_the_terminal_raw() {
             let both = format!("{}{}", ran.stdout, ran.stderr);
             assert!(!both.contains(hidden), "{format} shows {hidden:?}");
         }
-        // In Markdown, what stands between backticks is text.
+        // In Markdown, code spans between backticks are text and not markup.
         let shown: String = match format {
             "markdown" => ran.stdout.split('`').step_by(2).collect(),
             _ => ran.stdout,
@@ -135,7 +135,7 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
     let touched = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&touched);
     let tools = json!([
-        // Sign-in for one tool: its metadata is followed, and everything else of the server is looked at too.
+        // One tool requires authentication, so the check follows the metadata and still examines all else.
         {"name": "wipe", "inputSchema": {"type": "object"},
             "securitySchemes": [{"type": "oauth2", "scopes": ["wipe"]}]},
         {"name": "send", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": false}},
@@ -147,7 +147,7 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
         {
             counted.fetch_add(1, Ordering::SeqCst);
         }
-        // Its metadata leads to where clouds keep their secrets, and to files.
+        // SSRF: the metadata points to the cloud metadata service and to a local file.
         path.contains("oauth-protected-resource").then(|| {
             let away = ["https://169.254.169.254", "file:///etc/passwd"];
             json_answer(
@@ -155,7 +155,7 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
             )
         })
     });
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let ran = dir.run(&["check", &server.url(), "--as", "all", "--json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let report = ran.json();
@@ -179,7 +179,7 @@ fn a_failed_greeting_is_one_finding_with_its_own_hint() {
             "<html><title>Blocked\u{1b}[5m</title>",
         )
     });
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let ran = dir.run(&["check", &server.url(), "--as", "all", "--json"]);
     let report = ran.json();
     assert_eq!((ran.code, &report["errors"]), (Some(1), &json!(1)));
@@ -212,7 +212,7 @@ fn a_failed_greeting_is_one_finding_with_its_own_hint() {
     );
 }
 
-/// The resident memory of a process at its highest, in KiB.
+/// The peak resident memory of a process, in KiB.
 fn peak(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -220,7 +220,7 @@ fn peak(pid: u32) -> u64 {
         .unwrap_or(0)
 }
 
-/// Answers of many values and programs that flood every pipe, for as long as the check goes on.
+/// Answers with hundreds of thousands of JSON values, and programs that flood stdout and stderr during the whole check.
 #[test]
 fn floods_cost_a_check_bounded_memory() {
     let many = format!("[{}[]]", "[],".repeat(390_000));
@@ -252,7 +252,7 @@ fn floods_cost_a_check_bounded_memory() {
             "more than 1000 lines came before the answer",
         ),
     ] {
-        let dir = Dir::new();
+        let dir = TestDir::new();
         let path = dir.path().join("report.json");
         let mut command = dir.docent(&args);
         let mut child = command
@@ -284,7 +284,7 @@ struct Answer {
     body: String,
 }
 
-/// One request with exactly these headers.
+/// Sends one request with exactly these headers.
 fn ask(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -325,8 +325,8 @@ fn a_preview_calls_its_server_and_nobody_else() {
         )
     });
     let stranger = HostileServer::start(|_, _| answer(200, "", "secrets"));
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &[&server.url()]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &[&server.url()]);
     let address = preview.address.as_str();
     let token = secret(address);
     let through = |target: &str| {
@@ -339,7 +339,7 @@ fn a_preview_calls_its_server_and_nobody_else() {
     };
     let own = through(&server.url());
     assert_eq!(own.status, 200);
-    // Whatever a server sends, it is no page and no cookie of the preview's own origin.
+    // Proxied answers must not become pages or cookies of the preview's own origin.
     assert!(
         own.head.contains("content-type: text/plain"),
         "{}",
@@ -364,8 +364,8 @@ fn a_preview_calls_its_server_and_nobody_else() {
 #[test]
 fn a_preview_answers_its_own_page_alone() {
     let server = HostileServer::start(|_, _| json_answer(&json!({})));
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &[&server.url()]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &[&server.url()]);
     let address = preview.address.as_str();
     let (token, url) = (secret(address), server.url());
     let here = ("Host", address);
@@ -374,7 +374,7 @@ fn a_preview_answers_its_own_page_alone() {
         ("x-docent-target", url.as_str()),
     );
     let status = |line: &str, headers: &[(&str, &str)]| ask(address, line, headers, "{}").status;
-    // A name that was made to lead here (DNS rebinding) is not this machine's.
+    // DNS rebinding: a foreign `Host` that resolves to this machine is refused.
     for host in [
         "evil.example",
         "evil.example:80",
@@ -386,7 +386,7 @@ fn a_preview_answers_its_own_page_alone() {
             assert!(matches!(got, 400 | 403 | 421), "{line} as {host}: {got}");
         }
     }
-    // A page of another site, a frame in it, and a sandboxed widget.
+    // Requests from pages of other sites, and from sandboxed widgets.
     for headers in [
         [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors")],
         [
@@ -412,7 +412,7 @@ fn a_preview_answers_its_own_page_alone() {
         ("Sec-Fetch-Dest", "iframe"),
     ];
     assert_eq!(status("GET /preview", &framed), 403);
-    // Guesses of the secret, near ones too.
+    // Wrong CSRF tokens, including near misses.
     for guess in ["", "0", &token[1..], &format!("{token}0")] {
         let got = status(
             "POST /preview/proxy",
@@ -421,7 +421,7 @@ fn a_preview_answers_its_own_page_alone() {
         assert_eq!(got, 403, "{guess}");
     }
     assert_eq!(server.heard(), []);
-    // Sockets, and paths that climb.
+    // WebSocket upgrades, and path traversal.
     let upgrade = [
         here,
         ("Upgrade", "websocket"),
@@ -453,8 +453,8 @@ fn an_oversized_answer_is_not_passed_on() {
             &" ".repeat(17 * 1024 * 1024),
         )
     });
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &[&server.url()]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &[&server.url()]);
     let address = preview.address.as_str();
     let (token, url) = (secret(address), server.url());
     let headers = [

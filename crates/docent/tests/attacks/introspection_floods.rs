@@ -1,5 +1,5 @@
-//! Made-up opaque tokens while the issuer answers slowly: it is asked a bounded number of questions at once, and whoever
-//! has signed in goes on.
+//! Floods of made-up opaque tokens while the issuer is slow: the number of concurrent introspection requests is
+//! bounded, and authenticated callers are not delayed.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::browser::{Browser, Got};
+use crate::browser::{Browser, HttpReply};
 use crate::fake_issuer::{FakeIssuer, PUBLIC, claims};
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 use crate::stop_on_drop::StopOnDrop;
 use crate::wire;
 
-/// Questions at once about tokens that nobody knows.
+/// The concurrency limit of introspection requests for unknown tokens.
 const MAX_ASKED: usize = 16;
 const CONNECTIONS: usize = 64;
-/// Long beside the time that all questions need to be on their way; a server gives up after five seconds.
+/// The response time of the issuer: long enough for all requests to overlap, below the timeout of five seconds.
 const DELAY: Duration = Duration::from_secs(2);
 const GOOD: &str = "good-token";
 
-/// An issuer that knows one token, and takes its time over all others.
+/// An issuer that knows one token and delays its answers about all others.
 fn slow_issuer(delay: Duration) -> FakeIssuer {
     FakeIssuer::start(move |name, question| {
         let known = question.body.contains(&format!("token={GOOD}&"));
@@ -33,7 +33,7 @@ fn slow_issuer(delay: Duration) -> FakeIssuer {
     })
 }
 
-fn serve(dir: &Dir, issuer: &FakeIssuer) -> (Server, Browser) {
+fn serve(dir: &TestDir, issuer: &FakeIssuer) -> (ServerProcess, Browser) {
     let name = &issuer.name;
     let settings = format!(
         "search.mode = \"lexical\"\n[auth]\nprivate_network = true\n[auth.introspection]\n\
@@ -42,20 +42,20 @@ fn serve(dir: &Dir, issuer: &FakeIssuer) -> (Server, Browser) {
     dir.write("docs/docent.toml", &settings);
     let mut command = dir.serve(&["docs", "--no-watch", "--public-url", PUBLIC]);
     command.env("DOCENT_AUTH_INTROSPECTION_CLIENT_SECRET", "hush");
-    let server = Server::of(command);
+    let server = ServerProcess::of(command);
     server.wait_until_synced();
     let address = server.address.clone();
     (server, Browser { address })
 }
 
-fn list(browser: &Browser, token: &str) -> Got {
+fn list(browser: &Browser, token: &str) -> HttpReply {
     let header = format!("Authorization: Bearer {token}\r\n");
     browser.rpc("/mcp", &header, "tools/list", &json!({}))
 }
 
 #[test]
 fn made_up_tokens_keep_nobody_out_who_signed_in() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let issuer = slow_issuer(DELAY);
     let (_server, browser) = serve(&dir, &issuer);
     assert_eq!(list(&browser, GOOD).status, 200);
@@ -85,7 +85,7 @@ fn made_up_tokens_keep_nobody_out_who_signed_in() {
             statuses
         });
         let joined = flood.into_iter().flat_map(|thread| thread.join().unwrap());
-        let flood: Vec<Got> = joined.collect();
+        let flood: Vec<HttpReply> = joined.collect();
         drop(stop);
         (flood, genuine.join().unwrap())
     });
@@ -101,13 +101,13 @@ fn made_up_tokens_keep_nobody_out_who_signed_in() {
     }));
     let most = issuer.most_at_once();
     assert!(most <= MAX_ASKED, "{most} questions at once");
-    // The good token was asked about once: the issuer's word counts for a minute.
+    // The good token was introspected once, because positive answers are cached for a minute.
     assert!(issuer.asked("/introspect") <= 1 + flood.len());
 }
 
 #[test]
 fn whoever_leaves_before_the_answer_makes_no_room_for_another_question() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let issuer = slow_issuer(DELAY);
     let (server, browser) = serve(&dir, &issuer);
     assert_eq!(list(&browser, GOOD).status, 200);
@@ -130,7 +130,7 @@ fn whoever_leaves_before_the_answer_makes_no_room_for_another_question() {
             let full = until(|| (issuer.at_once() == MAX_ASKED).then_some(()));
             assert!(full.is_some(), "not all places were taken");
         } else {
-            // Time for more questions to be on their way, if any are let through.
+            // Gives further introspection requests time to start, if any are admitted.
             std::thread::sleep(Duration::from_millis(50));
         }
         drop(sent);

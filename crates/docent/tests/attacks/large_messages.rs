@@ -1,17 +1,17 @@
-//! Calls that are larger than allowed: refused alike whatever carries them.
+//! The size limit of tool calls: every transport refuses oversized messages with the same error.
 
 use serde_json::Value;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 use crate::wire::{self, EventStream};
 
-/// The most bytes of a tool call.
+/// The size limit of a tool call, in bytes.
 const MAX_CALL: usize = 256 * 1024;
 
-/// A call of `search` of exactly so many bytes.
+/// A `search` call of exactly `length` bytes.
 fn call_of(length: usize) -> String {
     let call = wire::call("search", &serde_json::json!({"query": "ferry"}));
-    // Space between tokens changes nothing else.
+    // Whitespace between JSON tokens changes only the size.
     let padding = " ".repeat(length - call.len());
     let padded = call.replacen(':', &format!(":{padding}"), 1);
     assert_eq!(padded.len(), length);
@@ -25,8 +25,8 @@ fn error_of(answer: &Value) -> (i64, String) {
 
 #[test]
 fn a_large_call_is_refused_alike_on_every_transport() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let mut stream = EventStream::open(&server).unwrap();
     for length in [MAX_CALL + 1, 900_000] {
@@ -54,11 +54,11 @@ fn a_large_call_is_refused_alike_on_every_transport() {
     assert!(ran.json()["result"].is_object());
 }
 
-/// More large messages at once than are parsed at once: each is answered in its turn.
+/// More large messages than are parsed concurrently wait for their turn, and each is answered.
 #[test]
 fn large_messages_take_turns() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let call = call_of(MAX_CALL);
     let mut stream = EventStream::open(&server).unwrap();

@@ -1,5 +1,5 @@
-//! What a red team did to the real process, one file for each line of attack. Every bound here is a
-//! count, a size or a ratio within one run, so none depends on how fast the machine is.
+//! Security regression tests against the real process: one file for each attack that a red team tried. All bounds are
+//! counts, sizes or ratios within one run, so no result depends on the speed of the machine.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -7,7 +7,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "the functions beside the tests may fail as loudly as the tests"
+    reason = "test helpers may panic"
 )]
 
 #[path = "../../../mcp/tests/auth/authority.rs"]

@@ -1,18 +1,18 @@
-//! Documents whose field for readers is there and names nobody, in every way that was found or thought of: they
-//! are for nobody, on every way to them, and nothing shows that they are there.
+//! Malformed reader fields: documents whose field is present but names no valid reader fail closed. Nobody can read
+//! them through any tool or page, and nothing reveals that they exist.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 pub(crate) const RULES: &str = "[permissions]\ndefault = \"everyone\"\nfield = \"allowed\"\n";
 
-/// A word that stands in every document here.
+/// A word that every document of these tests contains.
 pub(crate) const WORD: &str = "quillfish";
 
-/// Front matter, all of it closed to who did not sign in; each becomes a file of its own.
+/// Front matter of notes that no anonymous caller may read; each becomes a file.
 #[rustfmt::skip]
 const NOTES: &[(&str, &str)] = &[
     ("empty-list", "---\nallowed: []\n---\n"),
@@ -51,7 +51,7 @@ const NOTES: &[(&str, &str)] = &[
     ("hr", "---\nallowed: [hr]\n---\n"),
 ];
 
-/// The same with those that are long.
+/// `NOTES` and those with generated, oversized front matter.
 fn closed_notes() -> Vec<(&'static str, String)> {
     let fields: String = (0..70).map(|n| format!("f{n}: {n}\n")).collect();
     let names: Vec<_> = (0..257).map(|n| format!("g{n}")).collect();
@@ -75,7 +75,7 @@ fn closed_notes() -> Vec<(&'static str, String)> {
     notes
 }
 
-/// Who may read a note: the group `hr`, or nobody.
+/// The marker of a note by its readers: the group `hr`, or nobody.
 fn mark(name: &str) -> &'static str {
     match name {
         "hr" | "case" | "past-the-limit" | "alias" => "hr",
@@ -83,7 +83,7 @@ fn mark(name: &str) -> &'static str {
     }
 }
 
-/// Values of the field in JSON, all of them to be closed.
+/// JSON values of the field, none of which names a valid reader.
 const CLOSED_VALUES: &[&str] = &[
     "[]",
     "\"\"",
@@ -124,7 +124,7 @@ fn lines() -> String {
     text
 }
 
-fn tables(dir: &Dir) {
+fn tables(dir: &TestDir) {
     let rows = |rows: &[&str]| rows.join("\n");
     let text = |name: &str| format!("{WORD} {name}");
     dir.write(
@@ -177,8 +177,8 @@ fn tables(dir: &Dir) {
     );
 }
 
-pub(crate) fn folder(rules: &str) -> Dir {
-    let dir = Dir::new();
+pub(crate) fn folder(rules: &str) -> TestDir {
+    let dir = TestDir::new();
     dir.write("docs/docent.toml", rules);
     for (name, head) in closed_notes() {
         let mark = mark(name);
@@ -197,8 +197,8 @@ pub(crate) fn folder(rules: &str) -> Dir {
     dir
 }
 
-/// Everything that an MCP client hears when it asks for all there is.
-fn heard(server: &Server, headers: &str) -> String {
+/// All answers that an MCP client gets when it enumerates everything it can.
+fn heard(server: &ServerProcess, headers: &str) -> String {
     let mut all = String::new();
     let mut ask = |method: &str, params: Value| {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -217,7 +217,7 @@ fn heard(server: &Server, headers: &str) -> String {
     all
 }
 
-/// The words around the first of these marks that stands in an answer.
+/// The context of the first of these markers that leaked into an answer.
 fn leak(all: &str, marks: &[&str]) -> Option<String> {
     let at = marks.iter().find_map(|mark| all.find(mark))?;
     let before = all.get(..at)?.chars().rev().take(80).count();
@@ -254,8 +254,8 @@ fn ids() -> Vec<String> {
     ids
 }
 
-/// The answer to a fetch, without the id that was asked for.
-fn fetched(server: &Server, id: &str) -> String {
+/// The answer to a `fetch`, with the requested id replaced, so that answers can be compared.
+fn fetched(server: &ServerProcess, id: &str) -> String {
     let answer = server.call("fetch", &json!({"id": id}));
     answer.to_string().replace(id, "ID")
 }
@@ -263,7 +263,7 @@ fn fetched(server: &Server, id: &str) -> String {
 #[test]
 fn nobody_finds_what_names_nobody() {
     let dir = folder(RULES);
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let all = heard(&server, "");
     for mark in [
@@ -324,7 +324,7 @@ fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
             indexed.stderr
         );
     }
-    // Told again, although no file has changed.
+    // The warnings are repeated although no file has changed.
     let again = dir.run(&["index", "docs"]);
     assert!(
         again.stderr.contains("closed-empty-list.md"),
@@ -332,12 +332,17 @@ fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
         again.stderr
     );
     let doctor = dir.run(&["doctor", "docs"]);
-    assert!(
-        doctor.stdout.contains("nobody may read"),
-        "{}",
-        doctor.stdout
-    );
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    // The first of them by id, with what is wrong and the fix; the others are counted.
+    for named in [
+        "nobody may read `closed-",
+        "the field `allowed` ",
+        "more documents",
+        "docent permissions list --unreadable",
+    ] {
+        assert!(doctor.stdout.contains(named), "{named}: {}", doctor.stdout);
+    }
+    assert_eq!(doctor.stdout.matches("nobody may read `").count(), 3);
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let all = heard(&server, &key);
     for mark in [
@@ -365,12 +370,12 @@ fn an_index_of_before_the_rule_opens_nothing() {
     dir.write("docs/docent.toml", RULES);
     let doctor = dir.run(&["doctor", "docs"]);
     assert!(
-        doctor.stdout.contains("made under other rules"),
+        doctor.stdout.contains("indexed under other rules"),
         "{}",
         doctor.stdout
     );
-    // Asked at once, while the folder is still being read.
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    // Queried immediately, while the first sync still runs.
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     let first = heard(&server, "");
     assert!(
         !first.contains("closed-") && !first.contains("hr-"),

@@ -1,14 +1,14 @@
-//! Addresses that a stranger registers and would like a visitor's browser to open: schemes that start programs are not
-//! registered, and a request that fails before anybody saw a page sends nobody anywhere.
+//! Open redirects through client registration: redirect URIs with schemes that start programs are refused, and an
+//! authorization request that fails before consent shows an error page instead of redirecting.
 
 use serde_json::json;
 
-use crate::browser::{Browser, CALLBACK, Got, Sent, form};
-use crate::process::{Dir, Server};
+use crate::browser::{Browser, CALLBACK, HttpReply, HttpRequest, form};
+use crate::process::{ServerProcess, TestDir};
 
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// What operating systems and browsers do something with, and what looks like something else.
+/// Redirect URIs that must be refused: schemes that operating systems and browsers act on, and deceptive ones.
 const REFUSED: [&str; 45] = [
     "ms-msdt:/id%20PCWDiagnostic",
     "search-ms:query=x&crumb=location:\\\\evil.example",
@@ -57,16 +57,16 @@ const REFUSED: [&str; 45] = [
     "z39.50s://evil.example/",
 ];
 
-fn serve(dir: &Dir) -> (Server, Browser) {
+fn serve(dir: &TestDir) -> (ServerProcess, Browser) {
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(dir, &["docs", "--auth", "password", "--no-watch"]);
+    let server = ServerProcess::start(dir, &["docs", "--auth", "password", "--no-watch"]);
     let address = server.address.clone();
     (server, Browser { address })
 }
 
-fn register(browser: &Browser, uri: &str) -> Got {
-    browser.send(&Sent {
+fn register(browser: &Browser, uri: &str) -> HttpReply {
+    browser.send(&HttpRequest {
         method: "POST",
         target: "/register",
         headers: "Content-Type: application/json\r\n".to_owned(),
@@ -76,7 +76,7 @@ fn register(browser: &Browser, uri: &str) -> Got {
 
 #[test]
 fn schemes_that_start_programs_are_not_registered() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser) = serve(&dir);
     for uri in REFUSED {
         let got = register(&browser, uri);
@@ -97,7 +97,7 @@ fn schemes_that_start_programs_are_not_registered() {
 
 #[test]
 fn a_malformed_request_shows_its_address_and_goes_nowhere() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser) = serve(&dir);
     let client = browser.register();
     let good = [
@@ -133,11 +133,11 @@ fn a_malformed_request_shows_its_address_and_goes_nowhere() {
         let head = got.head.to_ascii_lowercase();
         assert!(!head.contains("\nlocation:") && !head.contains("\nrefresh:"));
         assert!(!got.body.contains("http-equiv"), "{name}: {}", got.body);
-        // As a link and as text, with nothing that ends either.
+        // The URI appears as a link and as text, and the state injects no markup into either.
         assert_eq!(got.body.matches(CALLBACK).count(), 2, "{}", got.body);
         assert!(!got.body.contains("\"><b>"), "{}", got.body);
     }
-    // An address that is not the client's own is not even shown.
+    // A redirect URI that the client did not register is not even shown.
     let got = ask("redirect_uri", Some("https://evil.example/cb"));
     assert_eq!(got.status, 400);
     assert!(!got.body.contains("evil.example"), "{}", got.body);

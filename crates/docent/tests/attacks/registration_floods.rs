@@ -1,37 +1,37 @@
-//! Floods of client registrations: whoever has signed in goes on, whoever comes afterwards is let in, and what is
-//! kept stays small.
+//! Floods of dynamic client registrations: rate limits by network keep room for other clients, authenticated clients
+//! are not delayed, and the stored registrations stay bounded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, CALLBACK, Got, Sent};
-use crate::process::{Dir, Server, until};
+use crate::browser::{Browser, CALLBACK, HttpReply, HttpRequest};
+use crate::process::{ServerProcess, TestDir, until};
 use crate::stop_on_drop::StopOnDrop;
 
 const THREADS: usize = 30;
 const EACH: usize = 40;
-/// What everybody together may register at once where the network is not known, and each second after that.
+/// The token bucket that all networks share behind a proxy: burst and refill per second.
 const SHARED_BURST: usize = 300;
 const SHARED_EACH_SECOND: usize = 2;
-/// The same for one site, which is an IPv6 /48.
+/// The token bucket of one site (an IPv6 /48).
 const SITE_BURST: usize = 180;
 const SITE_EACH_SECOND: usize = 1;
-/// The most bytes of a file that holds so many clients.
+/// The size limit of the file that stores the registrations.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A server with one user, and the user's password.
-fn serve(dir: &Dir) -> (Server, Browser, String) {
+/// Starts a server with one user, and returns the user's password.
+fn serve(dir: &TestDir) -> (ServerProcess, Browser, String) {
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(dir, &["docs", "--auth", "password", "--no-watch"]);
+    let server = ServerProcess::start(dir, &["docs", "--auth", "password", "--no-watch"]);
     let address = server.address.clone();
     (server, Browser { address }, added.stdout.trim().to_owned())
 }
 
-fn register(browser: &Browser, metadata: &Value, headers: &str) -> Got {
-    browser.send(&Sent {
+fn register(browser: &Browser, metadata: &Value, headers: &str) -> HttpReply {
+    browser.send(&HttpRequest {
         method: "POST",
         target: "/register",
         headers: format!("Content-Type: application/json\r\n{headers}"),
@@ -39,17 +39,17 @@ fn register(browser: &Browser, metadata: &Value, headers: &str) -> Got {
     })
 }
 
-/// Signs in through a client, and gives the client and its refresh token.
+/// Signs in through a client, and returns the client id and its refresh token.
 fn signed_in(browser: &Browser, client: String, password: &str) -> (String, String) {
-    let page = browser.ask(&client);
-    let answer = browser.answer(&page, &[("name", "anna"), ("password", password)]);
-    let got = browser.spend(&client, &answer.handed("code"));
+    let page = browser.authorize(&client);
+    let answer = browser.submit_consent(&page, &[("name", "anna"), ("password", password)]);
+    let got = browser.redeem(&client, &answer.redirect_parameter("code"));
     assert_eq!(got.status, 200, "{}", got.body);
     let token = got.json()["refresh_token"].as_str().unwrap().to_owned();
     (client, token)
 }
 
-/// Refreshes once and gives the next token.
+/// Exchanges a refresh token and returns the next one.
 fn refreshed(browser: &Browser, client: &str, token: &str) -> String {
     let got = browser.refresh(client, token);
     assert_eq!(got.status, 200, "{}", got.body);
@@ -58,12 +58,12 @@ fn refreshed(browser: &Browser, client: &str, token: &str) -> String {
 
 #[test]
 fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, password) = serve(&dir);
     let (client, mut token) = signed_in(&browser, browser.register(), &password);
-    // One whose form is open while the flood comes.
+    // A user whose consent form is open during the flood.
     let waiting = browser.register();
-    let page = browser.ask(&waiting);
+    let page = browser.authorize(&waiting);
 
     let (start, done) = (Instant::now(), AtomicBool::new(false));
     let (statuses, waits) = std::thread::scope(|scope| {
@@ -108,9 +108,14 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
         "{}",
         of(201)
     );
-    // Who was asked for consent before the flood can still give it, and who comes after it registers.
-    let answer = browser.answer(&page, &[("name", "anna"), ("password", &password)]);
-    assert_eq!(browser.spend(&waiting, &answer.handed("code")).status, 200);
+    // The consent form from before the flood still works, and new clients can register.
+    let answer = browser.submit_consent(&page, &[("name", "anna"), ("password", &password)]);
+    assert_eq!(
+        browser
+            .redeem(&waiting, &answer.redirect_parameter("code"))
+            .status,
+        200
+    );
     let metadata = json!({"redirect_uris": [CALLBACK]});
     let late = until(|| {
         let got = register(&browser, &metadata, "");
@@ -124,12 +129,11 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
     }
 }
 
-/// Tells how long refreshes took, for people: how fast a machine is decides nothing here. That no refresh waits for a
-/// registration is proven where the writer of registrations can be held:
-/// `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp. The bar, a p99 of 50 ms, is for a
-/// release build on a machine that does nothing else:
-/// `cargo test --release -p docent --test attacks a_flood_neither -- --nocapture`. Beside other tests on two cores the
-/// p99 of a debug build is mostly the time that the kernel gives to others, as is any ratio of two such numbers.
+/// Prints the latencies of refreshes, for information only. That no refresh waits for a registration is asserted where
+/// the writer of registrations can be blocked: `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in
+/// docent-mcp. The target, a p99 of 50 ms, holds for a release build on an idle machine: `cargo test --release -p
+/// docent --test attacks a_flood_neither -- --nocapture`. Beside other tests on two cores, the p99 of a debug build
+/// mostly measures the scheduler, as does any ratio of two such numbers.
 #[allow(clippy::print_stderr, reason = "a measurement for people")]
 fn report(mut waits: Vec<Duration>) {
     waits.sort();
@@ -143,14 +147,14 @@ fn report(mut waits: Vec<Duration>) {
 
 #[test]
 fn a_network_behind_the_proxy_that_floods_leaves_room_for_the_others() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, _) = serve(&dir);
     let metadata = json!({"redirect_uris": [CALLBACK]});
     let from = |address: &str| {
         let header = format!("X-Forwarded-For: 10.9.9.9, {address}\r\n");
         register(&browser, &metadata, &header)
     };
-    // Half of them with a line of their own before that of the proxy.
+    // Half of them send a forged header line before that of the proxy.
     let flood: Vec<_> = (0..100)
         .map(|n| match n % 2 {
             0 => from(&format!("9.9.9.{n}")),
@@ -174,7 +178,7 @@ fn a_network_behind_the_proxy_that_floods_leaves_room_for_the_others() {
 
 #[test]
 fn a_site_with_many_networks_leaves_room_for_the_others() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, _) = serve(&dir);
     let metadata = json!({"redirect_uris": [CALLBACK]});
     let from = |address: &str| {
@@ -194,7 +198,7 @@ fn a_site_with_many_networks_leaves_room_for_the_others() {
     );
     assert_eq!(from("9.8.8.8"), 201, "another network");
     assert_eq!(register(&browser, &metadata, "").status, 201, "an unknown");
-    // Two more of them use up what all share; who has not come lately is let in all the same.
+    // Two more sites exhaust the shared bucket; a network that has not come lately is admitted by the reserve.
     for n in 0..SHARED_BURST * 2 {
         let site = 0x1001 + n % 2;
         from(&format!("2001:470:{site:x}:{:x}::1", (n % 256) << 8));
@@ -204,7 +208,7 @@ fn a_site_with_many_networks_leaves_room_for_the_others() {
 
 #[test]
 fn the_addresses_of_a_client_have_a_bound() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let (_server, browser, _) = serve(&dir);
     let with = |bytes: usize| {
         let uri = |bytes: usize| {

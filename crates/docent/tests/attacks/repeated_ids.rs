@@ -1,28 +1,28 @@
-//! Tables whose ids repeat, and tables of which something cannot be read, through the real process: no row is
-//! lost for its id, and what is lost for another reason is an error wherever somebody looks.
+//! Data loss during indexing: rows with duplicate ids are all kept, and rows that are lost for another reason show up
+//! as errors in the report, in the exit status and in `docent doctor`.
 
 use serde_json::Value;
 
-use crate::process::Dir;
+use crate::process::TestDir;
 
-/// As many rows as the table had of which 5,790 were left.
+/// The size of the table that once lost rows to duplicate ids: 5,790 of its rows were left.
 const ROWS: usize = 23_272;
 
-/// A folder without a model: words are enough to count rows.
-fn folder() -> Dir {
-    let dir = Dir::new();
+/// A folder without an embedding model, because lexical search is enough to count rows.
+fn folder() -> TestDir {
+    let dir = TestDir::new();
     dir.write("docs/docent.toml", "[model]\nname = \"none\"\n");
     dir
 }
 
-fn index(dir: &Dir, folder: &str) -> (Option<i32>, Value) {
+fn index(dir: &TestDir, folder: &str) -> (Option<i32>, Value) {
     let ran = dir.run(&["index", folder, "--json"]);
     let report = ran.json();
     (ran.code, report)
 }
 
-/// What `docent doctor` says about losses, with its exit status.
-fn doctor(dir: &Dir, folder: &str) -> (Option<i32>, Vec<String>) {
+/// The exit status of `docent doctor`, and its findings about losses.
+fn doctor(dir: &TestDir, folder: &str) -> (Option<i32>, Vec<String>) {
     let ran = dir.run(&["doctor", folder, "--listen", "127.0.0.1:0", "--json"]);
     let told = ran.json();
     let findings = told["findings"].as_array().unwrap();
@@ -65,10 +65,10 @@ fn a_column_that_repeats_is_a_field_and_every_row_a_document() {
     );
     let (code, losses) = doctor(&dir, "docs");
     assert_eq!((code, losses.len()), (Some(0), 0), "{losses:?}");
-    // Indexed again, nothing changes: no id depends on what was there before.
+    // Indexing is idempotent: ids do not depend on what the index held before.
     let (code, again) = index(&dir, "docs");
     assert_eq!((code, &again["indexed"]), (Some(0), &Value::from(0)));
-    // The column can be asked for like any other.
+    // The column is a field that can be searched like any other.
     let found = dir.run(&[
         "search",
         "ID:\"Public Identity\"",
@@ -80,7 +80,8 @@ fn a_column_that_repeats_is_a_field_and_every_row_a_document() {
     assert!(found.contains("Public Identity"), "{found}");
 }
 
-/// Files that have the same ids, with long names and ids of several bytes, keep all their rows.
+/// Files with the same ids keep all their rows, also with long ids of multi-byte characters and with ids that look
+/// qualified already.
 #[test]
 fn ids_of_other_files_cost_no_row() {
     let dir = folder();
@@ -96,7 +97,7 @@ fn ids_of_other_files_cost_no_row() {
     assert_eq!((code, &report["lost"]), (Some(0), &Value::from(0)));
 }
 
-/// An archive with one name twice in it: `tar -r` appends what changed.
+/// An archive may contain a path twice: `tar -r` appends changed files.
 #[test]
 fn a_name_twice_in_an_archive_costs_no_document() {
     let dir = folder();
@@ -144,7 +145,7 @@ fn what_is_lost_is_an_error_in_the_report_in_doctor_and_in_the_status() {
         "docs/open.csv",
         "port,note\nEllin,\"open\nTarn,x\nOrrin,y\n",
     );
-    // Left out by its kind, which loses nothing.
+    // A file of an unsupported format is skipped, which is not a loss.
     std::fs::write(dir.path().join("docs/boat.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     let ran = dir.run(&["index", "docs"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -168,7 +169,7 @@ fn what_is_lost_is_an_error_in_the_report_in_doctor_and_in_the_status() {
         losses[1].starts_with("wrong \"`open.csv:2` is not indexed"),
         "{losses:?}"
     );
-    // The same when nothing changed, and no longer when it is mended.
+    // Losses are reported again while nothing changes, and no longer once the files are correct.
     assert_eq!(index(&dir, "docs").0, Some(3));
     dir.write("docs/bad.jsonl", "{\"text\":\"one\"}\n");
     dir.write("docs/open.csv", "port,note\nEllin,x\n");
@@ -179,6 +180,6 @@ fn what_is_lost_is_an_error_in_the_report_in_doctor_and_in_the_status() {
         "{report}"
     );
     assert_eq!(doctor(&dir, "docs").1.len(), 0);
-    // A picture alone is no loss.
+    // The skipped picture is still not a loss.
     assert_eq!(report["skipped"].as_array().unwrap().len(), 1, "{report}");
 }

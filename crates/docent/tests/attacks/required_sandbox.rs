@@ -1,8 +1,8 @@
-//! Kernels and containers without one of the parser's walls: where `ingest.require_sandbox` is set, nothing of a
-//! foreign format is read there, each file is named with the wall that is missing, and `docent doctor` says why.
+//! `ingest.require_sandbox` on kernels and in containers that lack a layer of the parser sandbox: files of third-party
+//! formats are skipped, the report names the missing layer, and `docent doctor` gives the reason.
 //!
-//! A wall is taken away as a container does it: by a seccomp filter around the whole program, under which the
-//! calls that build the wall fail. A filter belongs to the thread that installs it and to all it starts.
+//! The tests remove a layer as containers do: by a seccomp filter around the whole program, under which the system
+//! calls of the layer fail. A filter applies to the thread that installs it and to everything that this thread starts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use seccompiler::{
 };
 use serde_json::Value;
 
-use crate::process::{Dir, Ran, Server};
+use crate::process::{ProcessOutput, ServerProcess, TestDir};
 
 const LANDLOCK_CREATE_RULESET: i64 = 444;
 #[cfg(target_arch = "x86_64")]
@@ -29,7 +29,7 @@ const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 const EOPNOTSUPP: u32 = 95;
 
-/// A system call that fails, with its error, under a condition on its second argument.
+/// A system call that the filter lets fail with `errno`, optionally only for one value of its second argument.
 #[derive(Clone, Copy)]
 struct Forbidden {
     call: i64,
@@ -51,7 +51,7 @@ impl Forbidden {
             let is = |index, operator, value| {
                 SeccompCondition::new(index, SeccompCmpArgLen::Qword, operator, value).unwrap()
             };
-            // A limit that is only looked at has no new value.
+            // Only setting a limit is denied: a call that reads one passes no new value.
             let sets = is(2, SeccompCmpOp::Ne, 0);
             SeccompRule::new(vec![is(1, SeccompCmpOp::Eq, value), sets]).unwrap()
         });
@@ -65,7 +65,7 @@ impl Forbidden {
         filter.unwrap().try_into().unwrap()
     }
 
-    /// Does something on a thread of its own, whose calls and whose children's calls fail.
+    /// Runs `work` on a new thread under the filter, which its child processes inherit.
     fn within<T: Send>(self, work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let within = scope.spawn(|| {
@@ -77,7 +77,7 @@ impl Forbidden {
     }
 }
 
-/// Every way to lose a wall, and how the report and the doctor call it.
+/// Every way to lose a sandbox layer, with the texts of the report and of `docent doctor`.
 const LOST: [(Forbidden, &str, &str); 6] = [
     (
         forbidden(LANDLOCK_CREATE_RULESET, ENOSYS),
@@ -117,9 +117,9 @@ const LOST: [(Forbidden, &str, &str); 6] = [
     ),
 ];
 
-/// A folder with files of our own formats, and two of foreign ones.
-fn folder(is_required: bool) -> Dir {
-    let dir = Dir::small();
+/// A folder with three files of formats that Docent parses itself, and two that third-party parsers read.
+fn folder(is_required: bool) -> TestDir {
+    let dir = TestDir::small();
     dir.write("docs/page.html", "<title>Quay</title><p>The quay is wet.");
     dir.write(
         "docs/table.csv",
@@ -132,8 +132,8 @@ fn folder(is_required: bool) -> Dir {
     dir
 }
 
-/// The report; what is refused counts as lost in the exit status.
-fn index(dir: &Dir) -> Value {
+/// Indexes the folder and returns the report. Skipped files count as lost in the exit status.
+fn index(dir: &TestDir) -> Value {
     let ran = dir.run(&["index", "docs", "--json"]);
     let report = ran.json();
     let is_whole = skipped(&report).is_empty();
@@ -151,7 +151,7 @@ fn skipped(report: &Value) -> Vec<(&str, &str, &str, &str)> {
         .collect()
 }
 
-fn doctor(dir: &Dir) -> (Ran, Value) {
+fn doctor(dir: &TestDir) -> (ProcessOutput, Value) {
     let ran = dir.run(&["doctor", "docs", "--json"]);
     let findings = ran.json();
     let finding = findings["findings"].as_array().unwrap().iter();
@@ -173,7 +173,7 @@ fn without_a_wall_foreign_files_are_refused_and_named() {
             assert!(message.contains(gap), "{message}");
             assert!(hint.contains("require_sandbox"), "{hint}");
         }
-        // Our own formats are read without a child.
+        // Docent's own parsers need no child process.
         assert_eq!(report["documents"], 3, "{report}");
         let (ran, finding) = lost.within(|| doctor(&dir));
         assert_eq!(finding["state"], "wrong", "{finding}");
@@ -199,11 +199,11 @@ fn what_was_read_without_a_wall_goes_when_the_sandbox_is_demanded() {
     let after = lost.within(|| index(&dir));
     assert_eq!(after["documents"], 3, "{after}");
     assert!(skipped(&after).iter().all(|row| row.2.contains(gap)));
-    // The environment wins over the file, as for every setting.
+    // The environment overrides the file, as for every setting.
     let off = |value: &str| {
         let mut command = dir.docent(&["index", "docs", "--json"]);
         command.env("DOCENT_INGEST_REQUIRE_SANDBOX", value);
-        Ran::of(command.output().unwrap())
+        ProcessOutput::of(command.output().unwrap())
     };
     assert_eq!(lost.within(|| off("false")).json()["documents"], 5);
     for malformed in ["maybe", "2", "yes please"] {
@@ -217,11 +217,11 @@ fn what_was_read_without_a_wall_goes_when_the_sandbox_is_demanded() {
 fn a_server_takes_the_demand_over_while_it_runs() {
     let (lost, gap, _) = LOST[0];
     let dir = folder(false);
-    let server = lost.within(|| Server::start(&dir, &["docs"]));
+    let server = lost.within(|| ServerProcess::start(&dir, &["docs"]));
     server.wait_for("5 documents");
     let toml = "[ingest]\nrequire_sandbox = true\n[search]\nmode = \"lexical\"\n";
     dir.write("docs/docent.toml", toml);
-    server.wait_for("`ingest.require_sandbox` from now on");
+    server.wait_for("docent.toml changed: applied `ingest.require_sandbox`");
     server.wait_for(gap);
     server.wait_for("3 documents");
 }
@@ -231,7 +231,7 @@ fn where_every_wall_stands_everything_is_read() {
     let dir = folder(true);
     let (_, finding) = doctor(&dir);
     let report = index(&dir);
-    // Whether Landlock is there is a matter of the kernel that runs the test; the report has to agree with it.
+    // Whether Landlock is available depends on the kernel of the test machine; doctor and report have to agree.
     if finding["state"] == "ok" {
         assert_eq!(
             (&report["documents"], skipped(&report).len()),

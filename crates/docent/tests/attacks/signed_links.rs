@@ -1,12 +1,13 @@
-//! A genuine link to a page, with every part of it changed: it opens its own document until its own day, and nothing else.
+//! Tampering with signed links: a genuine link opens its own document until its expiry, and no altered link opens
+//! anything.
 
 use serde_json::json;
 use url::Url;
 
 use crate::browser::Browser;
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
-/// The link that somebody who signed in is shown for a document.
+/// The signed link that an authenticated caller gets for a document.
 fn link(browser: &Browser, token: &str, id: &str) -> Url {
     let headers = format!("Authorization: Bearer {token}\r\n");
     let call = json!({"name": "fetch", "arguments": {"id": id}});
@@ -25,11 +26,11 @@ fn value(url: &Url, name: &str) -> String {
 
 #[test]
 fn a_link_with_any_part_changed_opens_nothing() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
     let public = ["--public-url", "https://docs.example.org"];
-    let server = Server::start(
+    let server = ServerProcess::start(
         &dir,
         &[
             "docs",
@@ -44,10 +45,12 @@ fn a_link_with_any_part_changed_opens_nothing() {
         address: server.address.clone(),
     };
     let client = browser.register();
-    let page = browser.ask(&client);
+    let page = browser.authorize(&client);
     let password = added.stdout.trim();
-    let answer = browser.answer(&page, &[("name", "anna"), ("password", password)]);
-    let tokens = browser.spend(&client, &answer.handed("code")).json();
+    let answer = browser.submit_consent(&page, &[("name", "anna"), ("password", password)]);
+    let tokens = browser
+        .redeem(&client, &answer.redirect_parameter("code"))
+        .json();
     let token = tokens["access_token"].as_str().unwrap();
 
     let (one, other) = (
@@ -75,7 +78,7 @@ fn a_link_with_any_part_changed_opens_nothing() {
     for bad in changed(&one, &other, &later) {
         assert!(!opens(&bad), "{bad}");
     }
-    // What a proxy is told about another name of the server comes back nowhere.
+    // A forged `X-Forwarded-Host` is not reflected in the page.
     let elsewhere = browser.get(
         &format!("{path}?exp={exp}&sig={sig}"),
         "X-Forwarded-Host: evil.example\r\n",
@@ -83,7 +86,7 @@ fn a_link_with_any_part_changed_opens_nothing() {
     assert!(!elsewhere.body.contains("evil.example"));
 }
 
-/// A genuine link in every form that it must not have.
+/// Altered forms of a genuine link, none of which may open a document.
 fn changed(one: &Url, other: &Url, later: &str) -> Vec<String> {
     let (path, exp, sig) = (one.path(), value(one, "exp"), value(one, "sig"));
     let other_sig = value(other, "sig");
@@ -94,7 +97,7 @@ fn changed(one: &Url, other: &Url, later: &str) -> Vec<String> {
         format!("{path}?sig={sig}"),
     ];
     for (e, s) in [
-        // Another end, another document's signature, a part of one, or more than one.
+        // Another expiry, the signature of another document, truncated and extended signatures.
         (later, sig.as_str()),
         ("18446744073709551615", &sig),
         ("-1", &sig),
@@ -113,7 +116,7 @@ fn changed(one: &Url, other: &Url, later: &str) -> Vec<String> {
         (&exp, &sig.to_ascii_uppercase()),
         (&exp, &sig.to_ascii_lowercase()),
         (&sig, &exp),
-        // The same name twice, whichever of them is good.
+        // Duplicate parameters, whichever of them is valid.
         (&exp, &format!("{sig}&sig={sig}")),
         (&exp, &format!("{sig}&sig={other_sig}")),
         (&exp, &format!("{other_sig}&sig={sig}")),

@@ -1,18 +1,18 @@
-//! Bodies that never end: whoever sends one waits alone.
+//! Slow request bodies (Slowloris): clients that never finish a body delay nobody else.
 
 use std::io::{BufReader, Write as _};
 use std::net::TcpStream;
 
 use crate::browser::Browser;
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 use crate::wire::{self, EventStream};
 
-/// More than there are places for requests in flight.
+/// More than the limit of in-flight requests.
 const HALF_SENT: usize = 300;
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// So many requests whose bodies have begun and do not go on.
-fn half_sent(server: &Server, path: &str, kind: &str) -> Vec<TcpStream> {
+/// Opens requests whose bodies stop after the first byte.
+fn half_sent(server: &ServerProcess, path: &str, kind: &str) -> Vec<TcpStream> {
     let request = wire::post_head(path, kind, 1_000) + "{";
     let open = |_| {
         let mut stream = wire::connect(server);
@@ -24,10 +24,10 @@ fn half_sent(server: &Server, path: &str, kind: &str) -> Vec<TcpStream> {
 
 #[test]
 fn half_sent_requests_to_sign_in_keep_nobody_waiting() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
+    let server = ServerProcess::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
     let browser = Browser {
         address: server.address.clone(),
     };
@@ -46,20 +46,20 @@ fn half_sent_requests_to_sign_in_keep_nobody_waiting() {
         ] {
             assert_eq!(browser.get(page, "").status, 200, "{page} beside {path}");
         }
-        // Registering, consent and tokens go on.
+        // Registration, consent and the token endpoint still work.
         let client = browser.register();
-        let page = browser.ask(&client);
+        let page = browser.authorize(&client);
         let password = added.stdout.trim();
-        let answer = browser.answer(&page, &[("name", "anna"), ("password", password)]);
-        let got = browser.spend(&client, &answer.handed("code"));
+        let answer = browser.submit_consent(&page, &[("name", "anna"), ("password", password)]);
+        let got = browser.redeem(&client, &answer.redirect_parameter("code"));
         assert_eq!(got.status, 200, "{path}: {}", got.body);
     }
 }
 
 #[test]
 fn half_sent_messages_keep_nobody_waiting() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let mut stream = EventStream::open(&server).unwrap();
     let mut held = half_sent(&server, "/mcp", "application/json");
@@ -74,10 +74,10 @@ fn half_sent_messages_keep_nobody_waiting() {
 
 #[test]
 fn a_body_for_sign_in_has_a_bound_of_its_own() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
+    let server = ServerProcess::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
     for (length, too_large) in [(16 * 1024, false), (16 * 1024 + 1, true)] {
         for path in ["/register", "/token", "/authorize", "/revoke"] {
             let mut stream = wire::connect(&server);

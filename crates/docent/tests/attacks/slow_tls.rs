@@ -1,5 +1,5 @@
-//! Clients that do not finish the handshake of TLS, or finish it and read nothing: others are answered meanwhile, the
-//! memory stays small, and whoever says nothing more is let go.
+//! Slow TLS clients: some never finish the handshake, others finish it and never read. Honest clients are answered
+//! meanwhile, memory stays bounded, and idle connections are closed at their deadline.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 use crate::wire;
 
 const MIB: u64 = 1024 * 1024;
@@ -22,12 +22,12 @@ const CALLS_EACH: usize = 4;
 type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 struct TlsServer {
-    server: Server,
+    server: ServerProcess,
     config: Arc<ClientConfig>,
 }
 
 impl TlsServer {
-    fn start(dir: &Dir) -> Self {
+    fn start(dir: &TestDir) -> Self {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         dir.write("cert.pem", &made.cert.pem());
         dir.write("key.pem", &made.signing_key.serialize_pem());
@@ -40,11 +40,11 @@ impl TlsServer {
         command.env("DOCENT_LIMITS_HEADERS_SECONDS", "3");
         let config = trusting(made.cert.der().clone());
         let server = Self {
-            server: Server::of(command),
+            server: ServerProcess::of(command),
             config,
         };
         let ready = until(|| (server.get("/readyz").0 == 200).then_some(()));
-        assert!(ready.is_some(), "{}", server.server.said());
+        assert!(ready.is_some(), "{}", server.server.log());
         server
     }
 
@@ -53,12 +53,12 @@ impl TlsServer {
         ClientConnection::new(Arc::clone(&self.config), name).unwrap()
     }
 
-    /// A connection whose handshake is done once something is written.
+    /// Opens a connection; the first write does the handshake.
     fn connect(&self) -> TlsStream {
         StreamOwned::new(self.connection(), wire::connect(&self.server))
     }
 
-    /// Half of what a client says first, and silence.
+    /// Sends half of a ClientHello and then nothing.
     fn half_greeted(&self) -> TcpStream {
         let mut hello = Vec::new();
         self.connection().write_tls(&mut hello).unwrap();
@@ -67,7 +67,7 @@ impl TlsServer {
         stream
     }
 
-    /// Asks for far more than fits on the way, and reads none of it.
+    /// Requests far more than fits into the socket buffers, and reads none of it.
     fn unread(&self) -> TlsStream {
         let body = wire::call("fetch", &json!({"id": "long.txt"}));
         let request = wire::post_head("/mcp", "application/json", body.len()) + &body;
@@ -84,13 +84,13 @@ impl TlsServer {
             format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // Whoever closes without a word of TLS is told apart by the reader, and does not matter here.
+        // A connection that ends without a `close_notify` alert is an error for rustls, which does not matter here.
         let _ = stream.read_to_string(&mut answer);
         let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
         (status.unwrap_or_default(), answer)
     }
 
-    /// A call whose answer is read.
+    /// Makes a call, reads the answer and returns its status.
     fn fetch(&self) -> u16 {
         let body = wire::call("fetch", &json!({"id": "long.txt"}));
         let mut stream = self.connect();
@@ -102,7 +102,7 @@ impl TlsServer {
     }
 }
 
-/// A client that trusts one certificate.
+/// A client configuration that trusts only this certificate.
 fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
@@ -117,7 +117,7 @@ fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
 
 #[test]
 fn slow_handshakes_and_unread_answers_keep_nobody_waiting() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = TlsServer::start(&dir);
     assert_eq!(server.fetch(), 200);
     let before = wire::memory(&server.server, "VmRSS");
@@ -129,7 +129,7 @@ fn slow_handshakes_and_unread_answers_keep_nobody_waiting() {
         let (status, answer) = server.get("/readyz");
         assert_eq!(status, 200, "{answer}");
     }
-    // Whoever reads is answered, once the worst of those who do not have been cut.
+    // A client that reads is answered, once the server has evicted the connections with the most unread bytes.
     let read = until(|| (server.fetch() == 200).then_some(()));
     assert!(read.is_some());
     let after = wire::memory(&server.server, "VmRSS");
@@ -141,7 +141,7 @@ fn slow_handshakes_and_unread_answers_keep_nobody_waiting() {
         peak.saturating_sub(before) / MIB
     );
 
-    // Nobody waits for the rest of a greeting for ever: each of them is let go, and told nothing.
+    // Unfinished handshakes have a deadline: each of these connections is closed, with an alert at most.
     for mut stream in greeted {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))

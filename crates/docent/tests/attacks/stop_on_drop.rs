@@ -1,9 +1,10 @@
-//! The end of threads that go on until a flag is set.
+//! A drop guard that stops the background threads of a test, even if the test panics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sets its flag when it goes, also where the test panics: a scope joins its threads before it lets a panic out, and
-/// would join one that waits for the flag for ever. It is made before the first thread of the scope.
+/// Sets its flag on drop, also during a panic. A thread scope joins its threads before it propagates a panic, so
+/// without this guard it would wait forever for a thread that runs until the flag is set. Create it before the first
+/// thread.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

@@ -1,5 +1,5 @@
-//! Files that are swapped for links, devices and other folders while the folder is indexed: whatever the moment,
-//! nothing from outside of the folder is ever in the index.
+//! Symlink races (TOCTOU): files and folders are replaced by links and FIFOs while the folder is indexed. At no moment
+//! may content from outside of the folder reach the index.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,20 +7,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::process::{Dir, Ran};
+use crate::process::{ProcessOutput, TestDir};
 use crate::stop_on_drop::StopOnDrop;
 
-/// A word that stands outside of the folder alone.
+/// A word that only files outside of the folder contain.
 const SECRET: &str = "xylotheque";
-/// How often the folder is indexed while everything in it is swapped.
+/// The number of syncs during the swaps.
 const LOOKS: usize = 12;
-/// Files of each kind, so that a look takes long enough to be raced.
+/// Files of each format, so that a sync takes long enough for races.
 const FILES: usize = 40;
 
-/// A folder to be indexed, and beside it what must stay outside: files of every way to read one, since what is
-/// parsed in a child, streamed and read as a whole is opened in different places.
-fn folders() -> Dir {
-    let dir = Dir::new();
+/// The folder to index and, beside it, the files that must stay outside. The formats cover every code path that opens a
+/// file: parsed in a child process, streamed, and read as a whole.
+fn folders() -> TestDir {
+    let dir = TestDir::new();
     dir.write("docs/docent.toml", "[search]\nmode = \"lexical\"\n");
     for number in 0..FILES {
         for (name, text) in kinds(number, "harbour") {
@@ -54,7 +54,7 @@ fn kinds(number: usize, word: &str) -> [(String, String); 4] {
     ]
 }
 
-/// Puts something at a place in one step, as an attacker does who races an open.
+/// Replaces a path atomically by a rename, as an attacker does to win a race against an open.
 fn replace(place: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
     let beside = place.with_extension("beside~");
     let _ = fs::remove_file(&beside);
@@ -62,9 +62,9 @@ fn replace(place: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> std
     fs::rename(&beside, place)
 }
 
-/// One round of swaps over every file: an absolute link, a relative one, a FIFO, a link to a link, and the file
-/// itself again. Hard links are the files themselves and are read; whoever makes one has to own the file or may
-/// write it, by default on every Linux.
+/// One round of swaps over every file: an absolute link, a relative one, a FIFO, a link to a link, and the original
+/// file. Hard links are not attacked: they are the files themselves, and Linux by default lets only those create one
+/// who own the file or may write it (`protected_hardlinks`).
 fn swap_files(root: &Path, round: usize) -> std::io::Result<u64> {
     let outside = root.parent().unwrap().join("outside");
     let mut swaps = 0;
@@ -87,14 +87,14 @@ fn swap_files(root: &Path, round: usize) -> std::io::Result<u64> {
                 }),
                 _ => replace(&place, |at| fs::write(at, &text)),
             };
-            // The folder around it may be a link just now, and the place is outside then: leave that alone.
+            // Errors are ignored: the parent folder may be a link at this moment.
             swaps += u64::from(swapped.is_ok());
         }
     }
     Ok(swaps)
 }
 
-/// One round over every folder: renamed, a link to the outside in its place, and back again.
+/// One round over every folder: it is renamed, a link to the outside takes its place, and it is renamed back.
 fn swap_folders(root: &Path) -> std::io::Result<u64> {
     for folder in 0..4 {
         let place = root.join(format!("sub{folder}"));
@@ -108,11 +108,11 @@ fn swap_folders(root: &Path) -> std::io::Result<u64> {
     Ok(4)
 }
 
-/// How long one look may take before it is given up: a FIFO that is opened like a file would keep it for ever.
+/// The timeout of a sync: opening a FIFO like a file would block forever.
 const LOOK_SECONDS: &str = "300";
 
-/// Looks at the folder once.
-fn index(dir: &Dir) -> Ran {
+/// Runs one sync, under a timeout.
+fn index(dir: &TestDir) -> ProcessOutput {
     let docent = dir.docent(&["index", "docs", "--json"]);
     let set = docent.get_envs();
     let mut command = Command::new("timeout");
@@ -123,11 +123,11 @@ fn index(dir: &Dir) -> Ran {
         .arg(LOOK_SECONDS)
         .arg(docent.get_program())
         .args(docent.get_args());
-    Ran::of(command.output().unwrap())
+    ProcessOutput::of(command.output().unwrap())
 }
 
-/// What the index holds as the last look left it: a search in the terminal does not look at the folder.
-fn found(dir: &Dir, word: &str) -> usize {
+/// The number of hits in the index as the last sync left it; `docent search` does not sync.
+fn found(dir: &TestDir, word: &str) -> usize {
     let ran = dir.run(&[
         "search", word, "--path", "docs", "--mode", "lexical", "--json",
     ]);
@@ -143,7 +143,7 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
     let (done, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&done);
-        // One thread for both, so that a file is never swapped inside a folder that is a link.
+        // One thread swaps both, so that it never writes through a folder that is a link.
         scope.spawn(|| {
             let mut round = 0;
             while !done.load(Ordering::SeqCst) {
@@ -164,7 +164,7 @@ fn nothing_from_outside_is_indexed_whatever_is_swapped_meanwhile() {
         }
     });
     assert!(swaps.load(Ordering::SeqCst) > 0);
-    // At rest again, everything is indexed that belongs here.
+    // After the swaps, all files of the folder are indexed.
     for number in 0..FILES {
         for (name, text) in kinds(number, "harbour") {
             let place = root.join(format!("sub{}", number % 4)).join(name);

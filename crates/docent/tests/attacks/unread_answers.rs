@@ -1,5 +1,5 @@
-//! Answers that nobody reads: they take a bounded part of the memory, others are answered meanwhile, and everything is
-//! let go of with whoever did not read.
+//! Backpressure: clients that do not read their answers take a bounded amount of memory, other clients are answered
+//! meanwhile, and all memory is released when the connections close.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
@@ -9,30 +9,30 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 use crate::stop_on_drop::StopOnDrop;
 use crate::wire::{self, EventStream, MuteConnection};
 
 const MIB: u64 = 1024 * 1024;
-/// What both attacks together may add to the resident memory.
+/// The limit for the growth of resident memory under both attacks together.
 const MAX_GROWTH: u64 = 128 * MIB;
 const EVENT_STREAMS: usize = 8;
 const MESSAGES_EACH: usize = 40;
 const CONNECTIONS: usize = 24;
 const CALLS_EACH: usize = 30;
-/// What one connection is asked for until it gets no more; far more than its share.
+/// The most answers that one connection requests in search of its limit; far more than its share.
 const MOST_FOR_ONE: usize = 100;
-/// Half a megabyte each is three times the budget.
+/// With half a megabyte each, three times the budget for unread bytes.
 const ONE_ANSWER_CONNECTIONS: usize = 400;
-/// Enough for its slowest hundredth to be more than one call.
+/// The fewest measured calls: enough for the p99 to be more than one call.
 const MEASURED: usize = 200;
 
-fn serve(dir: &Dir, settings: &[(&str, &str)]) -> Server {
+fn serve(dir: &TestDir, settings: &[(&str, &str)]) -> ServerProcess {
     wire::long_document(dir);
     let mut command = dir.serve(&["docs", "--no-watch"]);
     command.env("DOCENT_MODEL_NAME", "none");
     command.envs(settings.iter().copied());
-    let server = Server::of(command);
+    let server = ServerProcess::of(command);
     server.wait_until_synced();
     server
 }
@@ -41,8 +41,8 @@ fn fetch() -> String {
     wire::call("fetch", &json!({"id": "long.txt"}))
 }
 
-/// Calls that read their answers, until told to stop: how long each took.
-fn honest(server: &Server, done: &AtomicBool) -> Vec<Duration> {
+/// Makes calls and reads their answers until `done` is set, and returns their latencies.
+fn honest(server: &ServerProcess, done: &AtomicBool) -> Vec<Duration> {
     let question = wire::call("search", &json!({"query": "ferry"}));
     let mut waits = Vec::new();
     while !done.load(Ordering::SeqCst) || waits.len() < MEASURED {
@@ -58,8 +58,8 @@ fn honest(server: &Server, done: &AtomicBool) -> Vec<Duration> {
     waits
 }
 
-/// Event streams to which answers are sent that nobody reads, and how many messages each took.
-fn unread_streams(server: &Server) -> Vec<(EventStream, usize)> {
+/// Opens event streams and never reads them; returns how many messages the server accepted for each.
+fn unread_streams(server: &ServerProcess) -> Vec<(EventStream, usize)> {
     let mut streams: Vec<_> = (0..EVENT_STREAMS)
         .map(|_| (EventStream::open(server).unwrap(), 0))
         .collect();
@@ -73,8 +73,8 @@ fn unread_streams(server: &Server) -> Vec<(EventStream, usize)> {
     streams
 }
 
-/// HTTP/2 connections that take nothing, and how many answers wait on each.
-fn mute_connections(server: &Server) -> Vec<(MuteConnection, usize)> {
+/// Opens HTTP/2 connections that accept no body; returns how many answers wait on each.
+fn mute_connections(server: &ServerProcess) -> Vec<(MuteConnection, usize)> {
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|_| (MuteConnection::open(server), 0))
         .collect();
@@ -88,11 +88,10 @@ fn mute_connections(server: &Server) -> Vec<(MuteConnection, usize)> {
     connections
 }
 
-/// Tells how long whoever read had to wait, for people: how fast a machine is decides nothing here. What is asserted is
-/// that each of their calls is answered. The bar, a p99 of three times that alone, is for a release build on a machine
-/// that does nothing else:
-/// `cargo test --release -p docent --test attacks unread_answers -- --nocapture --test-threads 1`. Beside other tests on
-/// two cores either number is mostly the time that the kernel gives to others.
+/// Prints the latencies of the honest clients, for information only: the test asserts that each of their calls is
+/// answered. The target, a p99 of at most three times that without an attack, holds for a release build on an idle
+/// machine: `cargo test --release -p docent --test attacks unread_answers -- --nocapture --test-threads 1`. Beside
+/// other tests on two cores, both numbers mostly measure the scheduler.
 #[allow(clippy::print_stderr, reason = "a measurement for people")]
 fn report(name: &str, mut waits: Vec<Duration>) {
     waits.sort();
@@ -102,7 +101,7 @@ fn report(name: &str, mut waits: Vec<Duration>) {
 
 #[test]
 fn unread_answers_take_a_bounded_part_of_the_memory() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[]);
     report("alone", honest(&server, &AtomicBool::new(true)));
     let share = answers_for_one(&server);
@@ -115,7 +114,7 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
         let streams = scope.spawn(|| unread_streams(&server));
         let connections = mute_connections(&server);
         let streams = streams.join().unwrap();
-        // Whoever reads goes on for a while beside those who are still there and read nothing.
+        // The honest clients go on for a while beside the open connections that do not read.
         drop(stop);
         report("meanwhile", reading.join().unwrap());
         (streams, connections)
@@ -128,7 +127,7 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
         "grown by {grown} MiB, at most {} MiB",
         (peak - before) / MIB
     );
-    // Nobody got all they asked for, and nobody nothing.
+    // Each attacking connection got a share: some answers, but not all that it requested.
     let taken: usize = connections.iter().map(|(_, waiting)| waiting).sum();
     assert!(taken > 0 && taken < CONNECTIONS * CALLS_EACH, "{taken}");
     let taken: usize = streams.iter().map(|(_, taken)| taken).sum();
@@ -139,10 +138,11 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
     assert!(again.is_some(), "not everything was let go of");
 }
 
-/// Connections that hold one unread answer each, and are opened again whenever one is cut: no share stops them.
+/// Each connection holds one unread answer, below any limit per connection, and a new one replaces each that is
+/// evicted.
 #[test]
 fn connections_with_one_unread_answer_each_starve_nobody() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[]);
     honest(&server, &AtomicBool::new(true));
     let before = wire::memory(&server, "VmRSS");
@@ -155,7 +155,7 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
             let mut connection = MuteConnection::open(&server);
             connection.post(&fetch());
             hoard.push_back(connection);
-            // Those that were opened first have been cut for the others.
+            // The oldest connections have been evicted in favour of the others.
             if hoard.len() > ONE_ANSWER_CONNECTIONS {
                 hoard.pop_front();
             }
@@ -173,8 +173,8 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
     assert!(grown < MAX_GROWTH, "{} MiB", grown / MIB);
 }
 
-/// How many unread answers one connection may have when there are no others.
-fn answers_for_one(server: &Server) -> usize {
+/// The number of unread answers that a single connection may hold while there are no others.
+fn answers_for_one(server: &ServerProcess) -> usize {
     let mut connection = MuteConnection::open(server);
     let answered = (0..MOST_FOR_ONE).take_while(|_| {
         connection.post(&fetch());
@@ -185,7 +185,7 @@ fn answers_for_one(server: &Server) -> usize {
 
 #[test]
 fn an_event_stream_that_is_not_read_ends_and_is_not_worked_for() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[("DOCENT_LIMITS_UNREAD_BYTES", "4194304")]);
     let mut stream = EventStream::open(&server).unwrap();
     let refused = until(|| {
@@ -193,7 +193,7 @@ fn an_event_stream_that_is_not_read_ends_and_is_not_worked_for() {
         matches!(status, 404 | 503).then_some(status)
     });
     assert!(refused.is_some());
-    // What was sent before arrives, and then the stream ends or goes on with what fits.
+    // Messages sent before the refusal arrive, and then the stream ends or continues within its limit.
     assert!(stream.next().is_some());
     let fresh = EventStream::open(&server);
     assert!(fresh.is_ok());
@@ -202,13 +202,13 @@ fn an_event_stream_that_is_not_read_ends_and_is_not_worked_for() {
 
 #[test]
 fn streams_that_come_and_go_leave_nothing() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[("DOCENT_LIMITS_LISTEN_STREAMS", "8")]);
     for _ in 0..100 {
         let opened = until(|| EventStream::open(&server).ok());
         assert!(opened.is_some(), "a place was never given back");
     }
-    // Eight places, and one more.
+    // Eight streams fill the limit, and a ninth is refused.
     let kept = until(|| {
         let kept: Vec<_> = (0..8)
             .map_while(|_| EventStream::open(&server).ok())
@@ -221,7 +221,7 @@ fn streams_that_come_and_go_leave_nothing() {
 
 #[test]
 fn pipelined_questions_wait_for_their_reader() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[]);
     honest(&server, &AtomicBool::new(true));
     let before = wire::memory(&server, "VmRSS");
@@ -231,7 +231,7 @@ fn pipelined_questions_wait_for_their_reader() {
     for _ in 0..16 {
         let mut stream = wire::connect(&server);
         stream.set_nonblocking(true).unwrap();
-        // As many as the server is willing to hear.
+        // As many requests as the server accepts before backpressure stops it.
         for _ in 0..200 {
             if !matches!(stream.write(request.as_bytes()), Ok(sent) if sent == request.len()) {
                 break;
@@ -246,7 +246,7 @@ fn pipelined_questions_wait_for_their_reader() {
         "{} MiB",
         (after - before) / MIB
     );
-    // Whoever reads after all gets what they asked for.
+    // A client that reads at last gets its answers.
     let mut stream = connections.pop().unwrap();
     stream.set_nonblocking(false).unwrap();
     let mut start = [0; 12];
@@ -254,7 +254,7 @@ fn pipelined_questions_wait_for_their_reader() {
     assert_eq!(&start, b"HTTP/1.1 200");
 }
 
-/// The program on pipes, which ends with the test.
+/// A server on stdio, which is killed when the test ends.
 struct PipedServer(Child);
 
 impl Drop for PipedServer {
@@ -264,11 +264,11 @@ impl Drop for PipedServer {
     }
 }
 
-/// The name of the thread that writes into a pipe, as the kernel keeps it.
+/// The name of the thread that writes into the pipe; the kernel keeps up to 15 bytes of it.
 const WRITER: &str = "pipe-writer";
 
-/// How often the threads of a process whose names begin like this have had the processor; nothing where there are none,
-/// or where one of them has it or waits for it.
+/// The context-switch counts of all threads of a process whose names begin with `name`; `None` if there are none or if
+/// one of them is not sleeping. Two equal results mean that no thread ran in between.
 fn asleep(process: &str, name: &str) -> Option<Vec<String>> {
     let mut turns = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -289,7 +289,7 @@ fn asleep(process: &str, name: &str) -> Option<Vec<String>> {
     (!turns.is_empty()).then_some(turns)
 }
 
-/// The same as `until`, for what takes many answers of half a megabyte.
+/// `until` with five times its timeout, for steps with many answers of half a megabyte.
 fn until_late<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     (0..5).find_map(|_| until(&mut ask))
 }
@@ -297,12 +297,12 @@ fn until_late<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
 #[test]
 fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     const LINES: usize = 200;
-    // What fits in the pipe, is worked on at once, or waits as an answer: 49 lines. Were answers counted and not their
-    // bytes, it would be 109.
+    // 49 lines are read: those that fit into the pipe, run concurrently, or wait as answers. If the limit counted
+    // answers instead of bytes, it would be 109.
     const MOST_HEARD: usize = 80;
-    let dir = Dir::small();
+    let dir = TestDir::small();
     wire::long_document(&dir);
-    // Before it serves: a pipe is heard while the folder is still being read.
+    // Indexed beforehand, because a stdio server answers while its first sync still runs.
     let mut index = dir.docent(&["index", "docs"]);
     assert!(
         index
@@ -323,11 +323,11 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     let mut server = PipedServer(child);
     let mut stdin = server.0.stdin.take().unwrap();
     let mut stdout = BufReader::new(server.0.stdout.take().unwrap());
-    // Long lines fill the pipe sooner.
+    // Long lines fill the pipe with fewer requests.
     let padding = format!(":{}", " ".repeat(4_000));
     let line = fetch().replacen(':', &padding, 1) + "\n";
 
-    // The first answer is read: from here on nobody waits for the server to begin.
+    // After the first answer, startup no longer influences the counts.
     stdin.write_all(line.as_bytes()).unwrap();
     let first = std::thread::spawn(move || {
         let mut answer = String::new();
@@ -351,8 +351,8 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
         }
     });
     let writing = writing.unwrap();
-    // The pipes fill up, and then nothing moves: the writer sleeps, which it does for room in the pipe alone, and for a
-    // second no thread of the server had the processor or waited for it. A slow machine only comes there later.
+    // The pipes fill up until nothing moves: the writer sleeps, which it does only while the pipe is full, and no
+    // thread of the server has run for a second. A slow machine just gets there later.
     let process = server.0.id().to_string();
     let look = || Some((asleep("self", WRITER)?, asleep(&process, "")?));
     let stuck = until_late(|| {
@@ -367,7 +367,7 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     assert_eq!(stuck, Some(true), "{count} of {LINES} lines were heard");
     assert!(count < MOST_HEARD, "{count} lines were heard");
 
-    // Reading sets it going again.
+    // Reading the answers resumes the server.
     let reading = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     let written = until_late(|| writing.is_finished().then_some(()));
     assert!(written.is_some(), "the server hears nothing any more");

@@ -1,5 +1,5 @@
-//! Answers of a provider that are not for this browser, come twice, come from somebody else or carry markup: nobody is
-//! signed in by one, and nobody is sent elsewhere.
+//! Login CSRF, mix-up and replay attacks on the OpenID callback: an answer for another browser, a repeated one, one of
+//! another issuer or one with markup signs nobody in and redirects nobody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, CALLBACK, Got, form};
+use crate::browser::{Browser, CALLBACK, HttpReply, form};
 use crate::fake_issuer::{FakeIssuer, Question, now};
 use crate::mint::{Signer, jwks};
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 const EVIL: &str = "https://evil.example";
 const MARKUP: &str = "\"><script>alert(1)</script>";
 
-/// A code over which the provider takes its time, and of which it knows nothing in the end.
+/// A code for which the provider answers late and with an error.
 pub(crate) const SLOW_CODE: &str = "slow";
 
-/// The ID tokens that the provider gives for its codes, each once.
+/// The ID tokens by authorization code; a code can be exchanged once.
 type Codes = Arc<Mutex<HashMap<String, String>>>;
 
 fn provider(signer: &Signer, codes: &Codes) -> FakeIssuer {
@@ -35,7 +35,7 @@ fn provider(signer: &Signer, codes: &Codes) -> FakeIssuer {
     })
 }
 
-/// What a code is worth, once.
+/// The token response for a code, which is then used up.
 fn spent(codes: &Codes, question: &Question) -> Option<Value> {
     let values = url::form_urlencoded::parse(question.body.as_bytes());
     let code = values.into_owned().find(|(name, _)| name == "code")?.1;
@@ -52,19 +52,19 @@ pub(crate) struct World {
     pub(crate) provider: FakeIssuer,
     pub(crate) browser: Browser,
     pub(crate) client: String,
-    _server: Server,
+    _server: ServerProcess,
 }
 
 /// A browser that has been sent to the provider.
 pub(crate) struct Trip {
-    /// A header with the end of its line.
+    /// The `Cookie` header with its line break.
     pub(crate) cookie: String,
     pub(crate) state: String,
     nonce: String,
 }
 
 impl World {
-    pub(crate) fn start(dir: &Dir) -> Self {
+    pub(crate) fn start(dir: &TestDir) -> Self {
         let (signer, codes) = (Signer::p256("k1"), Codes::default());
         let provider = provider(&signer, &codes);
         let settings = format!(
@@ -74,7 +74,7 @@ impl World {
         dir.write("docs/docent.toml", &settings);
         let mut command = dir.serve(&["docs", "--no-watch", "--auth", "upstream"]);
         command.env("DOCENT_AUTH_UPSTREAM_CLIENT_SECRET", "hush");
-        let server = Server::of(command);
+        let server = ServerProcess::of(command);
         let address = server.address.clone();
         let browser = Browser { address };
         Self {
@@ -87,18 +87,18 @@ impl World {
         }
     }
 
-    /// Consents in a fresh browser, which is then sent to the provider.
+    /// Gives consent in a fresh browser and follows the redirect to the provider, with its `state` and `nonce`.
     pub(crate) fn depart(&self) -> Trip {
-        let page = self.browser.ask(&self.client);
-        let gone = self.browser.answer(&page, &[]);
+        let page = self.browser.authorize(&self.client);
+        let gone = self.browser.submit_consent(&page, &[]);
         Trip {
             cookie: format!("Cookie: {}\r\n", gone.cookie()),
-            state: gone.handed("state"),
-            nonce: gone.handed("nonce"),
+            state: gone.redirect_parameter("state"),
+            nonce: gone.redirect_parameter("nonce"),
         }
     }
 
-    /// A code of the provider for an ID token with these changes.
+    /// Registers a code at the provider for an ID token with these changes of its claims.
     fn code(&self, name: &str, nonce: &str, changes: &Value) -> String {
         let mut claims = json!({
             "iss": self.provider.name, "aud": "docent", "sub": "anna", "iat": now(),
@@ -112,14 +112,14 @@ impl World {
         name.to_owned()
     }
 
-    fn come_back(&self, values: &[(&str, &str)], cookie: &str) -> Got {
+    fn come_back(&self, values: &[(&str, &str)], cookie: &str) -> HttpReply {
         self.browser
             .get(&format!("/callback?{}", form(values)), cookie)
     }
 }
 
-/// A page that stops there: no code, no way elsewhere, and nothing of what was sent.
-fn assert_stopped(what: &str, got: &Got, statuses: &[u16]) {
+/// Asserts that the flow ends on an error page: no code, no redirect, and no text of the request.
+fn assert_stopped(what: &str, got: &HttpReply, statuses: &[u16]) {
     assert!(statuses.contains(&got.status), "{what}: {}", got.status);
     let head = got.head.to_ascii_lowercase();
     assert!(
@@ -130,7 +130,7 @@ fn assert_stopped(what: &str, got: &Got, statuses: &[u16]) {
         head.contains("content-security-policy: default-src 'none'"),
         "{what}: {head}"
     );
-    // What is set, if anything, is a trip that has ended.
+    // A cookie may only be deleted, not set.
     let sets: Vec<_> = head
         .lines()
         .filter(|line| line.starts_with("set-cookie:"))
@@ -146,7 +146,7 @@ fn assert_stopped(what: &str, got: &Got, statuses: &[u16]) {
 
 #[test]
 fn an_answer_counts_in_the_browser_that_asked_and_nowhere_else() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let world = World::start(&dir);
     let (ours, theirs) = (world.depart(), world.depart());
     let code = world.code("c1", &ours.nonce, &json!({}));
@@ -201,11 +201,13 @@ fn an_answer_counts_in_the_browser_that_asked_and_nowhere_else() {
         assert_stopped(what, &got, &[403]);
     }
     assert_eq!(world.provider.asked("/token"), 0, "no code went anywhere");
-    // The right browser with the right answer is let in after all of this.
+    // The genuine answer still works in the right browser after all these attempts.
     let back = world.come_back(&[code, state, iss], cookie);
-    let spent = world.browser.spend(&world.client, &back.handed("code"));
+    let spent = world
+        .browser
+        .redeem(&world.client, &back.redirect_parameter("code"));
     assert_eq!(spent.status, 200, "{}", spent.body);
-    // The browser has forgotten the trip, and whoever kept its cookie has a code that is used up.
+    // A replay fails: the browser's cookie is deleted, and with a saved cookie the code is used up.
     assert!(back.head.to_ascii_lowercase().contains("max-age=0"));
     let again = world.come_back(&[code, state, iss], "");
     assert_stopped("again, without the cookie", &again, &[403]);
@@ -215,7 +217,7 @@ fn an_answer_counts_in_the_browser_that_asked_and_nowhere_else() {
 
 #[test]
 fn a_code_of_somebody_else_signs_nobody_in() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let world = World::start(&dir);
     let (ours, theirs) = (world.depart(), world.depart());
     let issuer = world.provider.name.clone();
@@ -262,7 +264,7 @@ fn a_code_of_somebody_else_signs_nobody_in() {
 
 #[test]
 fn an_error_of_the_provider_brings_nothing_along() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let world = World::start(&dir);
     let trip = world.depart();
     let errors = [
@@ -279,7 +281,7 @@ fn an_error_of_the_provider_brings_nothing_along() {
         &world.come_back(&values, &trip.cookie),
         &[403],
     );
-    // In the right browser the app learns that nobody signed in, in words of ours.
+    // In the right browser the app gets `access_denied`, without the error texts of the provider.
     values.push(("iss", &world.provider.name));
     let got = world.come_back(&values, &trip.cookie);
     assert_eq!(got.status, 302, "{}", got.body);

@@ -1,4 +1,4 @@
-//! Clients that misbehave: raw bytes on real sockets, HTTP/1 and HTTP/2 alike.
+//! Raw HTTP clients for the attacks: they write bytes to real sockets, in HTTP/1 and HTTP/2, and can stop reading.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-/// How long anything may take before a test gives up; never how long it should take.
+/// The timeout of socket reads, which only ends a hanging test; it is not an expected duration.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn connect(server: &Server) -> TcpStream {
+pub(crate) fn connect(server: &ServerProcess) -> TcpStream {
     let stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
-/// The head of a `POST` with a body of so many bytes.
+/// The head of a `POST` request with this `Content-Length`.
 pub(crate) fn post_head(path: &str, kind: &str, length: usize) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\
@@ -25,8 +25,8 @@ pub(crate) fn post_head(path: &str, kind: &str, length: usize) -> String {
     )
 }
 
-/// Sends a body of JSON and gives the status of the answer and its body.
-pub(crate) fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
+/// Sends a JSON body, and returns the status and body of the answer.
+pub(crate) fn post(server: &ServerProcess, path: &str, body: &str) -> (u16, String) {
     let mut stream = connect(server);
     let head = post_head(path, "application/json", body.len());
     stream.write_all(head.as_bytes()).unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
     answer(&mut BufReader::new(stream)).expect("an answer")
 }
 
-/// The next answer: its status, and its body if it has a length.
+/// Reads the next answer: its status, and its body if it has a `Content-Length`.
 pub(crate) fn answer(stream: &mut BufReader<TcpStream>) -> Option<(u16, String)> {
     let mut line = String::new();
     stream.read_line(&mut line).ok()?;
@@ -60,15 +60,19 @@ pub(crate) fn call(tool: &str, arguments: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }
 
-/// An event stream of the HTTP+SSE transport, of which no more than its address is read.
+/// An SSE stream of the HTTP+SSE transport of 2024. Only the address for messages is read; the caller decides about the
+/// rest.
 pub(crate) struct EventStream {
     pub(crate) stream: BufReader<TcpStream>,
     pub(crate) messages: String,
 }
 
 impl EventStream {
-    /// Opens one, or gives the status of the refusal.
-    pub(crate) fn open(server: &Server) -> Result<Self, u16> {
+    /// Opens a stream and reads its address for messages.
+    ///
+    /// # Errors
+    /// The status with which the server refuses.
+    pub(crate) fn open(server: &ServerProcess) -> Result<Self, u16> {
         let mut stream = connect(server);
         let head = "GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();
@@ -89,7 +93,7 @@ impl EventStream {
         }
     }
 
-    /// The data of the next message; nothing when the stream ended, or only comments came.
+    /// The data of the next message; `None` if the stream ended or only comments came before the timeout.
     pub(crate) fn next(&mut self) -> Option<Value> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -109,25 +113,25 @@ const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 
-/// An HTTP/2 connection on which nothing of any body is taken.
+/// An HTTP/2 client with a flow-control window of zero, so that the server can send headers but no body.
 pub(crate) struct MuteConnection {
     stream: TcpStream,
     next: u32,
 }
 
 impl MuteConnection {
-    pub(crate) fn open(server: &Server) -> Self {
+    pub(crate) fn open(server: &ServerProcess) -> Self {
         let mut stream = connect(server);
         stream
             .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             .unwrap();
-        // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+        // Setting 4, SETTINGS_INITIAL_WINDOW_SIZE, is 0.
         let settings = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
         stream.write_all(&settings).unwrap();
         Self { stream, next: 1 }
     }
 
-    /// Sends a message, without waiting for anything.
+    /// Sends a message without waiting for an answer.
     pub(crate) fn post(&mut self, body: &str) {
         let mut block = vec![0x83, 0x86];
         for (name, value) in [
@@ -136,7 +140,7 @@ impl MuteConnection {
             (31, "application/json"),
             (19, "application/json"),
         ] {
-            // Without indexing, the name by its number in the static table.
+            // HPACK literal without indexing, with the name as an index into the static table.
             if name < 15 {
                 block.push(name);
             } else {
@@ -148,11 +152,11 @@ impl MuteConnection {
         let mut bytes = frame(HEADERS, 4, self.next, &block);
         bytes.extend(frame(0, 1, self.next, body.as_bytes()));
         self.next += 2;
-        // The server may have cut the connection.
+        // Errors are ignored, because the server may have closed the connection.
         let _ = self.stream.write_all(&bytes);
     }
 
-    /// Whether the next answer is a 200; nothing when the connection ended, or only pings came.
+    /// Whether the next answer has status 200; `None` if the connection ended or only pings came before the timeout.
     pub(crate) fn answered(&mut self) -> Option<bool> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -162,7 +166,7 @@ impl MuteConnection {
             let mut payload = vec![0; length];
             self.stream.read_exact(&mut payload).ok()?;
             match head[3] {
-                // 0x88 is status 200 in the static table.
+                // 0x88 is `:status: 200` in the static table of HPACK.
                 HEADERS => return Some(payload.first() == Some(&0x88)),
                 SETTINGS | PING if head[4] & 1 == 0 => {
                     let payload = if head[3] == PING { payload } else { Vec::new() };
@@ -186,29 +190,29 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A number from the status of a process, in bytes.
-pub(crate) fn memory(server: &Server, name: &str) -> u64 {
+/// A memory value from `/proc/<pid>/status`, in bytes.
+pub(crate) fn memory(server: &ServerProcess, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let number = line.unwrap().trim_start_matches(':').trim();
     number.trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// A document that `fetch` answers with half a megabyte: characters of four bytes, each of them twice.
-pub(crate) fn long_document(dir: &Dir) {
+/// Writes a document whose `fetch` answer has half a megabyte: characters of four bytes, each twice in the answer.
+pub(crate) fn long_document(dir: &TestDir) {
     let sentence: String = ('\u{20000}'..'\u{20028}').collect();
     let text = format!("{sentence}. ").repeat(1_600);
     dir.write("docs/long.txt", &text);
 }
 
-/// A request that a server of the tests got.
+/// A request as a test server received it.
 pub(crate) struct ReceivedRequest {
     pub(crate) verb: String,
     pub(crate) path: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Reads one request with a body of a told length; nothing where the client hung up or sent something else.
+/// Reads one request with a `Content-Length`; `None` if the client hung up or sent something else.
 pub(crate) fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
