@@ -10,6 +10,8 @@
 )]
 
 mod architecture;
+mod modules;
+mod names;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
