@@ -1,10 +1,10 @@
-//! What people type and what they are told.
+//! The command line: settings errors, `index`, `search`, `check`, and help, with their exact messages.
 
 use serde_json::json;
 
-use crate::process::{Dir, Ran, shown};
+use crate::process::{ProcessOutput, TestDir, shown};
 
-fn error(ran: &Ran, code: i32, stderr: &str) {
+fn error(ran: &ProcessOutput, code: i32, stderr: &str) {
     assert_eq!(
         (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
         (Some(code), "", stderr)
@@ -12,8 +12,8 @@ fn error(ran: &Ran, code: i32, stderr: &str) {
 }
 
 #[test]
-fn a_bad_setting_is_named_with_its_place_and_its_cure() {
-    let dir = Dir::small();
+fn a_bad_setting_is_named_with_its_source_and_a_hint() {
+    let dir = TestDir::small();
     let flag = dir.run(&["serve", "docs", "--listen", "80a"]);
     error(
         &flag,
@@ -21,7 +21,7 @@ fn a_bad_setting_is_named_with_its_place_and_its_cure() {
         "error: `server.listen` is not an address: `80a`\nhint: example: `127.0.0.1:8787`\n",
     );
     let mut command = dir.docent(&["index", "docs"]);
-    let variable = Ran::of(
+    let variable = ProcessOutput::of(
         command
             .env("DOCENT_SEARCH_RESULTS", "101")
             .output()
@@ -52,7 +52,7 @@ fn a_bad_setting_is_named_with_its_place_and_its_cure() {
 
 #[test]
 fn an_unknown_key_is_refused() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", "[fetch]\nmax_char = 7\n");
     let place = shown(&dir.path().join("docs/docent.toml"));
     error(
@@ -67,9 +67,9 @@ fn an_unknown_key_is_refused() {
 
 #[test]
 fn an_unknown_variable_is_a_warning() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let mut command = dir.docent(&["index", "docs"]);
-    let ran = Ran::of(
+    let ran = ProcessOutput::of(
         command
             .env("DOCENT_SERVICE_HOST", "10.0.0.1")
             .output()
@@ -84,7 +84,7 @@ fn an_unknown_variable_is_a_warning() {
 
 #[test]
 fn a_path_that_is_no_folder_is_named() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     for command in [
         &["serve", "nowhere"][..],
         &["index", "nowhere"],
@@ -105,7 +105,7 @@ fn a_path_that_is_no_folder_is_named() {
 
 #[test]
 fn indexing_reports_what_it_did() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("docs/picture.png", "\u{89}PNG\0");
     let first = dir.run(&["index", "docs"]);
     assert_eq!(first.code, Some(0), "{first:?}");
@@ -141,8 +141,8 @@ fn indexing_reports_what_it_did() {
 }
 
 #[test]
-fn problems_in_the_report_have_codes_and_cures() {
-    let dir = Dir::new();
+fn problems_in_the_report_have_codes_and_hints() {
+    let dir = TestDir::new();
     dir.write(
         "docs/a.jsonl",
         "{\"id\":\"x\",\"text\":\"one\"}\nnot json\n{\"id\":\"x\",\"text\":\"two\"}\n",
@@ -173,10 +173,10 @@ fn problems_in_the_report_have_codes_and_cures() {
     );
 }
 
-/// Office documents are told apart, also those that were there already.
+/// Office documents are distinguished by content, in the first run and among the unchanged files of the second.
 #[test]
-fn packages_are_reported_by_what_they_are() {
-    let dir = Dir::new();
+fn office_documents_are_reported_by_content() {
+    let dir = TestDir::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ingest/tests/data");
     std::fs::create_dir(dir.path().join("docs")).unwrap();
     let files = [
@@ -187,7 +187,7 @@ fn packages_are_reported_by_what_they_are() {
     ];
     for (kind, name) in files {
         let file = data.join(kind).join(format!("{name}.{kind}"));
-        // Names tell nothing.
+        // The extension `.bin` says nothing about the format.
         std::fs::copy(file, dir.path().join(format!("docs/{name}.bin"))).unwrap();
     }
     for what in ["indexed", "unchanged"] {
@@ -198,10 +198,10 @@ fn packages_are_reported_by_what_they_are() {
     }
 }
 
-/// The real program starts itself to read what it does not parse itself.
+/// The program starts itself as a sandboxed child process to parse formats that it does not parse in process.
 #[test]
 fn mail_is_read_by_a_process_of_its_own() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     dir.write(
         "docs/notice.eml",
         "From: Harbour Office <office@tarnport.example>\nDate: Tue, 12 Mar 2024 10:30:00 +0000\n\
@@ -215,7 +215,7 @@ fn mail_is_read_by_a_process_of_its_own() {
     let report = ran.json();
     assert_eq!(report["documents"], 1, "{report}\n{}", ran.stderr);
     assert_eq!(report["skipped"][0]["code"], "damaged", "{report}");
-    assert!(!ran.stderr.contains("without every wall"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("incomplete sandbox"), "{}", ran.stderr);
     let found = dir.run(&["search", "ferry mondays", "--path", "docs"]);
     assert!(
         found.stdout.contains("Winter timetable"),
@@ -226,7 +226,7 @@ fn mail_is_read_by_a_process_of_its_own() {
 
 #[test]
 fn searching_needs_an_index_and_then_finds() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(
         "docs/docent.toml",
         "[documents]\nurl = \"https://docs.example.org/{id}\"\n",
@@ -280,14 +280,14 @@ fn searching_needs_an_index_and_then_finds() {
 }
 
 #[test]
-fn checking_needs_an_address_and_says_when_nobody_is_there() {
-    let dir = Dir::new();
+fn checking_needs_an_address_and_reports_an_unreachable_server() {
+    let dir = TestDir::new();
     error(
         &dir.run(&["check", "docs.example.org"]),
         2,
         "error: `docs.example.org` is not a web address\nhint: example: `https://docs.example.org/mcp`\n",
     );
-    // A port that was free a moment ago.
+    // The port of a closed listener, so that connections are refused.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -312,7 +312,7 @@ fn checking_needs_an_address_and_says_when_nobody_is_there() {
 
 #[test]
 fn checking_names_what_was_typed_wrongly() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     error(
         &dir.run(&["check", "http://127.0.0.1:1/mcp", "--as", "gemini"]),
         2,
@@ -336,7 +336,7 @@ fn checking_names_what_was_typed_wrongly() {
 
 #[test]
 fn rules_are_listed_and_their_page_is_fresh() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let ran = dir.run(&["check", "--list-rules", "--as", "claude"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("tools/hints-either"));
@@ -347,11 +347,11 @@ fn rules_are_listed_and_their_page_is_fresh() {
     assert_eq!(page, include_str!("../../../../docs/rules.md"));
 }
 
-/// The product under its own rules, over HTTP and over pipes.
+/// `docent check` with every profile against the product itself, over HTTP and over stdio.
 #[test]
 fn our_own_server_passes_every_profile() {
-    let dir = Dir::new();
-    // The store of ChatGPT demands a domain for widgets, and nobody but the owner can name one.
+    let dir = TestDir::new();
+    // The ChatGPT store requires a domain for widgets, which only the owner can configure.
     let settings = "[documents]\nurl = \"https://harbour.example/{+id}\"\n\
                     [widgets]\ndomain = \"https://harbour.example\"\n";
     dir.write("docent.toml", settings);
@@ -383,7 +383,7 @@ fn our_own_server_passes_every_profile() {
 
 #[test]
 fn tools_are_saved_and_compared() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     dir.write(
         "ferries.md",
         "# Ferry timetable\n\nBoats leave the Rope Quay at six.\n",
@@ -417,7 +417,7 @@ fn tools_are_saved_and_compared() {
 
 #[test]
 fn help_has_examples_for_every_reader() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let help = dir.run(&["--help"]);
     for words in [
         "Examples:",

@@ -1,16 +1,17 @@
-//! `docent connect`: what is shown, written, tried and explained, with the real program on both ends.
+//! `docent connect`: client configuration that is printed, written and removed, and the connection test, with the real
+//! program on both ends.
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Ran, Server, shown};
+use crate::process::{ProcessOutput, ServerProcess, TestDir, shown};
 
-fn read(dir: &Dir, path: &str) -> String {
+fn read(dir: &TestDir, path: &str) -> String {
     std::fs::read_to_string(dir.path().join(path)).unwrap()
 }
 
 #[test]
 fn the_clients_are_listed() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let ran = dir.run(&["connect"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let names: Vec<_> = ran
@@ -39,10 +40,10 @@ fn the_clients_are_listed() {
     assert_eq!(listed[3]["file"], shown(&dir.path().join(".claude.json")));
 }
 
-/// The whole way: written into the file, started as the client would start it, found, and removed again.
+/// The whole cycle: write the entry, start the program as the client would, search, and remove the entry.
 #[test]
 fn a_program_is_written_started_and_removed() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(".claude.json", "{\n  \"numStartups\": 7\n}\n");
     let ran = dir.run(&[
         "connect",
@@ -53,10 +54,10 @@ fn a_program_is_written_started_and_removed() {
         "json",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told = ran.json();
-    assert_eq!(told["connection"]["ok"], true, "{told}");
-    assert_eq!(told["connection"]["tools"][0], "search");
-    assert_eq!(told["file"]["change"], "added");
+    let report = ran.json();
+    assert_eq!(report["connection"]["ok"], true, "{report}");
+    assert_eq!(report["connection"]["tools"][0], "search");
+    assert_eq!(report["file"]["change"], "added");
     let written: Value = serde_json::from_str(&read(&dir, ".claude.json")).unwrap();
     let docs = shown(&dir.path().join("docs"));
     assert_eq!(written["numStartups"], 7);
@@ -86,9 +87,9 @@ fn a_program_is_written_started_and_removed() {
 }
 
 #[test]
-fn an_address_is_tried_and_a_search_made() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+fn an_address_is_tested_with_a_search() {
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let url = format!("http://{}/mcp", server.address);
     let ran = dir.run(&[
@@ -100,19 +101,19 @@ fn an_address_is_tried_and_a_search_made() {
         read(&dir, ".codex/config.toml"),
         format!("[mcp_servers.dam]\nurl = \"{url}\"\n")
     );
-    // The same server for a host that calls from outside lacks a public address, and the tries go on.
+    // A hosted client needs a public address, which is missing; the connection test runs all the same.
     let ran = dir.run(&[
         "connect", "chatgpt", "docs", "--url", &url, "--print", "json",
     ]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told = ran.json();
-    assert_eq!(told["connection"]["ok"], true);
-    assert_eq!(told["missing"].as_array().unwrap().len(), 1, "{told}");
+    let report = ran.json();
+    assert_eq!(report["connection"]["ok"], true);
+    assert_eq!(report["missing"].as_array().unwrap().len(), 1, "{report}");
 }
 
 #[test]
-fn a_server_that_does_not_run_is_told_with_its_command() {
-    let dir = Dir::small();
+fn a_server_that_does_not_run_is_reported_with_its_command() {
+    let dir = TestDir::small();
     let ran = dir.run(&[
         "connect",
         "gemini",
@@ -128,8 +129,8 @@ fn a_server_that_does_not_run_is_told_with_its_command() {
 }
 
 #[test]
-fn what_cannot_be_read_is_never_touched() {
-    let dir = Dir::small();
+fn an_invalid_client_file_is_never_changed() {
+    let dir = TestDir::small();
     let broken = "{\n  // half a file\n  \"servers\": {";
     dir.write(".vscode/mcp.json", broken);
     let args = ["connect", "vscode", "docs", "--write", "--scope", "project"];
@@ -141,7 +142,7 @@ fn what_cannot_be_read_is_never_touched() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("hint: it was not touched"),
+        ran.stderr.contains("hint: it was not changed"),
         "{}",
         ran.stderr
     );
@@ -153,19 +154,19 @@ fn what_cannot_be_read_is_never_touched() {
 }
 
 #[test]
-fn wrong_wishes_are_refused_with_a_cure() {
-    let dir = Dir::small();
+fn wrong_arguments_are_refused_with_a_hint() {
+    let dir = TestDir::small();
     let check = |args: &[&str], message: &str| {
         let mut all = vec!["connect"];
         all.extend(args);
-        let ran: Ran = dir.run(&all);
+        let ran: ProcessOutput = dir.run(&all);
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(message), "{args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains("hint: "), "{args:?}: {}", ran.stderr);
     };
     check(
         &["chatgpt", "docs", "--write"],
-        "error: ChatGPT has no file that could be changed here",
+        "error: ChatGPT has no configuration file that docent can edit",
     );
     check(
         &["chatgpt", "docs", "--stdio"],
@@ -173,11 +174,11 @@ fn wrong_wishes_are_refused_with_a_cure() {
     );
     check(
         &["claude-desktop", "docs", "--http"],
-        "error: Claude Desktop takes programs in its file",
+        "error: Claude Desktop accepts only programs in its file",
     );
     check(
         &["claude-desktop", "docs", "--write", "--scope", "project"],
-        "error: Claude Desktop has no file for a project",
+        "error: Claude Desktop has no project configuration file",
     );
     check(
         &["codex", "docs", "--name", "a b"],

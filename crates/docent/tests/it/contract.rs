@@ -1,5 +1,5 @@
-//! The contract of `search` and `fetch` for any corpus and any query, through the real router:
-//! what a host would see on the wire, without a socket.
+//! Property tests of the contract of `search` and `fetch`: for any corpus and any query, the router returns what hosts
+//! require on the wire. They run in process, without a socket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// The answer of an app to one request, through the real router.
+/// Posts one request to the router of an app, and returns the JSON-RPC response.
 pub(crate) async fn post(app: &docent_mcp::App, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let request = http::Request::post("/mcp")
@@ -38,15 +38,15 @@ pub(crate) async fn post(app: &docent_mcp::App, method: &str, params: Value) -> 
     serde_json::from_slice(&body).unwrap()
 }
 
-/// A whole server in this process.
-struct World {
+/// Server in this process with the documents that it must return, and the output schemas of its tools.
+struct ContractHarness {
     documents: BTreeMap<String, Document>,
     max_chars: usize,
     app: docent_mcp::App,
     schemas: BTreeMap<String, Validator>,
 }
 
-impl World {
+impl ContractHarness {
     async fn new(documents: Vec<Document>, max_chars: usize, template: bool) -> Self {
         let engine = MemoryEngine::new();
         let changes = documents.iter().cloned().map(DocumentChange::Put).collect();
@@ -59,25 +59,25 @@ impl World {
         };
         let knowledge = Arc::new(KnowledgeBase::new(Arc::new(engine), &settings, "world"));
         let app = docent::app::app(&knowledge, DualFormat::Auto, TextForm::Json).unwrap();
-        // Of two documents with one id the later one is kept.
+        // Of two documents with one id the later one wins.
         let documents = documents
             .into_iter()
             .map(|d| (d.id.as_str().to_owned(), d))
             .collect();
-        let mut world = Self {
+        let mut harness = Self {
             documents,
             max_chars,
             app,
             schemas: BTreeMap::new(),
         };
-        let list = world.mcp("tools/list", json!({})).await;
+        let list = harness.mcp("tools/list", json!({})).await;
         for tool in list["tools"].as_array().unwrap() {
             let schema = jsonschema::draft202012::new(&tool["outputSchema"]).unwrap();
-            world
+            harness
                 .schemas
                 .insert(tool["name"].as_str().unwrap().to_owned(), schema);
         }
-        world
+        harness
     }
 
     async fn mcp(&self, method: &str, params: Value) -> Value {
@@ -88,7 +88,7 @@ impl World {
             .unwrap_or_else(|| panic!("{answer}"))
     }
 
-    /// Calls a tool and gives its data, after holding the result to what hosts demand.
+    /// Calls a tool, checks the result against the requirements of hosts, and returns the structured content.
     async fn call(&self, tool: &str, arguments: Value) -> Value {
         let mut result = self
             .mcp("tools/call", json!({"name": tool, "arguments": arguments}))
@@ -108,7 +108,7 @@ impl World {
         data
     }
 
-    /// Searches and checks every result.
+    /// Searches, checks every result, and returns the ids.
     async fn search(&self, query: &str) -> Vec<String> {
         let data = self.call("search", json!({"query": query})).await;
         assert_eq!(
@@ -116,7 +116,7 @@ impl World {
             ["results"]
         );
         let results = data["results"].as_array().unwrap();
-        // What is said about the search itself comes last and beside the results.
+        // The pseudo result with notes about the search itself comes last.
         let is_about = |result: &&Value| {
             result["id"] == search_notes::ID && !self.documents.contains_key(search_notes::ID)
         };
@@ -140,13 +140,13 @@ impl World {
         ids
     }
 
-    /// Reads a document from its first part to its last and checks every part.
+    /// Fetches a document part by part, checks every part, and compares the whole with the original.
     async fn read(&self, id: &str) {
         let document = &self.documents[id];
-        let (mut asked, mut whole, mut number) = (id.to_owned(), String::new(), 1);
+        let (mut part_id, mut whole, mut number) = (id.to_owned(), String::new(), 1);
         loop {
-            let data = self.call("fetch", json!({"id": asked})).await;
-            assert_eq!(data["id"], asked);
+            let data = self.call("fetch", json!({"id": part_id})).await;
+            assert_eq!(data["id"], part_id);
             check_url(data["url"].as_str().unwrap());
             let text = data["text"].as_str().unwrap();
             assert!(text.chars().count() <= self.max_chars);
@@ -163,9 +163,9 @@ impl World {
             let Some(next) = next else { break };
             assert!(
                 !self.documents.contains_key(next),
-                "{next:?} is a document of its own"
+                "the part id {next:?} belongs to another document"
             );
-            asked = next.to_owned();
+            part_id = next.to_owned();
             number += 1;
         }
         assert_eq!(whole, document.text);
@@ -178,7 +178,7 @@ fn check_url(url: &str) {
     assert!(url.is_empty() || absolute, "{url:?}");
 }
 
-/// Ids that look like each other, like parts of each other, and like nothing else.
+/// Generates ids that resemble each other, part ids, path traversal, and ids of the maximum length.
 fn ids() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "doc#{0,3}(p[23])?",
@@ -197,7 +197,7 @@ fn texts() -> impl Strategy<Value = String> {
         "[a-e \\n]{0,200}",
         "\\PC{0,200}",
         ".{0,50}",
-        // Longer than one part, with and without a place to cut.
+        // Longer than one part, with and without whitespace to split at.
         ("[a-z]{1,8}[ \\n]{1,2}", 2_000_usize..4_000)
             .prop_map(|(word, times)| word.repeat(times / word.len())),
         ("[a-zé😀]{3}", 700_usize..1_300).prop_map(|(word, times)| word.repeat(times)),
@@ -266,14 +266,14 @@ fn check(documents: Vec<Document>, max_chars: usize, template: bool, queries: &[
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = World::new(documents, max_chars, template).await;
+        let harness = ContractHarness::new(documents, max_chars, template).await;
         for query in queries {
-            for id in world.search(query).await {
-                world.read(&id).await;
+            for id in harness.search(query).await {
+                harness.read(&id).await;
             }
         }
-        for id in world.documents.keys() {
-            world.read(id).await;
+        for id in harness.documents.keys() {
+            harness.read(id).await;
         }
     });
 }
@@ -306,7 +306,7 @@ pub(crate) fn long(id: &str, text: String) -> Document {
     }
 }
 
-/// The default size of a part, with a document on either side of it and one far over it.
+/// Documents just at, just above and far above the default size of a part.
 #[test]
 fn two_hundred_thousand_characters_come_back_whole() {
     let documents = vec![
@@ -321,7 +321,7 @@ fn two_hundred_thousand_characters_come_back_whole() {
     check(documents, 60_000, true, &["zeppelin".to_owned()]);
 }
 
-/// Every id that a part could have belongs to a document too, as far as ids go.
+/// The ids that parts would usually get are ids of documents here, so parts need others.
 #[test]
 fn parts_find_a_name_even_where_documents_took_the_first_ones() {
     let taken = [
@@ -349,7 +349,8 @@ fn an_unknown_id_is_an_error_that_the_model_can_read() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = World::new(vec![long("doc", "x".repeat(1_500))], 1_000, false).await;
+        let harness =
+            ContractHarness::new(vec![long("doc", "x".repeat(1_500))], 1_000, false).await;
         let most = "n".repeat(80);
         for (id, shown) in [
             ("nope", "nope"),
@@ -361,7 +362,7 @@ fn an_unknown_id_is_an_error_that_the_model_can_read() {
             (&"n".repeat(81), &format!("{most}…")),
             ("a\u{7}b", "a\u{FFFD}b"),
         ] {
-            let result = world
+            let result = harness
                 .mcp(
                     "tools/call",
                     json!({"name": "fetch", "arguments": {"id": id}}),

@@ -1,17 +1,17 @@
-//! The files of `deploy/`: a real parser reads them, what they name is there, and the program takes their
-//! settings.
+//! The files of `deploy/`: Docker Compose and Kubernetes. They parse as YAML, their references resolve, and the program
+//! accepts their settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::process::{Dir, Ran};
+use crate::process::{ProcessOutput, TestDir};
 
-/// How long the program takes at most to finish what is under way, by default.
+/// Default shutdown timeout of the program, which the grace periods in the files must exceed.
 const SHUTDOWN_SECONDS: u64 = 30;
 
-/// The documents of a file, with what they repeat put where it is repeated.
+/// The YAML documents of a file, with merge keys (`<<`) resolved.
 fn yaml(name: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../deploy")
@@ -43,7 +43,7 @@ fn names(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 
-/// What a shell's `${NAME:-default}` and `${NAME:?hint}` become where nothing is set but what has to be.
+/// Substitutes `${NAME:-default}` with the default and `${NAME:?hint}` with a placeholder, as Compose does.
 fn filled(text: &str) -> String {
     let Some((before, rest)) = text.split_once("${") else {
         return text.to_owned();
@@ -63,26 +63,25 @@ fn settings(environment: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether the program takes these settings: it knows each of them, and fails for no other reason than that
-/// there is no cluster.
-fn takes(settings: &BTreeMap<String, String>) {
+/// Asserts that the program accepts these settings: each is documented, and the only error is the unreachable cluster.
+fn assert_accepted(settings: &BTreeMap<String, String>) {
     let page = include_str!("../../../../docs/settings.md");
     for name in settings.keys() {
         assert!(
             page.contains(&format!("`{name}`")),
-            "there is no setting `{name}`"
+            "unknown setting `{name}`"
         );
     }
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0")
+    let unused = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let mut command = dir.docent(&["index", "docs"]);
     command
         .envs(settings)
-        .env("DOCENT_ENGINE_ADDRESSES", format!("http://{nowhere}"));
-    let ran = Ran::of(command.output().unwrap());
+        .env("DOCENT_ENGINE_ADDRESSES", format!("http://{unused}"));
+    let ran = ProcessOutput::of(command.output().unwrap());
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.stderr.contains("none of the cluster's 1 nodes answers"),
@@ -93,7 +92,7 @@ fn takes(settings: &BTreeMap<String, String>) {
     }
 }
 
-/// The hosts of addresses in a text.
+/// Finds the hosts of all `host:port` addresses in a text.
 fn hosts(text: &str) -> BTreeSet<String> {
     let parts = text.split(['/', ',', ' ']);
     let hosts = parts.filter_map(|part| part.split_once(':'));
@@ -136,7 +135,7 @@ fn compose_names_what_it_has() {
         let grace: u64 = grace.trim_end_matches('s').parse().unwrap();
         assert!(grace > SHUTDOWN_SECONDS);
         if name.ends_with('1') {
-            takes(&settings);
+            assert_accepted(&settings);
         }
     }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/../examples/parliament");
@@ -196,11 +195,11 @@ fn kubernetes_objects_fit_each_other_and_the_program() {
         );
         settings.insert(name.to_owned(), "given".to_owned());
     }
-    takes(&settings);
+    assert_accepted(&settings);
 }
 
 #[test]
-fn what_a_variable_becomes() {
+fn variables_are_substituted() {
     for (text, expected) in [
         ("plain", "plain"),
         ("${KEY:?set KEY}", "given"),

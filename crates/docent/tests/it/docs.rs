@@ -1,12 +1,12 @@
-//! The documentation against the tree and the program: no link leads nowhere, no page stands alone, and what the reference
-//! says is what the program has.
+//! The documentation against the tree and the program: links resolve, every page is in the table of contents, and the
+//! generated reference pages are current.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -17,7 +17,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The pages of the site, by their paths below the root.
+/// The pages of the site, by path relative to the root of the repository.
 fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
     for folder in ["docs", "docs/guides"] {
@@ -32,7 +32,7 @@ fn pages() -> BTreeMap<String, String> {
     pages
 }
 
-/// A text without its blocks of code and its code in lines, in which brackets mean other things.
+/// Removes code blocks and inline code, in which brackets are no links.
 fn prose(text: &str) -> String {
     let mut out = String::new();
     let mut in_block = false;
@@ -48,7 +48,7 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// The targets of links and pictures in a page.
+/// Finds the targets of links and pictures in a page.
 fn links(text: &str) -> Vec<String> {
     let text = prose(text);
     let targets = text.split("](").skip(1).filter_map(|rest| {
@@ -58,7 +58,7 @@ fn links(text: &str) -> Vec<String> {
     targets.collect()
 }
 
-/// The anchors of a page: its headings, as every renderer of Markdown names them.
+/// Derives the anchors of a page from its headings, as Markdown renderers do.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut in_block = false;
@@ -80,7 +80,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A path with its `..` taken back.
+/// Resolves a link target relative to its page, including `..`.
 fn resolved(page: &str, target: &str) -> String {
     let folder = Path::new(page).parent().unwrap();
     let mut parts: Vec<String> = Vec::new();
@@ -121,8 +121,11 @@ fn no_link_leads_nowhere() {
             } else {
                 resolved(page, path)
             };
-            assert!(root().join(&target).exists(), "{page} leads to `{link}`");
-            // On the site there is nothing outside of it.
+            assert!(
+                root().join(&target).exists(),
+                "broken link in {page}: `{link}`"
+            );
+            // The site contains only the pages below docs/, so their relative links must stay there.
             assert!(
                 !page.starts_with("docs/") || target.starts_with("docs/"),
                 "{page} leaves the site for `{link}`"
@@ -138,12 +141,12 @@ fn no_link_leads_nowhere() {
     }
     assert!(
         followed > 120,
-        "only {followed} links: has the form changed?"
+        "only {followed} links were found: has the link syntax changed?"
     );
 }
 
 #[test]
-fn every_page_stands_in_the_order_of_reading() {
+fn every_page_is_in_the_table_of_contents() {
     let summary = read(&root().join("docs/SUMMARY.md"));
     let listed: Vec<_> = links(&summary)
         .iter()
@@ -172,15 +175,15 @@ fn every_page_stands_in_the_order_of_reading() {
     );
 }
 
-/// The tools as `tools/list` shows them, one section each. `DOCENT_WRITE_DOCS=1` writes the page.
+/// docs/tools.md is generated from `tools/list`, one section for each tool. `DOCENT_WRITE_DOCS=1` rewrites it.
 #[test]
 fn the_page_of_tools_is_fresh() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(
         "docs/docent.toml",
         "title = \"your documents\"\n[record]\nname = \"read_record\"\n[model]\nname = \"none\"\n",
     );
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let listed = server.mcp("tools/list", &serde_json::json!({}));
     let mut page = String::from(
@@ -197,7 +200,7 @@ fn the_page_of_tools_is_fresh() {
     }
     assert!(
         read(&path) == page,
-        "docs/tools.md is old; DOCENT_WRITE_DOCS=1 writes it anew:\n{page}"
+        "docs/tools.md is out of date; rewrite it with DOCENT_WRITE_DOCS=1:\n{page}"
     );
 }
 
@@ -255,7 +258,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Every number that `/metrics` shows is explained, and no other.
+/// Every metric of `/metrics` is documented, and no other is.
 #[test]
 fn every_metric_is_explained() {
     let page = read(&root().join("docs/guides/operating.md"));
@@ -274,10 +277,10 @@ fn every_metric_is_explained() {
         })
         .map(|name| name.split('{').next().unwrap().to_owned())
         .collect();
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let mut command = dir.serve(&["docs", "--metrics", "127.0.0.1:0"]);
     command.env("DOCENT_TELEMETRY_OTLP_ENDPOINT", "http://127.0.0.1:9");
-    let server = Server::of(command);
+    let server = ServerProcess::of(command);
     let address = server.metrics();
     let numbers = crate::metered::get(&address, "/metrics", &address);
     let shown: BTreeSet<_> = numbers
@@ -286,8 +289,8 @@ fn every_metric_is_explained() {
         .map(|line| line.split(' ').next().unwrap().to_owned())
         .collect();
     assert!(shown.len() >= 9, "{numbers}");
-    // Only a server on a cluster shows what is counted of its nodes: these names are in the source.
-    let of_clusters = read(&root().join("crates/docent/src/meter/traffic.rs"));
+    // Metrics of cluster nodes appear only on a server with a cluster, so their names are read from the source.
+    let of_clusters = read(&root().join("crates/docent/src/metrics/cluster_traffic.rs"));
     let of_clusters = of_clusters.split('"').filter(|text| {
         let name = text.strip_prefix("docent_engine_");
         name.is_some_and(|name| name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()))

@@ -1,26 +1,26 @@
-//! `docent doctor`: what it finds on a real machine, and that it changes nothing.
+//! `docent doctor`: its findings on a real machine, and that it changes nothing.
 
 use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-/// The findings about one thing: their states, and everything they say.
-fn about(told: &Value, about: &str) -> (Vec<String>, String) {
-    let all = told["findings"].as_array().unwrap();
+/// The findings about one topic: their states, and their texts joined.
+fn about(report: &Value, about: &str) -> (Vec<String>, String) {
+    let all = report["findings"].as_array().unwrap();
     let found: Vec<_> = all.iter().filter(|f| f["about"] == about).collect();
     let text = |f: &Value, key: &str| f[key].as_str().unwrap_or_default().to_owned();
     let states = found.iter().map(|f| text(f, "state")).collect();
-    let says: Vec<_> = found
+    let text: Vec<_> = found
         .iter()
-        .map(|f| format!("{} {}", text(f, "says"), text(f, "hint")))
+        .map(|f| format!("{} {}", text(f, "text"), text(f, "hint")))
         .collect();
-    (states, says.join("\n"))
+    (states, text.join("\n"))
 }
 
-/// Every file below a folder with its content.
+/// Lists every file below a folder with its content, to show that nothing was changed.
 fn everything(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![dir.to_owned()];
@@ -40,32 +40,34 @@ fn everything(dir: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn a_new_folder_needs_an_index_and_nothing_is_made() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let before = everything(&dir.path());
     let ran = dir.run(&["doctor", "docs", "--listen", "127.0.0.1:0", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told = ran.json();
-    let (states, says) = about(&told, "index");
-    assert_eq!(states, ["warning"], "{says}");
-    assert!(says.contains("docent index "), "{says}");
-    assert_eq!(about(&told, "folder").0, ["ok"]);
-    assert_eq!(about(&told, "model").0, ["ok"]);
-    assert_eq!(about(&told, "public").0, ["warning"]);
+    let report = ran.json();
+    let (states, text) = about(&report, "index");
+    assert_eq!(states, ["warning"], "{text}");
+    assert!(text.contains("docent index "), "{text}");
+    assert_eq!(about(&report, "folder").0, ["ok"]);
+    assert_eq!(about(&report, "model").0, ["ok"]);
+    assert_eq!(about(&report, "public").0, ["warning"]);
     assert!(
-        !about(&told, "sandbox").1.contains("can be started"),
-        "{told}"
+        !about(&report, "sandbox")
+            .1
+            .contains("cannot start a parser process"),
+        "{report}"
     );
     assert_eq!(everything(&dir.path()), before);
 }
 
 #[test]
-fn a_whole_index_is_told_from_a_damaged_one() {
-    let dir = Dir::small();
+fn an_intact_index_is_distinguished_from_a_damaged_one() {
+    let dir = TestDir::small();
     assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
     let args = ["doctor", "docs", "--listen", "127.0.0.1:0", "--json"];
-    let (states, says) = about(&dir.run(&args).json(), "index");
-    assert_eq!(states, ["ok"], "{says}");
-    assert!(says.contains("3 documents"), "{says}");
+    let (states, text) = about(&dir.run(&args).json(), "index");
+    assert_eq!(states, ["ok"], "{text}");
+    assert!(text.contains("3 documents"), "{text}");
     let index = dir.path().join("docs/.docent/index");
     let (damaged, content) = everything(&index)
         .into_iter()
@@ -75,29 +77,29 @@ fn a_whole_index_is_told_from_a_damaged_one() {
     let before = everything(&dir.path());
     let ran = dir.run(&args);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let (states, says) = about(&ran.json(), "index");
-    assert_eq!(states, ["wrong"], "{says}");
+    let (states, text) = about(&ran.json(), "index");
+    assert_eq!(states, ["wrong"], "{text}");
     assert_eq!(
         everything(&dir.path()),
         before,
-        "a doctor that was not asked to mends nothing"
+        "a run without a repair option must change nothing"
     );
 }
 
 #[test]
-fn who_has_the_port_is_told() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+fn the_owner_of_a_port_in_use_is_named() {
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
-    let told = dir
+    let report = dir
         .run(&["doctor", "docs", "--listen", &server.address, "--json"])
         .json();
-    let (states, says) = about(&told, "port");
+    let (states, text) = about(&report, "port");
     assert_eq!(states, ["ok"]);
-    assert!(says.contains("serves `docs` at"), "{says}");
+    assert!(text.contains("serves `docs` at"), "{text}");
     assert!(
-        about(&told, "index").1.contains("keeps it up to date"),
-        "{told}"
+        about(&report, "index").1.contains("keeps it up to date"),
+        "{report}"
     );
 
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -112,11 +114,11 @@ fn who_has_the_port_is_told() {
     );
 }
 
-/// The public address is asked as it is: here it leads to the server itself, then to nobody.
+/// The public URL is requested as configured: here it is the server itself, and then an address without a listener.
 #[test]
 fn the_public_address_is_tried() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let url = format!("http://{}", server.address);
     let args = |url: &str| {
@@ -130,33 +132,36 @@ fn the_public_address_is_tried() {
             "--json",
         ])
     };
-    let told = args(&url).json();
-    let (states, says) = about(&told, "public");
-    assert_eq!(states, ["warning", "ok"], "{says}");
-    assert!(about(&told, "clock").1.contains("seconds apart"), "{told}");
+    let report = args(&url).json();
+    let (states, text) = about(&report, "public");
+    assert_eq!(states, ["warning", "ok"], "{text}");
+    assert!(
+        about(&report, "clock").1.contains("seconds apart"),
+        "{report}"
+    );
     let ran = args("http://127.0.0.1:1");
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // A name that the server was not told about, though the way leads to it.
+    // A host name that leads to the server but is not on its allowlist.
     let strange = url.replace("127.0.0.1", "docs.localhost");
-    let (_, says) = about(&args(&strange).json(), "public");
+    let (_, text) = about(&args(&strange).json(), "public");
     assert!(
-        says.contains("does not know that name") || says.contains("cannot be reached"),
-        "{says}"
+        text.contains("host name not allowed") || text.contains("cannot be reached"),
+        "{text}"
     );
 }
 
 #[test]
-fn a_bad_setting_is_a_finding_and_the_rest_is_looked_at() {
-    let dir = Dir::small();
+fn a_bad_setting_is_a_finding_and_the_rest_is_checked() {
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", "[server]\nlisten = \"80a\"\n");
     let ran = dir.run(&["doctor", "docs", "--json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told = ran.json();
+    let report = ran.json();
     assert!(
-        about(&told, "settings")
+        about(&report, "settings")
             .1
             .contains("`server.listen` is not an address"),
-        "{told}"
+        "{report}"
     );
-    assert_eq!(about(&told, "folder").0, ["ok"]);
+    assert_eq!(about(&report, "folder").0, ["ok"]);
 }

@@ -1,15 +1,16 @@
-//! `docent eval` as people and builds use it: draft, score, gate, compare, report.
+//! `docent eval` from the command line: drafting queries, nDCG and other metrics, thresholds for CI, comparison of
+//! runs, and the HTML report.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Ran, shown};
+use crate::process::{ProcessOutput, TestDir, shown};
 
-/// The example corpus, indexed in a folder of its own.
-fn parliament() -> Dir {
-    let dir = Dir::new();
+/// Copies the example corpus into a temporary folder.
+fn parliament() -> TestDir {
+    let dir = TestDir::new();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/parliament");
     for path in ["docent.toml", "speeches"].map(|name| corpus.join(name)) {
         let files = if path.is_dir() {
@@ -27,31 +28,31 @@ fn parliament() -> Dir {
     indexed(dir)
 }
 
-fn indexed(dir: Dir) -> Dir {
+fn indexed(dir: TestDir) -> TestDir {
     index(&dir);
     dir
 }
 
-fn index(dir: &Dir) {
-    assert_eq!(words_alone(dir, &["index", "docs"]).code, Some(0));
+fn index(dir: &TestDir) {
+    assert_eq!(lexical_only(dir, &["index", "docs"]).code, Some(0));
 }
 
-/// Without a model: what words find can be reckoned by hand, and takes no time to work out.
-fn words_alone(dir: &Dir, args: &[&str]) -> Ran {
+/// Runs without a model: lexical ranks can be computed by hand, and indexing takes no time for vectors.
+fn lexical_only(dir: &TestDir, args: &[&str]) -> ProcessOutput {
     let mut command = dir.docent(args);
-    Ran::of(command.env("DOCENT_MODEL_NAME", "none").output().unwrap())
+    ProcessOutput::of(command.env("DOCENT_MODEL_NAME", "none").output().unwrap())
 }
 
-fn eval(dir: &Dir, args: &[&str]) -> Ran {
+fn eval(dir: &TestDir, args: &[&str]) -> ProcessOutput {
     let all: Vec<_> = ["eval", "--path", "docs"]
         .iter()
         .chain(args)
         .copied()
         .collect();
-    words_alone(dir, &all)
+    lexical_only(dir, &all)
 }
 
-fn read(dir: &Dir, name: &str) -> String {
+fn read(dir: &TestDir, name: &str) -> String {
     std::fs::read_to_string(dir.path().join(name)).unwrap()
 }
 
@@ -80,7 +81,7 @@ fn queries_are_drafted_scored_and_gated() {
         "{}",
         passed.stdout
     );
-    // No search finds the speech about juries by the ferry.
+    // No search finds the speech about juries with the query `ferry`.
     let wrong = "{\"query\":\"winter ferry timetable\",\"relevant\":[\"speeches/2024-03-26-jury-service-reform.md\"]}\n";
     dir.write("harder.jsonl", &(read(&dir, "q.jsonl") + wrong));
     let failed = eval(&dir, &["harder.jsonl", "--min-ndcg", "1", "--json"]);
@@ -98,7 +99,7 @@ fn queries_are_drafted_scored_and_gated() {
 }
 
 #[test]
-fn drafts_repeat_themselves_and_keep_the_rules() {
+fn drafts_are_deterministic_and_keep_the_rules() {
     let dir = parliament();
     let made = |seed: &str| eval(&dir, &["--make", "64", "--seed", seed]).stdout;
     let text = made("5");
@@ -130,7 +131,7 @@ fn drafts_repeat_themselves_and_keep_the_rules() {
         assert!(!query.contains(&title), "{query}");
     }
     let few = eval(&dir, &["--make", "200"]);
-    // Three a speech, but for a kind that a speech does not give.
+    // Three drafts for each speech, less the kinds that a speech has no material for.
     let count = few.stdout.lines().count();
     assert!((180..=192).contains(&count), "{count}");
     let warning = format!("warning: only {count} queries of 200 could be drafted\n");
@@ -139,7 +140,7 @@ fn drafts_repeat_themselves_and_keep_the_rules() {
 
 #[test]
 fn drafts_never_replace_a_file_and_need_text() {
-    let dir = indexed(Dir::small());
+    let dir = indexed(TestDir::small());
     dir.write("q.jsonl", "precious");
     let ran = eval(&dir, &["--make", "1", "--out", "q.jsonl"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
@@ -157,10 +158,10 @@ fn drafts_never_replace_a_file_and_need_text() {
     );
 }
 
-/// Three documents whose order is known, so that every number can be reckoned by hand.
+/// Three documents whose ranks are known, so that every metric can be computed by hand.
 #[test]
-fn the_numbers_are_those_of_the_hand() {
-    let dir = indexed(Dir::small());
+fn the_metrics_equal_those_computed_by_hand() {
+    let dir = indexed(TestDir::small());
     dir.write(
         "q.jsonl",
         "{\"id\":\"one\",\"query\":\"ferry\",\"relevant\":[\"ferry.md\"],\"kind\":\"word\"}\n\
@@ -203,7 +204,7 @@ fn the_numbers_are_those_of_the_hand() {
 
 #[test]
 fn collections_of_beir_and_trec_are_read() {
-    let dir = indexed(Dir::small());
+    let dir = indexed(TestDir::small());
     dir.write(
         "q.jsonl",
         "{\"_id\":\"1\",\"text\":\"ferry\",\"metadata\":{}}\n{\"_id\":2,\"text\":\"levee\"}\n",
@@ -221,8 +222,8 @@ fn collections_of_beir_and_trec_are_read() {
 }
 
 #[test]
-fn bad_input_is_named_with_its_place_and_its_cure() {
-    let dir = indexed(Dir::small());
+fn bad_input_is_named_with_its_line_and_a_hint() {
+    let dir = indexed(TestDir::small());
     let good = "{\"query\":\"ferry\",\"relevant\":[\"ferry.md\"]}\n";
     dir.write("good.jsonl", good);
     dir.write("bad.jsonl", &format!("{good}{{\"query\":\"levee\"}}\n"));
@@ -279,7 +280,7 @@ fn bad_input_is_named_with_its_place_and_its_cure() {
 
 #[test]
 fn evaluating_needs_an_index() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(
         "q.jsonl",
         "{\"query\":\"ferry\",\"relevant\":[\"ferry.md\"]}\n",
@@ -298,8 +299,8 @@ fn evaluating_needs_an_index() {
 }
 
 #[test]
-fn two_runs_are_compared_and_a_drop_ends_a_build() {
-    let dir = indexed(Dir::small());
+fn two_runs_are_compared_and_a_drop_fails_a_build() {
+    let dir = indexed(TestDir::small());
     dir.write(
         "q.jsonl",
         "{\"query\":\"ferry\",\"relevant\":[\"ferry.md\"]}\n{\"query\":\"levee\",\"relevant\":[\"r1\"]}\n",
@@ -344,8 +345,8 @@ fn two_runs_are_compared_and_a_drop_ends_a_build() {
 }
 
 #[test]
-fn the_report_stands_alone() {
-    let dir = Dir::new();
+fn the_report_is_self_contained() {
+    let dir = TestDir::new();
     dir.write(
         "docs/a.md",
         "---\ntitle: <img src=x onerror=alert(1)>\n---\nThe ferry & the <b>quay</b>.\n",
@@ -393,7 +394,7 @@ fn the_report_stands_alone() {
 
 #[test]
 fn help_explains_the_file_and_the_exit_status() {
-    let help = Dir::new().run(&["eval", "--help"]).stdout;
+    let help = TestDir::new().run(&["eval", "--help"]).stdout;
     for words in [
         "Examples:",
         "--make 50",

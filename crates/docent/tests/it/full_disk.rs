@@ -1,4 +1,4 @@
-//! The real server on a disk that fills up and has space again.
+//! The real server on a full disk: search continues, indexing fails with a message, and resumes when space is freed.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -7,19 +7,21 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
-/// Mounts a small disk that only the rest of the command sees, and becomes that rest.
+/// Shell script that mounts a small tmpfs in its own mount namespace, and then runs the rest of its arguments.
 const ON_SMALL_DISK: &str = "mount -t tmpfs -o size=12m tmpfs \"$1\" && shift && exec \"$@\"";
 
-/// `docent serve` with its index on a small disk; nothing where this system lets nobody mount one.
-fn serve(dir: &Dir) -> Option<Server> {
+/// Starts `docent serve` with its index on a 12 MB disk. Returns `None` where the system allows no mount namespace.
+fn serve(dir: &TestDir) -> Option<ServerProcess> {
     let index = dir.path().join("index");
     fs::create_dir_all(&index).unwrap();
-    let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
-    let way = ways.into_iter().find(|way| {
+    let namespaces: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
+    let namespace = namespaces.into_iter().find(|namespace| {
         let mut trial = Command::new("unshare");
-        trial.args(*way).args(["sh", "-c", ON_SMALL_DISK, "sh"]);
+        trial
+            .args(*namespace)
+            .args(["sh", "-c", ON_SMALL_DISK, "sh"]);
         let ran = trial.arg(&index).arg("true").output();
         ran.is_ok_and(|output| output.status.success())
     })?;
@@ -32,13 +34,15 @@ fn serve(dir: &Dir) -> Option<Server> {
         "index",
     ]);
     let mut command = Command::new("unshare");
-    command.args(way).args(["sh", "-c", ON_SMALL_DISK, "sh"]);
+    command
+        .args(namespace)
+        .args(["sh", "-c", ON_SMALL_DISK, "sh"]);
     command.arg(&index).arg(docent.get_program());
     command.args(docent.get_args()).current_dir(dir.path());
-    Some(Server::of(command))
+    Some(ServerProcess::of(command))
 }
 
-fn is_found(server: &Server, word: &str) -> bool {
+fn is_found(server: &ServerProcess, word: &str) -> bool {
     let found = server.call("search", &json!({"query": word}));
     let results = found["structuredContent"]["results"].as_array().unwrap();
     results
@@ -48,17 +52,17 @@ fn is_found(server: &Server, word: &str) -> bool {
 
 #[test]
 fn search_goes_on_while_the_disk_is_full_and_indexing_when_it_is_not() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", "search.mode = \"lexical\"\n");
     let Some(server) = serve(&dir) else {
-        // Not with `eprintln`, which nobody sees of a test that passes.
-        let said = b"not tried: no small disk can be mounted here\n";
-        std::io::stderr().write_all(said).unwrap();
+        // `eprintln` is captured in a test that passes, so this writes to stderr itself.
+        let notice = b"skipped: no small disk can be mounted here\n";
+        std::io::stderr().write_all(notice).unwrap();
         return;
     };
     server.wait_until_synced();
     assert!(is_found(&server, "ferry"));
-    // The small disk is seen through the server's own eyes.
+    // Only the server's mount namespace has the small disk, so it is reached through /proc.
     let root = PathBuf::from(format!("/proc/{}/root", server.pid()));
     let index = dir.path().join("index");
     let index = root.join(index.strip_prefix("/").unwrap());
@@ -74,16 +78,16 @@ fn search_goes_on_while_the_disk_is_full_and_indexing_when_it_is_not() {
         let (_, ready) = server.http("GET", "/readyz", None);
         (ready["sync"]["state"] == "failed").then_some(())
     };
-    until(failed).unwrap_or_else(|| panic!("it never failed: {}", server.said()));
+    until(failed).unwrap_or_else(|| panic!("indexing never failed: {}", server.log()));
     assert!(is_found(&server, "ferry") && is_found(&server, "Slate"));
     assert!(!is_found(&server, "lantern"));
-    let said = server.wait_for("could not be indexed");
-    assert!(said.contains("is served"), "{said}");
+    let line = server.wait_for("could not be indexed");
+    assert!(line.contains("is served"), "{line}");
     drop(file);
     fs::remove_file(ballast).unwrap();
     let found = || is_found(&server, "lantern").then_some(());
-    until(found).unwrap_or_else(|| panic!("indexing never resumed: {}", server.said()));
+    until(found).unwrap_or_else(|| panic!("indexing never resumed: {}", server.log()));
     let ready = server.wait_until_synced();
-    assert_eq!(ready["documents"], 43, "{}", server.said());
+    assert_eq!(ready["documents"], 43, "{}", server.log());
     assert!(is_found(&server, "ferry"));
 }

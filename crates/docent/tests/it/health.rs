@@ -1,14 +1,14 @@
-//! `docent health`: what a container's health check learns, with the real program on both sides.
+//! `docent health`, the health check of containers, against a real server and against programs that are none.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 #[test]
-fn a_living_server_is_well_and_a_ready_one_says_how_far_it_is() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+fn a_running_server_is_healthy_and_a_ready_one_reports_its_state() {
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let address = format!("http://{}", server.address);
     let ran = dir.run(&["health", &address]);
@@ -20,7 +20,7 @@ fn a_living_server_is_well_and_a_ready_one_says_how_far_it_is() {
     let ran = dir.run(&["health", &format!("{address}/mcp"), "--ready"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.starts_with("{\"ready\":true"), "{ran:?}");
-    // Without an address it asks where the same settings would listen, as in a container.
+    // Without an address it checks `server.listen` of the same settings, as in a container.
     let everywhere = server.address.replace("127.0.0.1", "0.0.0.0");
     let mut command = dir.docent(&["health"]);
     let ran = command.env("DOCENT_SERVER_LISTEN", everywhere).output();
@@ -28,28 +28,28 @@ fn a_living_server_is_well_and_a_ready_one_says_how_far_it_is() {
 }
 
 #[test]
-fn nobody_and_strangers_are_not_well() {
-    let dir = Dir::new();
+fn unreachable_and_foreign_servers_are_unhealthy() {
+    let dir = TestDir::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = free.local_addr().unwrap();
+    let unused = free.local_addr().unwrap();
     drop(free);
-    let ran = dir.run(&["health", &format!("http://{nobody}")]);
+    let ran = dir.run(&["health", &format!("http://{unused}")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("hint: is `docent serve`"), "{ran:?}");
     for (answer, expected) in [
-        ("200 OK", "something else than docent answers"),
+        ("200 OK", "another program answers"),
         ("503 Service Unavailable", "is not ready"),
         ("404 Not Found", "answers with status 404"),
     ] {
-        let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = stranger.local_addr().unwrap();
+        let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = foreign.local_addr().unwrap();
         let serving = std::thread::spawn(move || {
-            let (mut stream, _) = stranger.accept().unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
+            let (mut stream, _) = foreign.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
                 let mut byte = [0];
                 stream.read_exact(&mut byte).unwrap();
-                asked.extend(byte);
+                request.extend(byte);
             }
             write!(
                 stream,
@@ -65,8 +65,8 @@ fn nobody_and_strangers_are_not_well() {
 }
 
 #[test]
-fn a_wait_has_its_bounds_and_an_address_is_one() {
-    let dir = Dir::new();
+fn timeouts_and_addresses_are_validated() {
+    let dir = TestDir::new();
     for args in [
         ["health", "--timeout", "0"],
         ["health", "--timeout", "601"],

@@ -1,12 +1,12 @@
-//! `docent init`: what it writes, and that nothing changes by it.
+//! `docent init`: the settings file it writes, which describes the folder and changes no behaviour.
 
 use serde_json::json;
 
-use crate::process::{Dir, shown};
+use crate::process::{TestDir, shown};
 
 #[test]
-fn a_new_file_tells_what_is_there_and_changes_nothing() {
-    let dir = Dir::small();
+fn a_new_file_describes_the_folder_and_changes_nothing() {
+    let dir = TestDir::small();
     dir.write(
         "docs/minutes/a.md",
         "---\nspeaker: Ada\nlength: 7\n---\nWords.\n",
@@ -25,13 +25,13 @@ fn a_new_file_tells_what_is_there_and_changes_nothing() {
         ran.stderr,
         format!(
             "wrote `{place}`: 3 fields in 5 documents of 6 files\n\
-             it changes nothing so far; take away the `#` before what you want to set\n"
+             nothing is set yet; remove the `#` before each setting that you want\n"
         )
     );
     let page = std::fs::read_to_string(dir.path().join("docs/docent.toml")).unwrap();
     for words in [
-        "# Looked at 6 of 6 files: jsonl 1, markdown 3, png 1, text 1.\n",
-        "# 1 of them gave no document",
+        "# Read 6 of 6 files: jsonl 1, markdown 3, png 1, text 1.\n",
+        "# 1 of them contain no document",
         "#title = \"docs\"\n",
         "#url = \"https://a.example/{id}\"\n",
         "\n# keyword, in 3 of 5 documents: \"Ilke\", \"Ada\"\n#[fields.speaker]\n#type = \"keyword\"\n",
@@ -50,9 +50,9 @@ fn a_new_file_tells_what_is_there_and_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_on_demand_only() {
-    let dir = Dir::small();
-    // Not even one that is broken.
+fn an_existing_file_is_replaced_with_force_only() {
+    let dir = TestDir::small();
+    // An invalid file is not overwritten either.
     dir.write("docs/docent.toml", "title = \n");
     let path = dir.path().join("docs/docent.toml");
     let ran = dir.run(&["init", "docs"]);
@@ -61,7 +61,7 @@ fn a_file_that_is_there_is_replaced_on_demand_only() {
         (
             Some(2),
             format!(
-                "error: `{}` is already there\nhint: replace it with `--force`, or look at a new one with `--print`\n",
+                "error: `{}` is already there\nhint: replace it with `--force`, or print a new one with `--print`\n",
                 shown(&path)
             )
         )
@@ -78,11 +78,11 @@ fn a_file_that_is_there_is_replaced_on_demand_only() {
 
 #[test]
 fn an_empty_folder_gets_a_file_too() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     std::fs::create_dir(dir.path().join("docs")).unwrap();
     let ran = dir.run(&["init", "docs", "--print"]);
     assert!(
-        ran.stdout.contains("# Looked at 0 of 0 files: nothing.\n"),
+        ran.stdout.contains("# Read 0 of 0 files: nothing.\n"),
         "{ran:?}"
     );
 }

@@ -1,11 +1,12 @@
-//! The contract of the program: the tools through the real router, and the real process.
+//! Integration tests of the program: the tools through the router in this process, and the real process with real
+//! clients.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "the functions beside the tests may fail as loudly as the tests"
+    reason = "test helpers may panic"
 )]
 
 #[cfg(unix)]

@@ -1,11 +1,11 @@
-//! The counts of a real server, at their own address.
+//! Metrics of a real server in the Prometheus format, on a separate address.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::json;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 pub(crate) fn get(address: &str, path: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -20,15 +20,15 @@ pub(crate) fn get(address: &str, path: &str, host: &str) -> String {
 }
 
 #[test]
-fn calls_are_counted_and_shown_apart_from_what_is_public() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs", "--metrics", "127.0.0.1:0"]);
+fn calls_are_counted_on_an_address_of_their_own() {
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs", "--metrics", "127.0.0.1:0"]);
     server.wait_until_synced();
     let address = server.metrics();
     let address = address.as_str();
     server.call("search", &json!({"query": "ferry"}));
     server.call("fetch", &json!({"id": "no such document"}));
-    let numbers = get(address, "/metrics", address);
+    let metrics = get(address, "/metrics", address);
     for line in [
         "docent_ready 1",
         "docent_documents 3",
@@ -37,14 +37,14 @@ fn calls_are_counted_and_shown_apart_from_what_is_public() {
         "docent_tool_seconds_count{tool=\"search\"} 1",
     ] {
         assert!(
-            numbers.lines().any(|found| found == line),
-            "{line}\n{numbers}"
+            metrics.lines().any(|found| found == line),
+            "{line}\n{metrics}"
         );
     }
-    assert!(!numbers.contains("ferry") && !numbers.contains("no such"));
+    assert!(!metrics.contains("ferry") && !metrics.contains("no such"));
     let page = get(address, "/", address);
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("<td>search</td><td>1</td>"));
-    // A web page elsewhere cannot look at them by another name, and what is public has none of them.
+    // DNS rebinding is refused by the `Host` check, and the public address has no `/metrics`.
     assert!(get(address, "/metrics", "evil.example").starts_with("HTTP/1.1 403"));
     assert_eq!(
         server.raw("GET", "/metrics", None, "").0.split(' ').nth(1),
@@ -53,10 +53,10 @@ fn calls_are_counted_and_shown_apart_from_what_is_public() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_before_anything_else_happens() {
+fn a_metrics_address_in_use_stops_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let ran = dir.run(&[
         "serve",
         "docs",

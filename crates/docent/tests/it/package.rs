@@ -1,14 +1,14 @@
-//! `docent package` and `docent man`: what is written for others to read.
+//! `docent package` and `docent man`: the bundle, registry entry and test cases for app stores, and manual pages.
 
 use std::io::Read as _;
 
 use serde_json::Value;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-/// Enough documents, different enough that each can be asked for.
-fn corpus() -> Dir {
-    let dir = Dir::new();
+/// Eight documents that differ enough for a test case to find each of them.
+fn corpus() -> TestDir {
+    let dir = TestDir::new();
     let topics = [
         (
             "ferry",
@@ -53,7 +53,7 @@ fn corpus() -> Dir {
     dir
 }
 
-fn read(dir: &Dir, path: &str) -> Value {
+fn read(dir: &TestDir, path: &str) -> Value {
     let text = std::fs::read_to_string(dir.path().join(path)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -76,9 +76,9 @@ fn a_package_holds_a_bundle_an_entry_and_cases_that_were_run() {
         "--author",
         "The harbour office",
     ]);
-    // Without a public address the reviewers' checks cannot all pass, and that is said.
+    // Without a public address some checks of reviewers cannot pass; the remaining steps are printed.
     assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
-    assert!(ran.stderr.contains("left to you:"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("remaining steps:"), "{}", ran.stderr);
 
     let submission = read(&dir, "package/chatgpt-app-submission.json");
     assert_eq!(
@@ -113,8 +113,8 @@ fn a_package_holds_a_bundle_an_entry_and_cases_that_were_run() {
 }
 
 #[test]
-fn a_folder_with_too_little_in_it_is_told_so() {
-    let dir = Dir::small();
+fn a_folder_with_too_few_documents_is_refused() {
+    let dir = TestDir::small();
     dir.write("small-program", "x");
     let ran = dir.run(&["package", "docs", "--binary", "small-program"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -134,12 +134,12 @@ fn a_folder_with_too_little_in_it_is_told_so() {
 
 #[test]
 fn the_domain_is_proved_with_the_token_alone() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(
         "docs/docent.toml",
         "[server]\nopenai_challenge = \"abc-123_x\"\n",
     );
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     let (status, kind, body) = server.page("/.well-known/openai-apps-challenge");
     assert_eq!(
         (status, kind.as_str(), body.as_str()),
@@ -158,7 +158,7 @@ fn the_domain_is_proved_with_the_token_alone() {
 
 #[test]
 fn manual_pages_and_completions_are_printed_and_written() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let page = dir.run(&["man", "connect"]);
     assert_eq!(page.code, Some(0), "{page:?}");
     assert!(

@@ -1,19 +1,20 @@
-//! The page that plays the host: its routes over real sockets, and who may use them.
+//! `docent preview`, the page that acts as a host: its routes over real sockets, and the secret and origin checks that
+//! protect its proxy.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-struct Answer {
+struct PreviewReply {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl PreviewReply {
     fn header(&self, name: &str) -> String {
         let line = self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -28,7 +29,7 @@ impl Answer {
     }
 }
 
-fn ask(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+fn request(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> PreviewReply {
     let mut request = format!("{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
@@ -39,16 +40,16 @@ fn ask(address: &str, line: &str, headers: &[(&str, &str)], body: &str) -> Answe
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    Answer {
+    PreviewReply {
         status: head[9..12].parse().unwrap(),
         head: head.to_owned(),
         body: body.to_owned(),
     }
 }
 
-/// The page and what it was told.
-fn page(address: &str) -> (Answer, Value) {
-    let page = ask(address, "GET /preview", &[], "");
+/// Gets the page, and parses the configuration embedded in it.
+fn page(address: &str) -> (PreviewReply, Value) {
+    let page = request(address, "GET /preview", &[], "");
     let (_, rest) = page.body.split_once("id=\"config\">").unwrap();
     let config = serde_json::from_str(rest.split("</script>").next().unwrap()).unwrap();
     (page, config)
@@ -56,8 +57,8 @@ fn page(address: &str) -> (Answer, Value) {
 
 #[test]
 fn the_page_runs_its_own_script_and_nothing_else() {
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &["http://127.0.0.1:9/mcp"]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &["http://127.0.0.1:9/mcp"]);
     let (page, config) = page(&preview.address);
     assert_eq!(page.status, 200);
     let policy = page.header("content-security-policy");
@@ -67,7 +68,7 @@ fn the_page_runs_its_own_script_and_nothing_else() {
     assert_eq!(page.header("cache-control"), "no-store");
     assert_eq!(config["server"], "http://127.0.0.1:9/mcp");
     assert_eq!(config["proxy"], true);
-    let moved = ask(&preview.address, "GET /", &[], "");
+    let moved = request(&preview.address, "GET /", &[], "");
     assert_eq!(
         (moved.status, moved.header("location").as_str()),
         (302, "/preview")
@@ -76,8 +77,8 @@ fn the_page_runs_its_own_script_and_nothing_else() {
 
 #[test]
 fn a_widget_is_framed_under_the_policy_of_its_host() {
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &[]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &[]);
     let address = &preview.address;
     let token = page(address).1["token"].as_str().unwrap().to_owned();
     let token = ("x-docent-token", token.as_str());
@@ -91,8 +92,8 @@ fn a_widget_is_framed_under_the_policy_of_its_host() {
         ("chatgpt", "https://video.example.com"),
         ("claude", "'none'"),
     ] {
-        let kept = ask(address, "POST /preview/frame", &[token], &widget(host)).json();
-        let shown = ask(
+        let kept = request(address, "POST /preview/frame", &[token], &widget(host)).json();
+        let shown = request(
             address,
             &format!("GET {}", kept["src"].as_str().unwrap()),
             &[],
@@ -112,7 +113,7 @@ fn a_widget_is_framed_under_the_policy_of_its_host() {
         assert!(!policy.contains("script-src *") && policy.ends_with("sandbox allow-scripts"));
     }
     let bare = json!({"html": "x", "host": "claude", "csp": null}).to_string();
-    let kept = ask(address, "POST /preview/frame", &[token], &bare).json();
+    let kept = request(address, "POST /preview/frame", &[token], &bare).json();
     assert!(
         kept["policy"]
             .as_str()
@@ -120,16 +121,19 @@ fn a_widget_is_framed_under_the_policy_of_its_host() {
             .ends_with("connect-src 'none'")
     );
     assert_eq!(
-        ask(address, "POST /preview/frame", &[token], "{}").status,
+        request(address, "POST /preview/frame", &[token], "{}").status,
         400
     );
-    assert_eq!(ask(address, "GET /preview/frame/none", &[], "").status, 404);
+    assert_eq!(
+        request(address, "GET /preview/frame/none", &[], "").status,
+        404
+    );
 }
 
 #[test]
 fn another_sites_page_gets_nothing() {
-    let dir = Dir::new();
-    let preview = Server::preview(&dir, &[]);
+    let dir = TestDir::new();
+    let preview = ServerProcess::preview(&dir, &[]);
     let address = &preview.address;
     let token = page(address).1["token"].as_str().unwrap().to_owned();
     let token = ("x-docent-token", token.as_str());
@@ -139,7 +143,8 @@ fn another_sites_page_gets_nothing() {
     );
     let evil = ("origin", "https://evil.example");
     let target = ("x-docent-target", "http://127.0.0.1:9/mcp");
-    let status = |line: &str, headers: &[(&str, &str)]| ask(address, line, headers, "{}").status;
+    let status =
+        |line: &str, headers: &[(&str, &str)]| request(address, line, headers, "{}").status;
     assert_eq!(status("GET /preview", &[same_site]), 403);
     assert_eq!(status("GET /preview", &[same_site, navigate]), 200);
     assert_eq!(status("GET /preview", &[evil]), 403);
@@ -168,7 +173,7 @@ fn another_sites_page_gets_nothing() {
     let refused = dir.run(&["preview", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, Some(2));
     assert!(
-        refused.stderr.contains("for this machine alone"),
+        refused.stderr.contains("only on loopback addresses"),
         "{}",
         refused.stderr
     );
@@ -182,9 +187,9 @@ fn another_sites_page_gets_nothing() {
 
 #[test]
 fn another_server_is_reached_through_the_proxy() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
-    let preview = Server::preview(&dir, &[]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
+    let preview = ServerProcess::preview(&dir, &[]);
     let token = page(&preview.address).1["token"]
         .as_str()
         .unwrap()
@@ -199,7 +204,7 @@ fn another_server_is_reached_through_the_proxy() {
             ("accept", accept),
             ("mcp-protocol-version", "2025-11-25"),
         ];
-        let answer = ask(&preview.address, "POST /preview/proxy", &headers, &list);
+        let answer = request(&preview.address, "POST /preview/proxy", &headers, &list);
         assert_eq!(answer.status, 200);
         let text = answer.body.trim().trim_start_matches("data: ");
         let message: Value = serde_json::from_str(text).unwrap();
@@ -209,11 +214,11 @@ fn another_server_is_reached_through_the_proxy() {
 
 #[test]
 fn a_server_shows_itself_only_when_asked_to() {
-    let dir = Dir::small();
-    let plain = Server::start(&dir, &["docs"]);
-    assert_eq!(ask(&plain.address, "GET /preview", &[], "").status, 404);
+    let dir = TestDir::small();
+    let plain = ServerProcess::start(&dir, &["docs"]);
+    assert_eq!(request(&plain.address, "GET /preview", &[], "").status, 404);
     drop(plain);
-    let server = Server::start(&dir, &["docs", "--preview"]);
+    let server = ServerProcess::start(&dir, &["docs", "--preview"]);
     let config = page(&server.address).1;
     assert_eq!(
         (&config["server"], &config["proxy"]),
@@ -224,6 +229,9 @@ fn a_server_shows_itself_only_when_asked_to() {
         ("x-docent-token", token),
         ("x-docent-target", "http://127.0.0.1:9/mcp"),
     ];
-    let answer = ask(&server.address, "POST /preview/proxy", &headers, "{}");
-    assert_eq!(answer.status, 404, "a server calls nobody for anyone");
+    let answer = request(&server.address, "POST /preview/proxy", &headers, "{}");
+    assert_eq!(
+        answer.status, 404,
+        "a server with `--preview` must not act as an open proxy"
+    );
 }

@@ -1,4 +1,4 @@
-//! The real program as a child process, with a folder of its own.
+//! The real program as a child process with a temporary folder, and a raw HTTP and MCP client for it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long anything may take before a test gives up; never how long it should take.
+/// Upper bound on every wait, so that a hung test fails. It says nothing about how long an operation should take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder that goes away with the test.
-pub(crate) struct Dir(tempfile::TempDir);
+/// Temporary folder that is removed when the test ends.
+pub(crate) struct TestDir(tempfile::TempDir);
 
-impl Dir {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A folder with three documents.
+    /// Creates a folder with three documents: Markdown, plain text and JSON Lines.
     pub(crate) fn small() -> Self {
         let dir = Self::new();
         dir.write(
@@ -46,7 +46,8 @@ impl Dir {
         self.0.path().canonicalize().unwrap()
     }
 
-    /// The program with these arguments, in this folder, with an environment of its own.
+    /// The program with these arguments in this folder. The environment is cleared, so that settings of the developer's
+    /// machine change no result.
     pub(crate) fn docent(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
         let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "SYSTEMROOT");
@@ -59,19 +60,23 @@ impl Dir {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.docent(args).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> ProcessOutput {
+        ProcessOutput::of(self.docent(args).output().unwrap())
     }
 
-    /// `docent serve` on a free port.
+    /// The command `docent serve` on a free port, not yet started.
     pub(crate) fn serve(&self, args: &[&str]) -> Command {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(args);
         self.docent(&all)
     }
 
-    /// Runs `docent serve --stdio` on these lines until it ends.
-    pub(crate) fn stdio(&self, args: &[&str], lines: impl Iterator<Item = String>) -> Ran {
+    /// Runs `docent serve --stdio`, writes these lines to stdin, and waits for the exit.
+    pub(crate) fn stdio(
+        &self,
+        args: &[&str],
+        lines: impl Iterator<Item = String>,
+    ) -> ProcessOutput {
         let mut all = vec!["serve", "docs", "--stdio"];
         all.extend(args);
         let mut command = self.docent(&all);
@@ -86,19 +91,19 @@ impl Dir {
             writeln!(stdin, "{line}").unwrap();
         }
         drop(stdin);
-        Ran::of(child.wait_with_output().unwrap())
+        ProcessOutput::of(child.wait_with_output().unwrap())
     }
 }
 
-/// How a run ended.
+/// Exit code and output of a finished process.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ProcessOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl ProcessOutput {
     pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -112,26 +117,26 @@ impl Ran {
     }
 }
 
-/// A server that ends with the test.
-pub(crate) struct Server {
+/// Server process that is killed when the test ends. Its standard error is collected as the log.
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) address: String,
-    said: Arc<Mutex<String>>,
+    log: Arc<Mutex<String>>,
 }
 
-impl Server {
-    /// `docent serve` on a free port, once it listens.
-    pub(crate) fn start(dir: &Dir, args: &[&str]) -> Self {
+impl ServerProcess {
+    /// Starts `docent serve` on a free port, and waits until it listens.
+    pub(crate) fn start(dir: &TestDir, args: &[&str]) -> Self {
         Self::of(dir.serve(args))
     }
 
-    /// A command that becomes `docent serve`, once it listens.
+    /// Starts a command that runs `docent serve`, and waits until it listens.
     pub(crate) fn of(command: Command) -> Self {
         Self::run(command, "listening on http")
     }
 
-    /// `docent preview` on a free port, once it listens.
-    pub(crate) fn preview(dir: &Dir, args: &[&str]) -> Self {
+    /// Starts `docent preview` on a free port, and waits until it listens.
+    pub(crate) fn preview(dir: &TestDir, args: &[&str]) -> Self {
         let mut all = vec!["preview", "--no-open", "--listen", "127.0.0.1:0"];
         all.extend(args);
         let mut server = Self::run(dir.docent(&all), "preview at http://");
@@ -139,7 +144,7 @@ impl Server {
         server
     }
 
-    /// A command, once it has said where it is after these words.
+    /// Starts a command, and waits for the log line with these words, which ends with the address.
     fn run(mut command: Command, words: &str) -> Self {
         let mut child = command
             .stdout(Stdio::null())
@@ -147,48 +152,48 @@ impl Server {
             .spawn()
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let said = Arc::new(Mutex::new(String::new()));
-        let heard = said.clone();
+        let log = Arc::new(Mutex::new(String::new()));
+        let collected = log.clone();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                heard.lock().unwrap().push_str(&format!("{line}\n"));
+                collected.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         let mut server = Self {
             child,
             address: String::new(),
-            said,
+            log,
         };
         let line = server.wait_for(words);
-        // After the scheme, which says whether it speaks TLS.
+        // The address follows the scheme, which is http or https.
         let address = line.split_once("://").map(|(_, address)| address);
         server.address = address.unwrap_or_default().to_owned();
         server
     }
 
-    /// Waits until a line with these words has been said.
+    /// Waits for a log line with these words, and returns it.
     pub(crate) fn wait_for(&self, words: &str) -> String {
         until(|| {
-            let said = self.said.lock().unwrap();
-            said.lines()
+            let log = self.log.lock().unwrap();
+            log.lines()
                 .find(|line| line.contains(words))
                 .map(str::to_owned)
         })
-        .unwrap_or_else(|| panic!("`{words}` was never said: {}", self.said()))
+        .unwrap_or_else(|| panic!("`{words}` was never logged: {}", self.log()))
     }
 
-    /// Where it shows its numbers, once it does.
+    /// Waits for the log line with the address of the metrics, and returns the address.
     pub(crate) fn metrics(&self) -> String {
         let line = self.wait_for("  metrics      http://");
         let address = line.split("http://").nth(1).unwrap();
         address.split('/').next().unwrap().to_owned()
     }
 
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
-    /// Sends a request and gives the status and the body as JSON.
+    /// Sends a request, and returns the status and the body as JSON.
     pub(crate) fn http(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let (head, text) = self.raw(method, path, body, "");
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -199,7 +204,7 @@ impl Server {
         )
     }
 
-    /// The same with more headers, each with the end of its line; gives the head and the body.
+    /// Sends a request with additional header lines, each ended by CRLF. Returns the head and the body as text.
     pub(crate) fn raw(
         &self,
         method: &str,
@@ -225,7 +230,7 @@ impl Server {
         (head.to_owned(), body.to_owned())
     }
 
-    /// Gets a page: its status, its type and its body.
+    /// Gets a page, and returns its status, content type and body.
     pub(crate) fn page(&self, path: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -245,7 +250,7 @@ impl Server {
         (status, kind.unwrap_or_default().to_owned(), body.to_owned())
     }
 
-    /// Calls a method of MCP and gives its result.
+    /// Calls an MCP method, and returns its result. A JSON-RPC error fails the test.
     pub(crate) fn mcp(&self, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let (status, mut answer) = self.http("POST", "/mcp", Some(&message));
@@ -260,22 +265,22 @@ impl Server {
         self.mcp("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Waits until `/readyz` says that the folder and the index are in step.
+    /// Waits until `/readyz` reports that the index is synchronized with the folder.
     pub(crate) fn wait_until_synced(&self) -> Value {
         until(|| {
             let (_, ready) = self.http("GET", "/readyz", None);
             (ready["sync"]["state"] == "done").then_some(ready)
         })
-        .unwrap_or_else(|| panic!("never in step: {}", self.said()))
+        .unwrap_or_else(|| panic!("the index was never synchronized: {}", self.log()))
     }
 
-    /// Waits until every document can be found by its meaning.
-    pub(crate) fn wait_until_settled(&self) -> Value {
+    /// Waits until every document has its vectors, so that semantic search finds all of them.
+    pub(crate) fn wait_until_embedded(&self) -> Value {
         until(|| {
             let (_, ready) = self.http("GET", "/readyz", None);
             (ready["vectors"]["state"] == "ready").then(|| ready["vectors"].clone())
         })
-        .unwrap_or_else(|| panic!("never settled: {}", self.said()))
+        .unwrap_or_else(|| panic!("the vectors were never complete: {}", self.log()))
     }
 
     #[cfg(target_os = "linux")]
@@ -295,35 +300,35 @@ impl Server {
         );
     }
 
-    /// Waits for the end of the process and gives its exit status.
+    /// Waits for the process to end, and returns its exit code.
     #[cfg(unix)]
     pub(crate) fn wait(&mut self) -> Option<i32> {
         until(|| self.child.try_wait().unwrap())
-            .expect("the process never ended")
+            .expect("the process did not end")
             .code()
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Asks again and again until there is an answer.
-pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+/// Polls every 20 ms until there is a value. Returns `None` after [`PATIENCE`].
+pub(crate) fn until<T>(mut poll: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        if let Some(answer) = ask() {
-            return Some(answer);
+        if let Some(value) = poll() {
+            return Some(value);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     None
 }
 
-/// A path in a message.
+/// A path as messages display it.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }

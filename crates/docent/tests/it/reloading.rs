@@ -1,25 +1,25 @@
-//! The real server while its docent.toml changes.
+//! Hot reload: the real server while its docent.toml changes.
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
-fn serve(dir: &Dir, toml: &str) -> Server {
+fn serve(dir: &TestDir, toml: &str) -> ServerProcess {
     dir.write("docs/docent.toml", toml);
-    let server = Server::start(dir, &["docs"]);
+    let server = ServerProcess::start(dir, &["docs"]);
     server.wait_until_synced();
     server
 }
 
-/// A document once it is as it should be.
-fn wait_for(server: &Server, id: &str, fits: impl Fn(&Value) -> bool) -> Value {
+/// Polls `fetch` until the document satisfies the predicate.
+fn wait_for(server: &ServerProcess, id: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let read = || server.call("fetch", &json!({"id": id}))["structuredContent"].clone();
-    until(|| Some(read()).filter(&fits)).unwrap_or_else(|| panic!("{}: {}", read(), server.said()))
+    until(|| Some(read()).filter(&fits)).unwrap_or_else(|| panic!("{}: {}", read(), server.log()))
 }
 
 #[test]
-fn fields_and_addresses_change_while_it_serves() {
-    let dir = Dir::small();
+fn fields_and_urls_change_while_it_serves() {
+    let dir = TestDir::small();
     let server = serve(&dir, "search.mode = \"lexical\"\n");
     let before = wait_for(&server, "ferry.md", |_| true);
     assert_eq!(
@@ -36,7 +36,7 @@ fn fields_and_addresses_change_while_it_serves() {
     });
     assert_eq!(after["url"], "https://a.example/ferry.md");
     assert_eq!(after["metadata"].get("speaker"), None);
-    server.wait_for("docent.toml changed: `documents.url`, `fields` from now on");
+    server.wait_for("docent.toml changed: applied `documents.url`, `fields`");
     let found = server.call("find", &json!({"query": "author:Ilke"}));
     assert_eq!(found["structuredContent"]["total_count"], 1, "{found}");
     dir.remove("docs/docent.toml");
@@ -46,12 +46,12 @@ fn fields_and_addresses_change_while_it_serves() {
 }
 
 #[test]
-fn what_cannot_change_is_said_and_what_is_broken_changes_nothing() {
-    let dir = Dir::small();
+fn settings_that_need_a_restart_are_named_and_an_invalid_file_changes_nothing() {
+    let dir = TestDir::small();
     let server = serve(&dir, "[fields.author]\nfrom = \"speaker\"\n");
     dir.write("docs/docent.toml", "[fields.author]\nfrom = 3\n");
     let place =
-        "docent.toml cannot be used, so the settings stay: `fields.author.from` is not a line";
+        "docent.toml is invalid, keeping the current settings: `fields.author.from` is not a line";
     server.wait_for(place);
     dir.write("docs/new.md", "---\nspeaker: Ada\n---\nA lantern.\n");
     wait_for(&server, "new.md", |read| {
@@ -61,10 +61,10 @@ fn what_cannot_change_is_said_and_what_is_broken_changes_nothing() {
         "docs/docent.toml",
         "title = \"Boats\"\n[server]\nlisten = \"127.0.0.1:1\"\ndual = \"never\"\n[fields.writer]\nfrom = \"speaker\"\n",
     );
-    // The address was typed, so that the file has no say in it.
-    server.wait_for("docent.toml changed: `server.dual`, `title` from the next start on");
+    // `--listen` was given on the command line, which overrides the file.
+    server.wait_for("docent.toml changed: restart to apply `server.dual`, `title`");
     wait_for(&server, "new.md", |read| {
         read["metadata"]["writer"] == "Ada"
     });
-    assert_eq!(server.said().matches(place).count(), 1);
+    assert_eq!(server.log().matches(place).count(), 1);
 }

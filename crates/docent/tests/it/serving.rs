@@ -1,10 +1,10 @@
-//! The real server, over HTTP and stdio.
+//! `docent serve` as a real process: indexing at start, the tools over HTTP and stdio, shutdown, and what it prints.
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Ran, Server, shown};
+use crate::process::{ProcessOutput, ServerProcess, TestDir, shown};
 
-/// The id of what an answer says about itself.
+/// Id of the pseudo document that describes the search itself.
 const ABOUT: &str = "docent:about-this-search";
 
 fn text(result: &Value) -> Value {
@@ -18,13 +18,13 @@ fn text(result: &Value) -> Value {
 
 #[test]
 fn a_new_folder_is_indexed_searched_and_read() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     let ready = server.wait_until_synced();
     assert_eq!(ready["ready"], true);
     assert_eq!(ready["documents"], 3);
     assert_eq!(ready["lexical"], json!({"state": "ready", "documents": 3}));
-    let vectors = server.wait_until_settled();
+    let vectors = server.wait_until_embedded();
     assert_eq!(vectors, json!({"state": "ready", "documents": 3}));
     let found = server.call("search", &json!({"query": "ferry"}));
     let expected = json!({"results": [
@@ -69,10 +69,10 @@ fn a_new_folder_is_indexed_searched_and_read() {
 }
 
 #[test]
-fn the_tools_are_listed_exactly_as_hosts_demand() {
-    let dir = Dir::small();
+fn the_tools_are_listed_exactly_as_hosts_require() {
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", "title = \"Harbour papers\"\n");
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let list = server.mcp("tools/list", &json!({}));
     let [search, fetch, ..] = list["tools"].as_array().unwrap().as_slice() else {
@@ -114,7 +114,7 @@ fn the_tools_are_listed_exactly_as_hosts_demand() {
         }
     }
     assert_eq!(fetch["_meta"]["anthropic/maxResultSizeChars"], 150_000);
-    // The list that was made before the folder was indexed is not shown any more.
+    // The description was rebuilt after indexing: it names the number of documents.
     let description = search["description"].as_str().unwrap();
     assert!(
         description
@@ -125,8 +125,8 @@ fn the_tools_are_listed_exactly_as_hosts_demand() {
 
 #[test]
 fn the_prompt_and_the_overview_can_be_read() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let resources = server.mcp("resources/list", &json!({}));
     let uri = &resources["resources"][0]["uri"];
@@ -150,16 +150,16 @@ fn the_prompt_and_the_overview_can_be_read() {
 }
 
 #[test]
-fn an_index_that_is_there_is_served_at_once_and_then_catches_up() {
-    let dir = Dir::small();
+fn an_existing_index_is_served_at_once_and_then_updated() {
+    let dir = TestDir::small();
     assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
     dir.write("docs/new.md", "A zeppelin was seen.\n");
     dir.remove("docs/slate.txt");
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     assert!(
-        server.said().contains("docent 0.1.0: docs, 3 documents\n"),
+        server.log().contains("docent 0.1.0: docs, 3 documents\n"),
         "{}",
-        server.said()
+        server.log()
     );
     let (status, _) = server.http("GET", "/readyz", None);
     assert_eq!(status, 200);
@@ -170,9 +170,9 @@ fn an_index_that_is_there_is_served_at_once_and_then_catches_up() {
 
 #[test]
 fn an_empty_folder_is_served_with_a_warning() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     std::fs::create_dir(dir.path().join("docs")).unwrap();
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     let folder = shown(&dir.path().join("docs"));
     server.wait_for(&format!("warning: there are no documents in `{folder}`"));
     assert_eq!(server.wait_until_synced()["ready"], true);
@@ -182,14 +182,14 @@ fn an_empty_folder_is_served_with_a_warning() {
 
 #[test]
 fn a_second_server_only_reads_the_index() {
-    let dir = Dir::small();
-    let first = Server::start(&dir, &["docs"]);
+    let dir = TestDir::small();
+    let first = ServerProcess::start(&dir, &["docs"]);
     first.wait_until_synced();
-    let second = Server::start(&dir, &["docs"]);
+    let second = ServerProcess::start(&dir, &["docs"]);
     assert!(
-        second
-            .said()
-            .starts_with("warning: another process keeps the index, so it is only read\n")
+        second.log().starts_with(
+            "warning: another process is writing the index, so it is opened read-only\n"
+        )
     );
     let (status, ready) = second.http("GET", "/readyz", None);
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_second_server_only_reads_the_index() {
 
 #[test]
 fn an_address_in_use_is_named() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ran = dir.run(&["serve", "docs", "--listen", &address]);
@@ -224,13 +224,13 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
-fn the_addresses_for_hosts_are_said() {
-    let dir = Dir::small();
-    let public = Server::start(&dir, &["docs", "--public-url", "https://docs.example.org"]);
+fn the_addresses_for_hosts_are_printed() {
+    let dir = TestDir::small();
+    let public = ServerProcess::start(&dir, &["docs", "--public-url", "https://docs.example.org"]);
     public.wait_for("  ChatGPT      https://docs.example.org/mcp");
     public.wait_for("  Claude       https://docs.example.org/mcp");
     drop(public);
-    let private = Server::start(&dir, &["docs"]);
+    let private = ServerProcess::start(&dir, &["docs"]);
     private.wait_for(&format!(
         "claude mcp add --transport http docent http://{}/mcp",
         private.address
@@ -241,19 +241,19 @@ fn the_addresses_for_hosts_are_said() {
 #[test]
 fn a_signal_ends_the_server_in_order() {
     for signal in ["-TERM", "-INT"] {
-        let dir = Dir::small();
-        let mut server = Server::start(&dir, &["docs"]);
+        let dir = TestDir::small();
+        let mut server = ServerProcess::start(&dir, &["docs"]);
         server.wait_until_synced();
         server.signal(signal);
-        assert_eq!(server.wait(), Some(0), "{}", server.said());
+        assert_eq!(server.wait(), Some(0), "{}", server.log());
         server.wait_for("stopping");
     }
 }
 
 #[test]
-fn our_own_check_has_nothing_to_complain_of() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+fn docent_check_finds_nothing() {
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let url = format!("http://{}/mcp", server.address);
     let ran = dir.run(&["check", &url, "--as", "protocol,chatgpt,claude"]);
@@ -262,7 +262,7 @@ fn our_own_check_has_nothing_to_complain_of() {
     assert!(ran.stdout.contains(summary), "{ran:?}");
 }
 
-fn stdio(dir: &Dir, args: &[&str], messages: &[Value]) -> Ran {
+fn stdio(dir: &TestDir, args: &[&str], messages: &[Value]) -> ProcessOutput {
     dir.stdio(args, messages.iter().map(Value::to_string))
 }
 
@@ -278,7 +278,7 @@ fn conversation(version: &str) -> [Value; 4] {
     ]
 }
 
-fn answer(ran: &Ran, id: u64) -> Value {
+fn answer(ran: &ProcessOutput, id: u64) -> Value {
     let lines: Vec<Value> = ran
         .stdout
         .lines()
@@ -290,7 +290,7 @@ fn answer(ran: &Ran, id: u64) -> Value {
 
 #[test]
 fn stdio_has_nothing_but_messages_on_stdout() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
     let ran = stdio(&dir, &[], &conversation("2025-06-18"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -314,7 +314,7 @@ fn stdio_has_nothing_but_messages_on_stdout() {
 
 #[test]
 fn old_clients_get_results_beside_prose() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
     let old = answer(
         &stdio(&dir, &["--text", "prose"], &conversation("2024-11-05")),
@@ -339,15 +339,15 @@ fn old_clients_get_results_beside_prose() {
 
 #[test]
 fn no_text_of_documents_or_queries_is_logged() {
-    let dir = Dir::small();
-    let server = Server::start(&dir, &["docs"]);
+    let dir = TestDir::small();
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     server.call("search", &json!({"query": "ferry nonesuch"}));
     server.call("fetch", &json!({"id": "nonesuch"}));
     server.call("fetch", &json!({"id": "ferry.md"}));
-    let said = server.said();
+    let log = server.log();
     assert!(
-        !said.contains("nonesuch") && !said.contains("sails at nine"),
-        "{said}"
+        !log.contains("nonesuch") && !log.contains("sails at nine"),
+        "{log}"
     );
 }

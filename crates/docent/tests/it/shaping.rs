@@ -1,11 +1,11 @@
-//! `[fields]` of docent.toml, from the file to the answers.
+//! `[fields]` of docent.toml from the file to the results: renamed, typed, hidden and added fields.
 
 use serde_json::json;
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-fn folder() -> Dir {
-    let dir = Dir::new();
+fn folder() -> TestDir {
+    let dir = TestDir::new();
     dir.write(
         "docs/2024/rail.md",
         "---\ntitle: Rail\nAuthor Name: Ilke\nsecret: plover\nlength: twelve\n---\nThe rail link opens.\n",
@@ -39,8 +39,8 @@ fn fields_are_renamed_typed_hidden_and_added() {
         (&json!(3), &json!(0)),
         "{report}"
     );
-    let told: Vec<_> = report["warnings"].as_array().unwrap().iter().collect();
-    let told: Vec<_> = told
+    let warnings: Vec<_> = report["warnings"].as_array().unwrap().iter().collect();
+    let warnings: Vec<_> = warnings
         .iter()
         .map(|one| (&one["path"], &one["code"], one["message"].as_str().unwrap()))
         .collect();
@@ -48,7 +48,7 @@ fn fields_are_renamed_typed_hidden_and_added() {
         format!("the value of `{name}` is left out because it is no {kind}: `{value}`")
     };
     assert_eq!(
-        told,
+        warnings,
         [
             (
                 &json!("2024/rail.md"),
@@ -69,7 +69,7 @@ fn fields_are_renamed_typed_hidden_and_added() {
         "{again}"
     );
 
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let known = |id: &str| {
         let read = server.call("fetch", &json!({"id": id}));
@@ -97,7 +97,7 @@ fn fields_are_renamed_typed_hidden_and_added() {
         fields.contains("author") && !fields.contains("secret"),
         "{fields}"
     );
-    // A row without a text is the list of its fields, in which a hidden one has no place either.
+    // A row without a text column is indexed as the list of its fields, which must not contain a hidden field.
     for (query, results) in [("plover", 0), ("author:Ilke", 1), ("year:2024", 1)] {
         let found = server.call("find", &json!({"query": query}));
         let total = &found["structuredContent"]["total_count"];
@@ -106,7 +106,7 @@ fn fields_are_renamed_typed_hidden_and_added() {
 }
 
 #[test]
-fn only_documents_that_a_changed_rule_covers_are_made_again() {
+fn only_documents_that_a_changed_rule_covers_are_reindexed() {
     let dir = folder();
     dir.write("docs/docent.toml", RULES);
     dir.run(&["index", "docs"]);
@@ -123,7 +123,7 @@ fn only_documents_that_a_changed_rule_covers_are_made_again() {
 }
 
 #[test]
-fn a_bad_rule_is_named_with_its_cure() {
+fn a_bad_rule_is_named_with_a_hint() {
     let dir = folder();
     dir.write(
         "docs/docent.toml",

@@ -1,18 +1,18 @@
-//! The real program behind a lock: API keys, issuers elsewhere, and links that open a page.
+//! Authentication of the real program: API keys, an external issuer, optional sign-in, and signed links to pages.
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
 const PUBLIC: [&str; 2] = ["--public-url", "https://docs.example.org"];
 
-fn locked(settings: &str) -> Dir {
-    let dir = Dir::small();
+fn with_auth(settings: &str) -> TestDir {
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", &format!("[auth]\n{settings}\n"));
     dir
 }
 
-fn add(dir: &Dir, more: &[&str]) -> String {
+fn add(dir: &TestDir, more: &[&str]) -> String {
     let mut args = vec!["key", "add", "nightly", "--path", "docs"];
     args.extend(more);
     let ran = dir.run(&args);
@@ -21,12 +21,17 @@ fn add(dir: &Dir, more: &[&str]) -> String {
     ran.stdout.trim().to_owned()
 }
 
-fn serve(dir: &Dir) -> Server {
-    Server::start(dir, &["docs", PUBLIC[0], PUBLIC[1]])
+fn serve(dir: &TestDir) -> ServerProcess {
+    ServerProcess::start(dir, &["docs", PUBLIC[0], PUBLIC[1]])
 }
 
-/// The status of a call, its challenge and its result.
-fn call(server: &Server, headers: &str, tool: &str, arguments: &Value) -> (u16, String, Value) {
+/// Calls a tool, and returns the status, the `WWW-Authenticate` challenge and the structured content.
+fn call(
+    server: &ServerProcess,
+    headers: &str,
+    tool: &str,
+    arguments: &Value,
+) -> (u16, String, Value) {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": tool, "arguments": arguments}});
     let (head, text) = server.raw("POST", "/mcp", Some(&body), headers);
@@ -42,13 +47,13 @@ fn call(server: &Server, headers: &str, tool: &str, arguments: &Value) -> (u16, 
     )
 }
 
-fn search(server: &Server, headers: &str) -> (u16, String, Value) {
+fn search(server: &ServerProcess, headers: &str) -> (u16, String, Value) {
     call(server, headers, "search", &json!({"query": "ferry"}))
 }
 
 #[test]
 fn a_key_opens_the_server_until_it_is_removed() {
-    let dir = locked("api_keys = true");
+    let dir = with_auth("api_keys = true");
     let key = add(&dir, &[]);
     let server = serve(&dir);
     server.wait_until_synced();
@@ -82,12 +87,12 @@ fn a_key_opens_the_server_until_it_is_removed() {
         (status == 401).then_some(challenge)
     });
     assert!(refused.unwrap().contains("invalid_token"));
-    assert!(!server.said().contains(&key), "no key in the log");
+    assert!(!server.log().contains(&key), "an API key is in the log");
 }
 
 #[test]
 fn a_link_opens_its_page_and_no_other() {
-    let dir = locked("api_keys = true");
+    let dir = with_auth("api_keys = true");
     let header = format!("X-Api-Key: {}\r\n", add(&dir, &[]));
     let link = {
         let server = serve(&dir);
@@ -95,7 +100,7 @@ fn a_link_opens_its_page_and_no_other() {
         let (_, _, found) = search(&server, &header);
         found["results"][0]["url"].as_str().unwrap().to_owned()
     };
-    // The server has started anew: its links are as good as before.
+    // The server was restarted; links that it signed before are still valid.
     let server = serve(&dir);
     server.wait_until_synced();
     let path = link.strip_prefix("https://docs.example.org").unwrap();
@@ -118,19 +123,22 @@ fn a_link_opens_its_page_and_no_other() {
     ] {
         let refused = get(&bad);
         assert_eq!(refused.0, "404", "{bad}");
-        assert_eq!(refused.2, absent.2, "forbidden looks like absent");
+        assert_eq!(
+            refused.2, absent.2,
+            "a forbidden page must equal a missing one"
+        );
     }
 }
 
 #[test]
-fn a_link_to_what_is_for_some_ends_when_it_is_for_others() {
+fn a_signed_link_ends_when_the_permissions_change() {
     let rules = |group: &str| {
         format!(
             "[auth]\napi_keys = true\n[permissions]\ndefault = \"signed-in\"\n\
              [[permissions.folder]]\npath = \"ferry.md\"\ngroups = [\"{group}\"]\n"
         )
     };
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("docs/docent.toml", &rules("crew"));
     let header = format!("X-Api-Key: {}\r\n", add(&dir, &["--claim", "groups=crew"]));
     let server = serve(&dir);
@@ -151,8 +159,8 @@ fn a_link_to_what_is_for_some_ends_when_it_is_for_others() {
 }
 
 #[test]
-fn without_a_key_a_server_of_keys_does_not_start() {
-    let dir = locked("api_keys = true");
+fn key_mode_without_a_key_does_not_start() {
+    let dir = with_auth("api_keys = true");
     let ran = dir.run(&["serve", "docs", "--listen", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("there is no API key yet"), "{ran:?}");
@@ -160,8 +168,8 @@ fn without_a_key_a_server_of_keys_does_not_start() {
 }
 
 #[test]
-fn an_issuer_that_is_not_there_is_waited_for() {
-    let dir = locked("issuers = [\"http://127.0.0.1:1\"]\nprivate_network = true");
+fn readiness_waits_for_an_unreachable_issuer() {
+    let dir = with_auth("issuers = [\"http://127.0.0.1:1\"]\nprivate_network = true");
     let server = serve(&dir);
     let (status, ready) = server.http("GET", "/readyz", None);
     assert_eq!(status, 503);
@@ -178,7 +186,7 @@ fn an_issuer_that_is_not_there_is_waited_for() {
 
 #[test]
 fn where_sign_in_is_optional_everybody_may_search() {
-    let dir = locked("api_keys = true\nrequired = false");
+    let dir = with_auth("api_keys = true\nrequired = false");
     let key = add(&dir, &["--claim", "groups=board", "--days", "30"]);
     let server = serve(&dir);
     server.wait_until_synced();
@@ -193,8 +201,8 @@ fn where_sign_in_is_optional_everybody_may_search() {
 }
 
 #[test]
-fn keys_that_make_no_sense_are_refused_with_a_cure() {
-    let dir = Dir::small();
+fn invalid_key_arguments_are_refused_with_a_hint() {
+    let dir = TestDir::small();
     for (args, words) in [
         (vec!["add", ""], "is not a name for an API key"),
         (vec!["add", "a", "--scope", "a b"], "is not a scope"),

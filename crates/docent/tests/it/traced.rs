@@ -1,4 +1,4 @@
-//! Traces of a real server, as a collector on this machine receives them.
+//! OpenTelemetry traces of a real server, received by a mock OTLP collector.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -6,25 +6,25 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-const ABOVE: &str = "b7ad6b7169203331";
+const PARENT: &str = "b7ad6b7169203331";
 
-/// A collector: every span that was posted to it, and the head of the last request.
+/// Mock OTLP collector that keeps every span posted to it, and the head of the last request.
 #[derive(Clone, Default)]
-struct Collector {
+struct TraceCollector {
     spans: Arc<Mutex<Vec<Value>>>,
     head: Arc<Mutex<String>>,
 }
 
-impl Collector {
-    /// Starts one; gives its address too.
+impl TraceCollector {
+    /// Starts a collector, and returns it with its address.
     fn start() -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let collector = Self::default();
-        let this = collector.clone();
+        let receiver = collector.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let mut reader = BufReader::new(stream);
@@ -35,8 +35,8 @@ impl Collector {
                 let length: usize = length.lines().next().unwrap().trim().parse().unwrap();
                 let mut body = vec![0; length];
                 reader.read_exact(&mut body).unwrap();
-                this.take(&serde_json::from_slice(&body).unwrap());
-                *this.head.lock().unwrap() = head;
+                receiver.take(&serde_json::from_slice(&body).unwrap());
+                *receiver.head.lock().unwrap() = head;
                 let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
                 reader.get_mut().write_all(answer.as_bytes()).unwrap();
             }
@@ -56,7 +56,7 @@ impl Collector {
         self.spans.lock().unwrap().clone()
     }
 
-    /// Waits for spans of one trace, as many as there should be.
+    /// Waits until this number of spans of one trace has arrived, and returns them.
     fn of(&self, trace: &str, count: usize) -> Vec<Value> {
         let found = || {
             let all = self.all();
@@ -81,20 +81,20 @@ fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
     found.map_or(&Value::Null, |attribute| &attribute["value"])
 }
 
-fn start(dir: &Dir, endpoint: &str) -> Server {
+fn start(dir: &TestDir, endpoint: &str) -> ServerProcess {
     let mut command = dir.serve(&["docs", "--metrics", "127.0.0.1:0"]);
     command
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=quay")
         .env("OTEL_SERVICE_NAME", "harbour");
-    let server = Server::of(command);
+    let server = ServerProcess::of(command);
     server.wait_until_synced();
-    // Only then does a question need the model.
-    server.wait_until_settled();
+    // Only with vectors does a query need the model, and a span for it.
+    server.wait_until_embedded();
     server
 }
 
-fn search(server: &Server, query: &str, meta: &Value, headers: &str) {
+fn search(server: &ServerProcess, query: &str, meta: &Value, headers: &str) {
     let call = json!({"name": "search", "arguments": {"query": query}, "_meta": meta});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
     let (head, body) = server.raw("POST", "/mcp", Some(&message), headers);
@@ -103,15 +103,15 @@ fn search(server: &Server, query: &str, meta: &Value, headers: &str) {
 
 #[test]
 fn a_request_is_part_of_the_callers_trace() {
-    let (collector, address) = Collector::start();
-    let dir = Dir::small();
+    let (collector, address) = TraceCollector::start();
+    let dir = TestDir::small();
     let server = start(&dir, &address);
-    let header = format!("traceparent: 00-{TRACE}-{ABOVE}-01\r\n");
+    let header = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n");
     search(&server, "ferry zebrafish", &json!({}), &header);
     let spans = collector.of(TRACE, 4);
     let (request, tool) = (named(&spans, "request"), named(&spans, "tool"));
     let (engine, embed) = (named(&spans, "search"), named(&spans, "embed"));
-    assert_eq!(request["parentSpanId"], ABOVE);
+    assert_eq!(request["parentSpanId"], PARENT);
     assert_eq!(request["kind"], 2);
     assert_eq!(attribute(request, "method")["stringValue"], "tools/call");
     assert_eq!(tool["parentSpanId"], request["spanId"]);
@@ -123,20 +123,20 @@ fn a_request_is_part_of_the_callers_trace() {
     let head = collector.head.lock().unwrap().to_lowercase();
     assert!(head.starts_with("post /v1/traces http/1.1"), "{head}");
     assert!(head.contains("x-tenant: quay"), "{head}");
-    // Nothing of the question or of a document is in a trace.
+    // No word of the query or of a document may be in a span.
     let all = Value::Array(collector.all()).to_string();
     for word in ["zebrafish", "ferry", "sails", "Levee"] {
         assert!(!all.contains(word), "{word} in {all}");
     }
 }
 
-/// Hosts say it in the body, and a call that reports progress runs on another way through the server.
+/// Hosts send `traceparent` in the body, and a call with progress takes the streaming path of the server.
 #[test]
 fn the_body_names_the_trace_too_and_streams_stay_in_it() {
-    let (collector, address) = Collector::start();
-    let dir = Dir::small();
+    let (collector, address) = TraceCollector::start();
+    let dir = TestDir::small();
     let server = start(&dir, &address);
-    let meta = json!({"traceparent": format!("00-{TRACE}-{ABOVE}-01"), "progressToken": "p"});
+    let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"), "progressToken": "p"});
     search(&server, "ferry", &meta, "");
     let call = json!({"name": "fetch", "arguments": {"id": "ferry.md"}, "_meta": meta});
     server.mcp("tools/call", &call);
@@ -152,17 +152,17 @@ fn the_body_names_the_trace_too_and_streams_stay_in_it() {
 }
 
 #[test]
-fn what_is_no_trace_is_ignored_and_one_that_is_not_kept_is_not_sent() {
-    let (collector, address) = Collector::start();
-    let dir = Dir::small();
+fn an_invalid_trace_is_ignored_and_an_unsampled_one_is_not_exported() {
+    let (collector, address) = TraceCollector::start();
+    let dir = TestDir::small();
     let mut server = start(&dir, &address);
     let zeros = "0".repeat(32);
-    let long = format!("00-{TRACE}-{ABOVE}-01-{}", "x".repeat(5_000));
+    let long = format!("00-{TRACE}-{PARENT}-01-{}", "x".repeat(5_000));
     for bad in [
         "nonsense".to_owned(),
-        format!("00-{zeros}-{ABOVE}-01"),
+        format!("00-{zeros}-{PARENT}-01"),
         format!("00-{TRACE}-{}-01", "0".repeat(16)),
-        format!("ff-{TRACE}-{ABOVE}-01"),
+        format!("ff-{TRACE}-{PARENT}-01"),
         TRACE.to_uppercase(),
         long,
     ] {
@@ -175,13 +175,13 @@ fn what_is_no_trace_is_ignored_and_one_that_is_not_kept_is_not_sent() {
         search(&server, "ferry", &json!({"traceparent": bad}), "");
     }
     search(&server, "ferry", &json!({"traceparent": 7}), "");
-    let unkept = format!("00-{TRACE}-{ABOVE}-00");
-    search(&server, "ferry", &json!({"traceparent": unkept}), "");
+    let unsampled = format!("00-{TRACE}-{PARENT}-00");
+    search(&server, "ferry", &json!({"traceparent": unsampled}), "");
     #[cfg(unix)]
     {
-        // What waits when the server ends is sent before it does.
+        // Shutdown flushes the spans that are still queued.
         server.signal("-TERM");
-        assert_eq!(server.wait(), Some(0), "{}", server.said());
+        assert_eq!(server.wait(), Some(0), "{}", server.log());
     }
     let roots = || {
         let all = collector.all();
@@ -200,13 +200,13 @@ fn what_is_no_trace_is_ignored_and_one_that_is_not_kept_is_not_sent() {
     }
 }
 
-/// A collector that is not there costs nobody anything but its spans, which are counted.
+/// An unreachable collector costs only its spans, which are counted as dropped; requests are not delayed.
 #[test]
-fn a_dead_collector_is_counted_and_told_once() {
+fn an_unreachable_collector_is_counted_and_logged_once() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", gone.local_addr().unwrap());
     drop(gone);
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = start(&dir, &address);
     search(&server, "ferry", &json!({}), "");
     server.wait_for("traces cannot be sent");
@@ -224,7 +224,7 @@ fn a_dead_collector_is_counted_and_told_once() {
 
 #[test]
 fn a_bad_endpoint_is_refused_with_a_hint() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write(
         "docs/docent.toml",
         "[telemetry]\notlp_endpoint = \"collector:4318\"\n",

@@ -1,10 +1,10 @@
-//! The real program signs people in itself: its users, and what it says before it starts.
+//! Password sign-in of the real program: `docent user`, checks before the start, and the metadata for clients.
 
 use serde_json::{Value, json};
 
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
-fn user(dir: &Dir, args: &[&str]) -> (Option<i32>, String, String) {
+fn user(dir: &TestDir, args: &[&str]) -> (Option<i32>, String, String) {
     let mut all = vec!["user"];
     all.extend(args);
     all.extend(["--path", "docs"]);
@@ -13,9 +13,9 @@ fn user(dir: &Dir, args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn users_come_are_listed_and_go() {
-    let dir = Dir::small();
-    let (code, password, said) = user(
+fn users_are_added_listed_and_removed() {
+    let dir = TestDir::small();
+    let (code, password, stderr) = user(
         &dir,
         &[
             "add",
@@ -26,16 +26,19 @@ fn users_come_are_listed_and_go() {
             "crew",
         ],
     );
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(
         password.trim().len(),
         23,
         "a password is printed once: {password}"
     );
-    assert!(!said.contains(password.trim()));
-    let (code, _, said) = user(&dir, &["add", "anna"]);
+    assert!(!stderr.contains(password.trim()));
+    let (code, _, stderr) = user(&dir, &["add", "anna"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("there is a user `anna` already"), "{said}");
+    assert!(
+        stderr.contains("there is a user `anna` already"),
+        "{stderr}"
+    );
     let (_, listed, _) = user(&dir, &["list", "--json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(
@@ -46,20 +49,20 @@ fn users_come_are_listed_and_go() {
     assert_eq!(code, Some(0));
     assert_ne!(new, password);
     assert_eq!(user(&dir, &["remove", "anna"]).0, Some(0));
-    let (code, _, said) = user(&dir, &["remove", "anna"]);
+    let (code, _, stderr) = user(&dir, &["remove", "anna"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("there is no user `anna`"), "{said}");
-    let (code, _, said) = user(&dir, &["add", "bo", "--email", "nowhere"]);
+    assert!(stderr.contains("there is no user `anna`"), "{stderr}");
+    let (code, _, stderr) = user(&dir, &["add", "bo", "--email", "nowhere"]);
     assert_eq!(code, Some(2));
     assert!(
-        said.contains("`nowhere` is not an e-mail address"),
-        "{said}"
+        stderr.contains("`nowhere` is not an e-mail address"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn a_server_of_passwords_says_what_to_type_before_it_starts() {
-    let dir = Dir::small();
+fn password_mode_without_users_explains_what_to_run() {
+    let dir = TestDir::small();
     let ran = dir.run(&[
         "serve",
         "docs",
@@ -101,10 +104,10 @@ fn a_server_of_passwords_says_what_to_type_before_it_starts() {
 }
 
 #[test]
-fn a_server_of_passwords_tells_clients_where_to_sign_in() {
-    let dir = Dir::small();
+fn password_mode_tells_clients_where_to_sign_in() {
+    let dir = TestDir::small();
     assert_eq!(user(&dir, &["add", "anna"]).0, Some(0));
-    let server = Server::start(
+    let server = ServerProcess::start(
         &dir,
         &[
             "docs",
@@ -125,11 +128,11 @@ fn a_server_of_passwords_tells_clients_where_to_sign_in() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_kept_is_its_owners_alone() {
+fn stored_files_are_readable_by_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let dir = Dir::small();
+    let dir = TestDir::small();
     assert_eq!(user(&dir, &["add", "anna"]).0, Some(0));
-    let server = Server::start(&dir, &["docs", "--auth", "password"]);
+    let server = ServerProcess::start(&dir, &["docs", "--auth", "password"]);
     drop(server);
     let mode = |path: &str| {
         let path = dir.path().join("docs/.docent").join(path);

@@ -1,4 +1,4 @@
-//! The real server while its folder changes.
+//! Folder watching: the real server while files are written, replaced, renamed and removed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::process::{Dir, Server, until};
+use crate::process::{ServerProcess, TestDir, until};
 
-/// The ids that a search finds.
-fn found(server: &Server, query: &str) -> Vec<String> {
+/// The ids of the results of a search, without the pseudo result about the search.
+fn found(server: &ServerProcess, query: &str) -> Vec<String> {
     let found = server.call("search", &json!({"query": query}));
     let results = found["structuredContent"]["results"].as_array().unwrap();
     let ids = results.iter().map(|one| one["id"].as_str().unwrap());
@@ -18,29 +18,29 @@ fn found(server: &Server, query: &str) -> Vec<String> {
         .collect()
 }
 
-fn wait_for(server: &Server, query: &str, ids: &[&str]) {
+fn wait_for(server: &ServerProcess, query: &str, ids: &[&str]) {
     let same = || (found(server, query) == ids).then_some(());
     until(same).unwrap_or_else(|| {
         panic!(
             "{query}: {:?}, not {ids:?}: {}",
             found(server, query),
-            server.said()
+            server.log()
         )
     });
 }
 
-/// Words alone, so that what is found is what holds the word.
-fn serve(dir: &Dir, more: &[&str]) -> Server {
+/// Starts a server with lexical search only, so that a search finds exactly the documents with the word.
+fn serve(dir: &TestDir, more: &[&str]) -> ServerProcess {
     dir.write("docs/docent.toml", "search.mode = \"lexical\"\n");
     let args: Vec<_> = ["docs"].iter().chain(more).copied().collect();
-    let server = Server::start(dir, &args);
+    let server = ServerProcess::start(dir, &args);
     server.wait_until_synced();
     server
 }
 
 #[test]
 fn what_changes_in_the_folder_changes_in_the_answers() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     let server = serve(&dir, &[]);
     dir.write("docs/new/one.md", "A lantern burns.");
     wait_for(&server, "lantern", &["new/one.md"]);
@@ -48,7 +48,7 @@ fn what_changes_in_the_folder_changes_in_the_answers() {
     wait_for(&server, "beacon", &["new/one.md"]);
     wait_for(&server, "lantern", &[]);
     let path = |name: &str| dir.path().join("docs").join(name);
-    // As editors save: a new file takes the place of the old one.
+    // Atomic save, as editors do: a new file is renamed over the old one.
     dir.write("docs/.tmp", "A torch burns.");
     fs::rename(path(".tmp"), path("new/one.md")).unwrap();
     wait_for(&server, "torch", &["new/one.md"]);
@@ -60,38 +60,40 @@ fn what_changes_in_the_folder_changes_in_the_answers() {
 }
 
 #[test]
-fn a_folder_that_is_not_watched_is_looked_at_once() {
-    let dir = Dir::small();
+fn a_folder_that_is_not_watched_is_scanned_once() {
+    let dir = TestDir::small();
     let server = serve(&dir, &["--no-watch"]);
     dir.write("docs/one.md", "A lantern burns.");
     dir.write("docs/ferry.md", "A beacon burns.");
-    // Longer than a change would need; what is not there cannot be waited for.
+    // An absence cannot be awaited, so this sleeps longer than the watcher would need.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     assert_eq!(found(&server, "lantern"), [""; 0]);
     drop(server);
-    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     assert_eq!(found(&server, "lantern"), ["one.md"]);
 }
 
 #[test]
-fn an_empty_folder_is_told_with_a_cure_that_works() {
-    let dir = Dir::new();
+fn an_empty_folder_gets_a_hint_that_works() {
+    let dir = TestDir::new();
     dir.write("docs/.hidden", "");
     let server = serve(&dir, &[]);
-    server.wait_for("hint: put documents into it, and they are found; docs/formats.md");
+    server.wait_for(
+        "hint: put documents into it, and they are indexed within seconds; docs/formats.md",
+    );
     dir.write("docs/one.md", "A lantern burns.");
     wait_for(&server, "lantern", &["one.md"]);
     dir.remove("docs/one.md");
     drop(server);
     let server = serve(&dir, &["--no-watch"]);
-    server.wait_for("hint: put documents into it and start again; docs/formats.md");
+    server.wait_for("hint: put documents into it and restart the server; docs/formats.md");
 }
 
-/// A small seeded generator: the same operations on every run.
-struct Dice(u64);
+/// Seeded linear congruential generator, so that every run makes the same operations.
+struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
@@ -101,22 +103,23 @@ impl Dice {
     }
 }
 
-/// How many operations, and between how many starts of the server.
+/// Number of file operations, and of server starts that they are spread over.
 const OPERATIONS: usize = 10_000;
 const STARTS: usize = 6;
 
-/// A folder of files, each with a word that no other ever had, and what is done to it.
-struct World {
+/// Folder of files under random operations. Each written file gets a word that was never used before, so that a search
+/// for it must find this version of this file.
+struct ChangingFolder {
     docs: PathBuf,
-    dice: Dice,
+    random: SeededRandom,
     files: BTreeMap<String, String>,
     word: usize,
 }
 
-impl World {
+impl ChangingFolder {
     fn operate(&mut self) {
-        let name = format!("d{}/f{}.md", self.dice.below(4), self.dice.below(12));
-        match self.dice.below(100) {
+        let name = format!("d{}/f{}.md", self.random.below(4), self.random.below(12));
+        match self.random.below(100) {
             0..55 => self.write(name),
             55..80 => self.remove(&name),
             80..94 => self.rename(&name),
@@ -130,8 +133,8 @@ impl World {
         let text = format!("wort{}x", self.word);
         let path = self.docs.join(&name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        if self.dice.below(3) == 0 {
-            // As editors save.
+        if self.random.below(3) == 0 {
+            // Atomic save through a temporary file, as editors do.
             let beside = path.with_extension("tmp~");
             fs::write(&beside, &text).unwrap();
             fs::rename(beside, path).unwrap();
@@ -148,7 +151,7 @@ impl World {
     }
 
     fn rename(&mut self, name: &str) {
-        let other = format!("d{}/g{}.md", self.dice.below(4), self.dice.below(12));
+        let other = format!("d{}/g{}.md", self.random.below(4), self.random.below(12));
         if let Some(text) = self.files.remove(name) {
             fs::create_dir_all(self.docs.join(&other).parent().unwrap()).unwrap();
             fs::rename(self.docs.join(name), self.docs.join(&other)).unwrap();
@@ -157,8 +160,8 @@ impl World {
     }
 
     fn move_folder(&mut self) {
-        let from = format!("d{}/", self.dice.below(4));
-        let to = format!("m{}-{}/", self.word, self.dice.below(1_000));
+        let from = format!("d{}/", self.random.below(4));
+        let to = format!("m{}-{}/", self.word, self.random.below(1_000));
         let moved = self.below(&from);
         if !moved.is_empty() {
             fs::rename(self.docs.join(&from), self.docs.join(&to)).unwrap();
@@ -190,37 +193,41 @@ impl World {
 
 #[test]
 fn after_any_operations_and_restarts_the_index_is_the_folder() {
-    let dir = Dir::new();
+    let dir = TestDir::new();
     let docs = dir.path().join("docs");
     fs::create_dir_all(&docs).unwrap();
-    let mut world = World {
+    let mut folder_state = ChangingFolder {
         docs,
-        dice: Dice(7),
+        random: SeededRandom(7),
         files: BTreeMap::new(),
         word: 0,
     };
     for start in 0..STARTS {
         let server = serve(&dir, &[]);
         for operation in 0..OPERATIONS.div_ceil(STARTS) {
-            world.operate();
+            folder_state.operate();
             if operation % 40 == 0 {
-                // So that the server meets the folder in many states.
+                // Gives the watcher time, so that it sees the folder in many states.
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         }
-        // Half of the servers end before they have seen what happened last, one of them by force.
+        // Every other server is killed before it has seen the last changes.
         if start % 2 == 0 {
             continue;
         }
-        let files = &world.files;
+        let files = &folder_state.files;
         let same = || {
             let (_, ready) = server.http("GET", "/readyz", None);
             (ready["documents"] == files.len() && ready["sync"]["state"] == "done").then_some(())
         };
-        until(same).unwrap_or_else(|| panic!("never in step: {}", server.said()));
+        until(same).unwrap_or_else(|| panic!("the index was never synchronized: {}", server.log()));
         for (name, text) in files {
             wait_for(&server, text, &[name]);
         }
     }
-    assert!(world.files.len() > 20, "{}", world.files.len());
+    assert!(
+        folder_state.files.len() > 20,
+        "{}",
+        folder_state.files.len()
+    );
 }

@@ -1,4 +1,4 @@
-//! A server process on a small corpus, and a client that keeps its connection.
+//! Server process on a small corpus, and an HTTP client with keep-alive connections.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,13 +8,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(crate) struct Server {
+pub(crate) struct LoadServer {
     child: Child,
     pub(crate) address: String,
     _folder: TempDir,
 }
 
-impl Server {
+impl LoadServer {
     /// Starts the real binary on a folder of three documents and waits until they are indexed.
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -38,8 +38,8 @@ impl Server {
                     .strip_prefix("listening on http://")
                     .map(str::to_owned)
             })
-            .expect("the server says where it listens");
-        // Somebody must go on reading, or the server would wait to be heard.
+            .expect("the server did not print its address");
+        // Keeps draining stderr, or the server would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let server = Self {
             child,
@@ -52,17 +52,17 @@ impl Server {
 
     async fn ready(&self) {
         for _ in 0..600 {
-            let mut connection = Connection::open(&self.address).await;
+            let mut connection = LoadConnection::open(&self.address).await;
             let answer = connection
                 .send("GET /readyz HTTP/1.1", "")
                 .await
-                .expect("an answer");
+                .expect("a response");
             if answer.body.contains(r#""ready":true"#) && answer.body.contains(r#""documents":3"#) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("the server never got ready");
+        panic!("the server did not become ready");
     }
 
     pub(crate) fn memory_kib(&self) -> u64 {
@@ -96,25 +96,25 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for LoadServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-pub(crate) struct Answer {
+pub(crate) struct LoadReply {
     pub(crate) body: String,
-    /// The server said that this connection ends here.
+    /// Whether the response has `Connection: close`.
     pub(crate) closes: bool,
 }
 
-pub(crate) struct Connection {
+pub(crate) struct LoadConnection {
     stream: TcpStream,
     host: String,
 }
 
-impl Connection {
+impl LoadConnection {
     pub(crate) async fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         Self {
@@ -123,11 +123,11 @@ impl Connection {
         }
     }
 
-    pub(crate) async fn post(&mut self, body: &str) -> Result<Answer, String> {
+    pub(crate) async fn post(&mut self, body: &str) -> Result<LoadReply, String> {
         self.send("POST /mcp HTTP/1.1", body).await
     }
 
-    pub(crate) async fn send(&mut self, line: &str, body: &str) -> Result<Answer, String> {
+    pub(crate) async fn send(&mut self, line: &str, body: &str) -> Result<LoadReply, String> {
         let request = format!(
             "{line}\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             self.host,
@@ -136,29 +136,39 @@ impl Connection {
         self.stream
             .write_all(request.as_bytes())
             .await
-            .map_err(|e| format!("not sent: {e}"))?;
+            .map_err(|e| format!("write failed: {e}"))?;
         self.answer().await
     }
 
-    async fn answer(&mut self) -> Result<Answer, String> {
-        let mut seen = Vec::new();
+    async fn answer(&mut self) -> Result<LoadReply, String> {
+        let mut received = Vec::new();
         let mut chunk = [0; 16 * 1024];
         loop {
-            if let Some(answer) = whole(&seen) {
+            if let Some(answer) = parse_reply(&received) {
                 return Ok(answer);
             }
             match self.stream.read(&mut chunk).await {
-                Ok(0) => return Err(format!("closed after {} bytes of an answer", seen.len())),
-                Ok(count) => seen.extend_from_slice(&chunk[..count]),
-                Err(error) => return Err(format!("broken after {} bytes: {error}", seen.len())),
+                Ok(0) => {
+                    return Err(format!(
+                        "connection closed after {} bytes of a response",
+                        received.len()
+                    ));
+                }
+                Ok(count) => received.extend_from_slice(&chunk[..count]),
+                Err(error) => {
+                    return Err(format!(
+                        "read failed after {} bytes: {error}",
+                        received.len()
+                    ));
+                }
             }
         }
     }
 }
 
-/// An answer, once its head and the length that the head names are there.
-fn whole(seen: &[u8]) -> Option<Answer> {
-    let text = std::str::from_utf8(seen).ok()?;
+/// Parses a response once its head and the `Content-Length` bytes of its body have arrived.
+fn parse_reply(received: &[u8]) -> Option<LoadReply> {
+    let text = std::str::from_utf8(received).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     let head = head.to_ascii_lowercase();
     let length: usize = head
@@ -168,7 +178,7 @@ fn whole(seen: &[u8]) -> Option<Answer> {
         .parse()
         .ok()?;
     let body = body.get(..length)?.to_owned();
-    Some(Answer {
+    Some(LoadReply {
         body,
         closes: head.contains("\r\nconnection: close"),
     })

@@ -1,4 +1,5 @@
-//! A small balancer: each request to the next server, and to another one where that gives no answer.
+//! Round-robin load balancer for tests. A request goes to the next backend, and is retried on another when a backend
+//! gives no response.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-pub(crate) struct Balancer {
+pub(crate) struct LoadBalancer {
     port: u16,
     backends: Arc<Vec<u16>>,
 }
 
-impl Balancer {
-    /// One before so many servers, which are still to be started on the ports it names.
+impl LoadBalancer {
+    /// Starts a balancer and reserves a free port for each backend; the test starts the backends on these ports.
     pub(crate) fn start(count: usize) -> Self {
         let taken: Vec<_> = (0..count)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
@@ -46,7 +47,7 @@ impl Balancer {
     }
 }
 
-/// One request, then the connection ends.
+/// Handles one request, and then closes the connection.
 fn serve(mut client: TcpStream, backends: &[u16], turn: &AtomicUsize) {
     let Some((head, body)) = request(&client) else {
         return;
@@ -63,7 +64,7 @@ fn serve(mut client: TcpStream, backends: &[u16], turn: &AtomicUsize) {
         .write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
 }
 
-/// The lines of a request's head without those about the connection, and its body.
+/// Reads a request: its header lines without `Connection` and `Host`, and its body.
 fn request(client: &TcpStream) -> Option<(Vec<String>, Vec<u8>)> {
     let mut reader = BufReader::new(client);
     let (mut head, mut length) = (Vec::new(), 0);
@@ -89,7 +90,7 @@ fn request(client: &TcpStream) -> Option<(Vec<String>, Vec<u8>)> {
     Some((head, body))
 }
 
-/// The whole answer of one server; nothing when it gives none.
+/// Forwards a request to one backend. Returns `None` when the backend gives no response.
 fn forward(port: u16, head: &[String], body: &[u8]) -> Option<Vec<u8>> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
     server

@@ -1,5 +1,5 @@
-//! Three servers on one cluster behind a balancer: nodes and servers die and come back, and who asks does not
-//! notice.
+//! High availability: three servers on one Qdrant cluster behind a load balancer. Nodes and servers are killed and
+//! restarted, and clients see no error. A model is replaced while servers fail over.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,10 +8,11 @@
     clippy::indexing_slicing,
     clippy::print_stderr,
     dead_code,
-    reason = "a test fails by panicking, in its helpers too; the servers are shared with another test"
+    reason = "test helpers may panic; the servers are shared with another test"
 )]
 
 mod balancer;
+mod permissions;
 #[path = "../../../search/tests/cluster/server.rs"]
 mod server;
 
@@ -21,24 +22,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use self::balancer::Balancer;
+use self::balancer::LoadBalancer;
 use self::server::{TestServers, get};
 
-/// How many documents there are.
+/// Number of documents in the indexed folder.
 const DOCUMENTS: usize = 40;
 
-/// How often every server is started again.
+/// Number of rounds in which every server is restarted.
 const ROUNDS: usize = 10;
 
-/// How long a server may take to start, on a machine that does much else.
+/// Upper bound on the start of a server, on a busy machine.
 const START: Duration = Duration::from_secs(60);
 
-struct Replica {
+struct ReplicaProcess {
     child: Child,
     port: u16,
 }
 
-impl Replica {
+impl ReplicaProcess {
     fn start(folder: &Path, port: u16) -> Self {
         Self::start_with(folder, port, &[])
     }
@@ -55,7 +56,7 @@ impl Replica {
         let replica = Self { child, port };
         let start = Instant::now();
         while !replica.is_ready() {
-            assert!(start.elapsed() < START, "a server never got ready");
+            assert!(start.elapsed() < START, "the server did not become ready");
             std::thread::sleep(Duration::from_millis(100));
         }
         replica
@@ -69,7 +70,7 @@ impl Replica {
         get(&format!("http://127.0.0.1:{}", self.port), "/readyz")
     }
 
-    /// How many documents have the vectors of its model.
+    /// Number of documents with vectors of this server's model.
     fn with_vectors(&self) -> u64 {
         let state = self.state();
         let counted = state.pointer("/vectors/documents");
@@ -78,7 +79,7 @@ impl Replica {
             .unwrap_or_default()
     }
 
-    /// Whether it is the one of all servers that changes the index.
+    /// Whether this server holds the lease, and so is the one that writes the index.
     fn writes(&self) -> bool {
         let state = self.state();
         let sync = state
@@ -87,13 +88,13 @@ impl Replica {
         sync.is_some_and(|state| state != "read-only")
     }
 
-    /// Ends it with a signal that it cannot catch.
+    /// Kills the process with SIGKILL, so that it cannot release its lease.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, and waits for the process to end.
     fn end(&mut self) {
         let pid = self.child.id().to_string();
         assert!(
@@ -107,14 +108,14 @@ impl Replica {
     }
 }
 
-impl Drop for Replica {
+impl Drop for ReplicaProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A folder of documents whose index is on these nodes.
+/// Creates a folder of documents with settings that put its index on these nodes.
 fn folder(servers: &TestServers) -> tempfile::TempDir {
     folder_of(servers, DOCUMENTS)
 }
@@ -132,7 +133,7 @@ fn folder_of(servers: &TestServers, documents: usize) -> tempfile::TempDir {
     folder
 }
 
-/// What one call of the `search` tool answers.
+/// Calls the `search` tool once, and returns the JSON-RPC response.
 fn search(address: &str) -> Result<serde_json::Value, String> {
     let call = serde_json::json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -155,12 +156,12 @@ fn search(address: &str) -> Result<serde_json::Value, String> {
         .body_mut()
         .read_to_string()
         .map_err(|error| error.to_string())?;
-    // As one object, or as the one event of a stream.
+    // The response is one JSON object, or the one event of a stream.
     let data = text.lines().find_map(|line| line.strip_prefix("data: "));
     serde_json::from_str(data.unwrap_or(&text)).map_err(|error| format!("{error}: {text}"))
 }
 
-/// Whether an answer has as many results as there should be.
+/// Whether a response has the full number of results.
 fn is_whole(answer: &serde_json::Value) -> bool {
     let results = answer.pointer("/result/structuredContent/results");
     results
@@ -168,7 +169,7 @@ fn is_whole(answer: &serde_json::Value) -> bool {
         .is_some_and(|list| list.len() >= 10)
 }
 
-/// Asks until told to stop. What is not whole is a failure.
+/// Searches in a thread until `stop` is set. An incomplete response fails the test.
 fn ask(
     address: String,
     stop: Arc<AtomicBool>,
@@ -183,7 +184,7 @@ fn ask(
     })
 }
 
-/// Whether there is a Qdrant; says so where there is none.
+/// Whether Qdrant is installed. Prints a notice where it is not, because the test is then skipped.
 fn is_there() -> bool {
     let is_there = server::program().is_some();
     if !is_there {
@@ -192,7 +193,7 @@ fn is_there() -> bool {
     is_there
 }
 
-/// Runs the program, and gives what it prints as JSON.
+/// Runs the program, and returns its JSON output.
 fn docent(folder: &Path, arguments: &[&str]) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
     command
@@ -200,13 +201,13 @@ fn docent(folder: &Path, arguments: &[&str]) -> serde_json::Value {
         .current_dir(folder)
         .env("DOCENT_MODEL_NAME", "table");
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn an_index_is_carried_there_and_back() {
+fn an_index_is_migrated_to_a_cluster_and_back() {
     if !is_there() {
         return;
     }
@@ -226,7 +227,7 @@ fn an_index_is_carried_there_and_back() {
     assert_eq!(
         report("qdrant", ".docent/index"),
         [all, 0, all, 0],
-        "nothing is carried twice"
+        "a second run must copy nothing"
     );
     assert_eq!(report("embedded", "back"), [all, all, 0, 0]);
     let ids = |index: &str| {
@@ -240,7 +241,7 @@ fn an_index_is_carried_there_and_back() {
             .map(|one| one["id"].clone())
             .collect::<Vec<_>>()
     };
-    // The settings name the cluster, so the first of these asks the cluster whatever the folder.
+    // The settings name the cluster, so the first search uses the cluster whatever `--index` says.
     let there = ids("nowhere");
     assert_eq!(there.len(), 10);
     std::fs::remove_file(here.join("docent.toml")).unwrap();
@@ -255,13 +256,13 @@ fn whoever_asks_does_not_notice_who_dies() {
     }
     let servers = TestServers::start(3);
     let folder = folder(&servers);
-    let balancer = Balancer::start(3);
+    let balancer = LoadBalancer::start(3);
     let mut replicas: Vec<_> = balancer
         .backends()
         .iter()
-        .map(|port| Replica::start(folder.path(), *port))
+        .map(|port| ReplicaProcess::start(folder.path(), *port))
         .collect();
-    // The others are ready when they can answer; the documents come with the one that writes.
+    // Servers are ready before there are documents; the writer indexes them.
     let start = Instant::now();
     while !search(&balancer.address()).as_ref().is_ok_and(is_whole) {
         assert!(start.elapsed() < START, "{:?}", search(&balancer.address()));
@@ -271,7 +272,7 @@ fn whoever_asks_does_not_notice_who_dies() {
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
     );
-    let asking: Vec<_> = (0..3)
+    let searches: Vec<_> = (0..3)
         .map(|_| ask(balancer.address(), stop.clone(), answers.clone()))
         .collect();
 
@@ -285,15 +286,15 @@ fn whoever_asks_does_not_notice_who_dies() {
         for replica in &mut replicas {
             let port = replica.port;
             replica.end();
-            *replica = Replica::start(folder.path(), port);
+            *replica = ReplicaProcess::start(folder.path(), port);
         }
     }
     stop.store(true, Ordering::Relaxed);
-    for one in asking {
+    for one in searches {
         one.join().unwrap();
     }
 
-    // Two nodes of three: whoever asks hears why there is no answer, soon.
+    // With two of three nodes down, a search must fail within two seconds and name the reason.
     let others: Vec<_> = (0..3).filter(|at| *at != leader).collect();
     others.iter().for_each(|at| servers.kill(*at));
     let start = Instant::now();
@@ -324,108 +325,23 @@ fn whoever_asks_does_not_notice_who_dies() {
     }
 }
 
-/// The ids that a search finds; an error where there is no answer.
-fn found_ids(address: &str) -> Result<Vec<String>, String> {
-    let answer = search(address)?;
-    let results = answer.pointer("/result/structuredContent/results");
-    let list = results.and_then(serde_json::Value::as_array);
-    let id = |one: &serde_json::Value| one["id"].as_str().map(str::to_owned);
-    let list = list.ok_or_else(|| answer.to_string())?;
-    Ok(list.iter().filter_map(id).collect())
-}
-
-#[test]
-fn stricter_permissions_hold_from_the_first_answer_after_a_kill() {
-    if !is_there() {
-        return;
-    }
-    let servers = TestServers::start(1);
-    let folder = tempfile::tempdir().unwrap();
-    let settings = {
-        let whole = folder_of(&servers, 0);
-        std::fs::read_to_string(whole.path().join("docent.toml")).unwrap()
-    };
-    std::fs::create_dir(folder.path().join("crew")).unwrap();
-    for n in 0..DOCUMENTS {
-        let place = if n < 10 { "." } else { "crew" };
-        let text = format!("# Ferry {n}\n\nThe ferry to isle number {n} was late again.\n");
-        let name = folder.path().join(place).join(format!("ferry-{n}.md"));
-        std::fs::write(name, text).unwrap();
-    }
-    let file = folder.path().join("docent.toml");
-    std::fs::write(&file, &settings).unwrap();
-    let mut writer = Replica::start(folder.path(), free_port());
-    let address = format!("http://127.0.0.1:{}", writer.port);
-    until("crew documents are found", || {
-        found_ids(&address).is_ok_and(|ids| ids.iter().any(|id| id.starts_with("crew/")))
-    });
-    until("all are indexed", || {
-        !writer.state().to_string().contains("running")
-    });
-
-    // It holds the lease for ten more seconds, in which the next one cannot withdraw anything.
-    writer.kill();
-    let rules = "[permissions]\ndefault = \"everyone\"\n\
-                 [[permissions.folder]]\npath = \"crew/**\"\nreaders = \"nobody\"\n";
-    std::fs::write(&file, format!("{settings}{rules}")).unwrap();
-    let port = free_port();
-    let address = format!("http://127.0.0.1:{port}");
-    let asking = std::thread::spawn(move || {
-        let start = Instant::now();
-        loop {
-            if let Ok(ids) = found_ids(&address) {
-                assert!(ids.iter().all(|id| !id.starts_with("crew/")), "{ids:?}");
-                if ids.len() == 10 {
-                    return;
-                }
-            }
-            assert!(
-                start.elapsed() < START,
-                "the open documents never came back"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    });
-    let strict = Replica::start(folder.path(), port);
-    asking.join().unwrap();
-
-    // Another process with other rules, while this one is alive and has the lease, must not answer either.
-    let stricter = tempfile::tempdir().unwrap();
-    let rules = "[permissions]\ndefault = \"nobody\"\n";
-    std::fs::write(
-        stricter.path().join("docent.toml"),
-        format!("{settings}{rules}"),
-    )
-    .unwrap();
-    let refused = Command::new(env!("CARGO_BIN_EXE_docent"))
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .arg(stricter.path())
-        .stdout(Stdio::null())
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{message}");
-    assert!(
-        message.contains("made under other permissions"),
-        "{message}"
-    );
-    assert!(strict.writes());
-}
-
 fn wait_for(answers: &AtomicU64, wanted: u64) {
     let start = Instant::now();
     while answers.load(Ordering::Relaxed) < wanted {
-        assert!(start.elapsed() < Duration::from_secs(120), "nobody answers");
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "no response before the deadline"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// How many documents get vectors of another model. Vectors are written 256 at a time, so several batches are left
-/// to make when the first one is seen.
+/// Number of documents whose model is replaced. Vectors are written in batches of 256, so several batches are still
+/// pending when the first one is observed.
 const MANY: usize = 1_200;
 
-/// The collection whose passages answer, as other programs see it.
-fn answering(servers: &TestServers) -> Option<String> {
+/// The collection behind the alias that searches use.
+fn live_collection(servers: &TestServers) -> Option<String> {
     let aliases = get(&servers.addresses()[0], "/aliases");
     let all = aliases.pointer("/result/aliases")?.as_array()?;
     let one = all
@@ -434,11 +350,14 @@ fn answering(servers: &TestServers) -> Option<String> {
     one["collection_name"].as_str().map(str::to_owned)
 }
 
-/// Waits for something that will be.
+/// Polls until a condition holds, and panics with its name after three minutes.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(180), "never: {what}");
+        assert!(
+            start.elapsed() < Duration::from_secs(180),
+            "did not happen: {what}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -449,66 +368,74 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn a_model_is_replaced_while_servers_answer_and_die() {
+#[allow(clippy::too_many_lines, reason = "one story, told in its order")]
+fn a_model_is_replaced_while_servers_fail_over() {
     if !is_there() {
         return;
     }
     let servers = TestServers::start(3);
     let folder = folder_of(&servers, MANY);
-    let balancer = Balancer::start(3);
-    let places = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let balancer = LoadBalancer::start(3);
+    let metrics_addresses = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let start = |at: usize, model: &str, metrics: &str| {
         let env = [
             ("DOCENT_MODEL_NAME", model),
             ("DOCENT_SERVER_METRICS", metrics),
         ];
-        Replica::start_with(folder.path(), balancer.backends()[at], &env)
+        ReplicaProcess::start_with(folder.path(), balancer.backends()[at], &env)
     };
     let mut old = start(0, "table", "127.0.0.1:0");
-    until("the first model has all", || {
+    until("all vectors of the first model", || {
         old.with_vectors() == MANY as u64
     });
-    until("its vectors answer", || answering(&servers).is_some());
-    let before = answering(&servers).unwrap();
+    until("searches use its collection", || {
+        live_collection(&servers).is_some()
+    });
+    let before = live_collection(&servers).unwrap();
 
-    // Two with the new model, of which one will write.
-    let mut new = [(1, &places[0]), (2, &places[1])].map(|(at, place)| start(at, "granite", place));
-    until("there are answers", || {
+    // Two servers with the new model, one of which will become the writer.
+    let mut new = [(1, &metrics_addresses[0]), (2, &metrics_addresses[1])]
+        .map(|(at, metrics_address)| start(at, "granite", metrics_address));
+    until("complete responses", || {
         search(&balancer.address()).as_ref().is_ok_and(is_whole)
     });
     let (stop, answers) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
     );
-    let asking = ask(balancer.address(), stop.clone(), answers.clone());
-    until("both wait for the old one", || {
-        !new.iter().any(Replica::writes)
+    let searches = ask(balancer.address(), stop.clone(), answers.clone());
+    until("both new servers wait for the lease", || {
+        !new.iter().any(ReplicaProcess::writes)
     });
     old.end();
-    until("one of them writes", || new.iter().any(Replica::writes));
-    let writer = new.iter().position(Replica::writes).unwrap();
-    until("some vectors are made", || new[writer].with_vectors() > 0);
+    until("one new server becomes the writer", || {
+        new.iter().any(ReplicaProcess::writes)
+    });
+    let writer = new.iter().position(ReplicaProcess::writes).unwrap();
+    until("the first vectors of the new model", || {
+        new[writer].with_vectors() > 0
+    });
     let made = new[writer].with_vectors();
     assert!(made < MANY as u64, "all {made} were made before the kill");
-    assert_eq!(answering(&servers).as_ref(), Some(&before));
+    assert_eq!(live_collection(&servers).as_ref(), Some(&before));
     new[writer].kill();
     let left = &new[1 - writer];
-    let metrics = &places[1 - writer];
-    until("the other one writes", || left.writes());
-    until("the new model has all", || {
+    let metrics = &metrics_addresses[1 - writer];
+    until("the other new server becomes the writer", || left.writes());
+    until("all vectors of the new model", || {
         left.with_vectors() == MANY as u64
     });
-    until("its vectors answer", || {
-        answering(&servers).is_some_and(|now| now != before)
+    until("searches use its collection", || {
+        live_collection(&servers).is_some_and(|now| now != before)
     });
-    until("the old ones are gone", || {
+    until("the old collection is deleted", || {
         let all = get(&servers.addresses()[0], "/collections");
         !all.to_string().contains(&before)
     });
     let so_far = answers.load(Ordering::Relaxed);
     wait_for(&answers, so_far + 5);
     stop.store(true, Ordering::Relaxed);
-    asking.join().unwrap();
+    searches.join().unwrap();
 
     let numbers = ureq::get(format!("http://{metrics}/metrics"))
         .call()

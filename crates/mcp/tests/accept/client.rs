@@ -1,4 +1,5 @@
-//! A server to test and the simplest clients to test it with: raw bytes on real sockets.
+//! Test server and raw TCP clients for the connection layer: HTTP/1.1 as text and HTTP/2 as frames, without a
+//! client library that would repair what a test breaks on purpose.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +13,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Nothing here is about speed: this only keeps a hung test from hanging for ever.
+/// Upper bound on every wait, so that a hung test fails instead of blocking the suite. No test measures speed with it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A limit small enough to wait for.
+/// Deadline short enough for a test to wait until it expires.
 pub(crate) const SHORT: Duration = Duration::from_millis(150);
 
-/// A limit that no test reaches.
+/// Deadline that no test reaches, which disables a limit.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
-/// Limits that never end anything, to set single ones in.
+/// Limits with every deadline disabled. A test overrides the single limit that it is about.
 pub(crate) fn patient() -> HttpLimits {
     HttpLimits {
         first_byte: NEVER,
@@ -36,7 +37,7 @@ pub(crate) fn patient() -> HttpLimits {
     }
 }
 
-/// Waits for something that must happen.
+/// Awaits an event that must happen, and panics with its name after [`PATIENCE`].
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -80,7 +81,7 @@ impl AcceptServer {
         RawClient::new(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Waits until the server has returned, which must be without an error.
+    /// Awaits the end of the accept loop, which must return without an error.
     pub(crate) async fn stopped(self) {
         soon("the end of serving", self.served)
             .await
@@ -89,7 +90,7 @@ impl AcceptServer {
     }
 }
 
-/// One answer as it came over the wire.
+/// One HTTP/1.1 response as it came over the wire.
 #[derive(Debug)]
 pub(crate) struct RawResponse {
     pub(crate) status: u16,
@@ -127,18 +128,21 @@ impl RawClient {
         self.answer().await.expect("an answer")
     }
 
-    /// Waits for some bytes and keeps them. False at the end.
+    /// Reads more bytes into the buffer. Returns false at the end of the connection.
     pub(crate) async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
-        // A reset says the same as an end: the connection is closed.
-        let count = soon("more bytes or the end", self.stream.read(&mut piece))
-            .await
-            .unwrap_or(0);
+        // A reset counts as the end: the connection is closed either way.
+        let count = soon(
+            "more bytes or the end of the connection",
+            self.stream.read(&mut piece),
+        )
+        .await
+        .unwrap_or(0);
         self.unread.extend_from_slice(&piece[..count]);
         count > 0
     }
 
-    /// The next answer with its body, or nothing when the connection ended first.
+    /// Reads the next response with its body. Returns `None` when the connection ended first.
     pub(crate) async fn answer(&mut self) -> Option<RawResponse> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -165,18 +169,18 @@ impl RawClient {
         })
     }
 
-    /// Everything until the connection ends.
+    /// Reads everything until the connection ends.
     pub(crate) async fn rest(mut self) -> String {
         while self.more().await {}
         String::from_utf8_lossy(&self.unread).into_owned()
     }
 
-    /// Waits until the server closes, and expects it to say nothing before.
+    /// Awaits the close of the connection and asserts that no byte came before it.
     pub(crate) async fn closed_silently(self) {
         assert_eq!(self.rest().await, "");
     }
 
-    /// Sends one byte after the other until the server closes.
+    /// Sends one byte at a time, as a Slowloris attack does, until the server closes the connection.
     pub(crate) async fn trickle(mut self, byte: u8) {
         let mut piece = [0; 64];
         let trickling = async {
@@ -206,7 +210,7 @@ pub(crate) fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// HTTP/2 spelled out in frames.
+/// HTTP/2 (RFC 9113) written out in frames, so that a test controls each byte.
 pub(crate) mod h2 {
     use super::{AsyncReadExt, AsyncWriteExt, RawClient, soon};
 
@@ -235,7 +239,7 @@ pub(crate) mod h2 {
     }
 
     fn literal(name: u8, value: &str) -> Vec<u8> {
-        // Without indexing, the name by its number in the static table.
+        // HPACK literal without indexing; the name is its index in the static table.
         let mut bytes = if name < 15 {
             vec![name]
         } else {
@@ -246,7 +250,7 @@ pub(crate) mod h2 {
         bytes
     }
 
-    /// `GET path` with an authority and perhaps a `host`, as one frame that ends the stream.
+    /// `GET path` with an `:authority` and an optional `host` header, in one HEADERS frame that ends the stream.
     pub(crate) fn get(stream: u32, path: &str, authority: &str, host: Option<&str>) -> Vec<u8> {
         let mut block = vec![0x82, 0x86];
         block.extend(literal(4, path));
@@ -257,14 +261,14 @@ pub(crate) mod h2 {
         frame(HEADERS, 0b101, stream, &block)
     }
 
-    /// The head of a `GET /` that has so many fields, one byte each, and whose body does not come. The first head of a
-    /// connection teaches the field.
+    /// Header block of a `GET /` with this many fields of one byte each, and a body that never comes (an HPACK bomb).
+    /// The first block of a connection adds the field to the dynamic table; later ones refer to it.
     pub(crate) fn packed(stream: u32, fields: usize) -> Vec<u8> {
         let mut block = vec![0x82, 0x86];
         block.extend(literal(4, "/"));
         block.extend(literal(1, "localhost"));
         let taught = if stream == 1 {
-            // `a` with no value, into the dynamic table.
+            // Adds `a` with an empty value to the dynamic table.
             block.extend([0x40, 1, b'a', 0]);
             1
         } else {
@@ -275,12 +279,12 @@ pub(crate) mod h2 {
     }
 
     impl RawClient {
-        pub(crate) async fn greet(&mut self) {
+        pub(crate) async fn send_preface(&mut self) {
             self.send(PREFACE).await;
             self.send(frame(SETTINGS, 0, 0, &[])).await;
         }
 
-        /// The next frame, or nothing when the connection ended.
+        /// Reads the next frame. Returns `None` at the end of the connection.
         pub(crate) async fn frame(&mut self) -> Option<H2Frame> {
             let mut head = [0; 9];
             soon("a frame", self.stream.read_exact(&mut head))
@@ -300,7 +304,7 @@ pub(crate) mod h2 {
             })
         }
 
-        /// The next frame of this kind, playing a good peer for all others.
+        /// Reads up to the next frame of this kind, and acknowledges SETTINGS and PING as a correct peer does.
         pub(crate) async fn frame_of(&mut self, kind: u8) -> Option<H2Frame> {
             loop {
                 let next = self.frame().await?;
@@ -310,7 +314,7 @@ pub(crate) mod h2 {
                     } else {
                         vec![]
                     };
-                    // The server may be gone already when it has said all.
+                    // The server may have closed the connection after its last frame.
                     let _ = self
                         .stream
                         .write_all(&frame(next.kind, 1, 0, &payload))
@@ -322,14 +326,14 @@ pub(crate) mod h2 {
             }
         }
 
-        /// Reads all frames and never says a word.
+        /// Reads all frames until the connection ends, and acknowledges none of them.
         pub(crate) async fn closed(mut self) {
             while self.frame().await.is_some() {}
         }
     }
 }
 
-/// Says so when it is dropped.
+/// Sends a message when it is dropped, which shows that the handler or the response was released.
 pub(crate) struct DropSignal(pub(crate) tokio::sync::mpsc::UnboundedSender<()>);
 
 impl Drop for DropSignal {

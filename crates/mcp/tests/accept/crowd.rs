@@ -1,4 +1,5 @@
-//! More connections than there is room for, and handlers that fall.
+//! Connection limits and panicking handlers: eviction of idle and incomplete connections, the shared budget for
+//! request heads, exhausted file descriptors, and isolation of a panic to its own connection.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use futures::StreamExt as _;
 use crate::client::{self, AcceptServer, SHORT, h2, patient, soon};
 use crate::serving;
 
-/// Waits for a slot, which is free as soon as the server has noticed.
+/// Retries until a request is admitted. A slot becomes free as soon as the server notices that a client left.
 async fn admitted(server: &AcceptServer) {
     let trying = async {
         loop {
@@ -29,7 +30,7 @@ async fn admitted(server: &AcceptServer) {
             }
         }
     };
-    soon("a free slot", trying).await;
+    soon("a free connection slot", trying).await;
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn connections_without_a_whole_head_lose_their_slots_to_newcomers() {
     .await;
     let mut good = server.client().await;
     assert_eq!(good.get("/").await.status, 200);
-    // Every wait is endless here: who comes later gets the slot of who came first.
+    // No deadline expires here, so each newcomer must evict the oldest connection without a complete head.
     let starts: [&[u8]; 3] = [b"", b"G", &h2::PREFACE[..10]];
     let mut hoard = Vec::new();
     for start in starts.into_iter().cycle().take(60) {
@@ -92,7 +93,11 @@ async fn connections_without_a_whole_head_lose_their_slots_to_newcomers() {
         hoard.push(client);
     }
     admitted(&server).await;
-    assert_eq!(good.get("/").await.status, 200, "a request was answered");
+    assert_eq!(
+        good.get("/").await.status,
+        200,
+        "a connection that had completed a request was evicted"
+    );
 }
 
 #[tokio::test]
@@ -112,14 +117,14 @@ async fn heads_that_do_not_end_share_a_budget() {
         client.send(&head).await;
         hoard.push(client);
     }
-    // All but five have to go, though each may take for ever.
+    // The budget holds five heads of 20 kB. The other fifteen must be evicted although no deadline expires.
     let mut ended = futures::stream::FuturesUnordered::new();
     for client in hoard {
         ended.push(client.rest());
     }
     for _ in 0..15 {
-        let said = soon("the end of a head", ended.next()).await.unwrap();
-        assert_eq!(said, "");
+        let received = soon("the eviction of a head", ended.next()).await.unwrap();
+        assert_eq!(received, "");
     }
     assert_eq!(server.client().await.get("/").await.status, 200);
 }
@@ -150,18 +155,18 @@ async fn stuck_connections_of_every_kind_do_not_hold_up_good_ones() {
         assert_eq!(server.client().await.get("/").await.status, 200);
     }
     for client in stuck {
-        let said = client.rest().await;
-        assert!(!said.contains(" 200 "), "{said}");
+        let received = client.rest().await;
+        assert!(!received.contains(" 200 "), "{received}");
     }
 }
 
 #[tokio::test]
 async fn a_panic_is_a_500_and_nothing_else() {
-    async fn fall() -> Json<()> {
+    async fn panicking() -> Json<()> {
         panic!("on purpose")
     }
     let router = Router::new()
-        .route("/fall", get(fall))
+        .route("/fall", get(panicking))
         .route("/", get(|| async { "hello" }));
     let server = AcceptServer::start(patient(), router).await;
     let (mut client, mut other) = (server.client().await, server.client().await);
@@ -179,7 +184,7 @@ async fn a_panic_is_a_500_and_nothing_else() {
 
 #[tokio::test]
 async fn a_panic_in_an_answers_body_ends_only_its_connection() {
-    let fall = || async {
+    let panicking = || async {
         let stream =
             futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, Infallible>>> {
                 panic!("on purpose")
@@ -187,7 +192,7 @@ async fn a_panic_in_an_answers_body_ends_only_its_connection() {
         Response::new(Body::from_stream(stream))
     };
     let router = Router::new()
-        .route("/fall", get(fall))
+        .route("/fall", get(panicking))
         .route("/", get(|| async { "hello" }));
     let server = AcceptServer::start(patient(), router).await;
     let (mut client, mut other) = (server.client().await, server.client().await);
@@ -197,11 +202,11 @@ async fn a_panic_in_an_answers_body_ends_only_its_connection() {
     assert_eq!(other.get("/").await.status, 200);
     assert_eq!(server.client().await.get("/").await.status, 200);
 }
-/// In a process of its own, where files are few.
+/// Runs itself again in a child process with a limit of 60 file descriptors, because the limit is per process.
 #[test]
 fn running_out_of_files_is_survived() {
-    const SIGN: &str = "DOCENT_TEST_FEW_FILES";
-    if std::env::var_os(SIGN).is_some() {
+    const MARKER: &str = "DOCENT_TEST_FEW_FILES";
+    if std::env::var_os(MARKER).is_some() {
         return tokio::runtime::Runtime::new()
             .unwrap()
             .block_on(with_few_files());
@@ -211,13 +216,13 @@ fn running_out_of_files_is_survived() {
         .args(["-c", "ulimit -n 60 && exec \"$0\" \"$@\""])
         .arg(this)
         .args(["--exact", "crowd::running_out_of_files_is_survived"])
-        .env(SIGN, "1")
+        .env(MARKER, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}"
     );
 }
 
@@ -233,7 +238,7 @@ async fn with_few_files() {
         }
     };
     assert_eq!(error.raw_os_error(), Some(24), "{error}");
-    // Now the server cannot accept either, but it goes on serving.
+    // The accept call of the server fails with EMFILE now, but open connections must still be served.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(first.get("/").await.status, 200);
     drop(hoard);

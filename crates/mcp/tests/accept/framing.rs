@@ -1,7 +1,7 @@
-//! Raw requests that two readers could understand differently: none may be served, and no
-//! request may get two answers.
+//! Request smuggling: requests whose framing two parsers could read differently. None may be served, and no request
+//! may get two responses.
 //!
-//! The router behind answers 200 to everything and carries the same guard as ours.
+//! The router behind answers 200 to everything and has the same request guard as the product.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn guarded() -> Router {
         .layer(from_fn_with_state(Arc::new(guard), guard::enforce))
 }
 
-/// What follows a request in the same bytes, hoping to be taken for a second one.
+/// Bytes appended to a request that a confused parser would take for a second request.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn chunked(rest: &str) -> String {
@@ -47,7 +47,7 @@ fn coded(coding: &str) -> String {
     format!("{head}{coding}\r\n\r\n0\r\n\r\n")
 }
 
-/// (what it is, the bytes, the status)
+/// Rows of (name, bytes, expected status).
 #[rustfmt::skip]
 fn refused() -> Vec<(&'static str, String, u16)> {
     let host = "Host: localhost\r\n";
@@ -102,7 +102,7 @@ fn refused() -> Vec<(&'static str, String, u16)> {
     ]
 }
 
-/// Sends all bytes while reading, because the server may answer and close before they are in.
+/// Writes and reads at the same time, because the server may respond and close before it has all bytes.
 async fn exchange(server: &AcceptServer, bytes: String) -> String {
     let client = server.client().await;
     let (mut from, mut to) = client.stream.into_split();
@@ -110,17 +110,17 @@ async fn exchange(server: &AcceptServer, bytes: String) -> String {
         let _ = tokio::io::AsyncWriteExt::write_all(&mut to, bytes.as_bytes()).await;
         to
     });
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     let mut piece = [0; 4096];
     loop {
         let read = tokio::io::AsyncReadExt::read(&mut from, &mut piece);
-        match crate::client::soon("an answer and the end", read).await {
+        match crate::client::soon("a response and the end of the connection", read).await {
             Ok(0) | Err(_) => break,
-            Ok(count) => said.extend_from_slice(&piece[..count]),
+            Ok(count) => received.extend_from_slice(&piece[..count]),
         }
     }
     drop(sending.await);
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&received).into_owned()
 }
 
 #[tokio::test]
@@ -129,21 +129,25 @@ async fn improper_requests_are_refused_once_and_closed() {
     let rows = refused();
     assert!(rows.len() >= 30);
     for (name, bytes, status) in rows {
-        // A host that we do not serve is a proper request, so its connection may go on.
+        // A wrong host is a well-formed request, so its connection may stay open.
         let follow = if status == 403 { "" } else { SMUGGLED };
         let bytes = if status == 403 {
             bytes.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
         } else {
             bytes
         };
-        let said = exchange(&server, bytes + follow).await;
+        let received = exchange(&server, bytes + follow).await;
         assert!(
-            said.starts_with(&format!("HTTP/1.1 {status} "))
-                || said.starts_with(&format!("HTTP/1.0 {status} ")),
-            "{name}: {said:?}"
+            received.starts_with(&format!("HTTP/1.1 {status} "))
+                || received.starts_with(&format!("HTTP/1.0 {status} ")),
+            "{name}: {received:?}"
         );
-        assert_eq!(said.matches("HTTP/1.").count(), 1, "{name}: {said:?}");
-        assert!(!said.contains("smuggled"), "{name}: {said:?}");
+        assert_eq!(
+            received.matches("HTTP/1.").count(),
+            1,
+            "{name}: {received:?}"
+        );
+        assert!(!received.contains("smuggled"), "{name}: {received:?}");
     }
 }
 
@@ -183,12 +187,12 @@ async fn pipelined_requests_are_answered_in_turn_until_one_is_ambiguous() {
 #[tokio::test]
 async fn nothing_follows_chunks_because_their_end_is_not_checked_twice() {
     let server = AcceptServer::start(patient(), guarded()).await;
-    let said = exchange(&server, chunked("\r\n5\r\nhello\r\n0\r\n\r\n") + SMUGGLED).await;
+    let received = exchange(&server, chunked("\r\n5\r\nhello\r\n0\r\n\r\n") + SMUGGLED).await;
     assert!(
-        said.starts_with("HTTP/1.1 200 ") && said.ends_with("served"),
-        "{said:?}"
+        received.starts_with("HTTP/1.1 200 ") && received.ends_with("served"),
+        "{received:?}"
     );
-    assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said:?}");
+    assert_eq!(received.matches("HTTP/1.1").count(), 1, "{received:?}");
 }
 
 #[tokio::test]
@@ -211,17 +215,17 @@ async fn a_body_that_looks_like_a_request_is_a_body() {
 #[tokio::test]
 async fn http2_names_one_host() {
     let server = AcceptServer::start(patient(), guarded()).await;
-    // (authority, host, the first byte of the answer's header block)
+    // (authority, host, first byte of the response's header block)
     let rows = [
         ("localhost", None, 0x88),
         ("localhost", Some("localhost"), 0x88),
-        // 400 has a number in the static table, 403 has to be spelled out.
+        // 400 has an index in the HPACK static table; 403 is a literal.
         ("localhost", Some("evil.example"), 0x8c),
         ("evil.example", Some("localhost"), 0x8c),
         ("evil.example", None, 0x48),
     ];
     let mut client = server.client().await;
-    client.greet().await;
+    client.send_preface().await;
     for (stream, (authority, host, expect)) in (1..).step_by(2).zip(rows) {
         client.send(h2::get(stream, "/", authority, host)).await;
         let frame = client.frame_of(h2::HEADERS).await.unwrap();

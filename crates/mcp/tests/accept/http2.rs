@@ -1,4 +1,5 @@
-//! The same bounds over HTTP/2, on the same port.
+//! HTTP/2 on the same port: preface, idle and keep-alive deadlines, the limit on concurrent streams, and bounds on
+//! header lists (HPACK bombs).
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use crate::serving;
 
 async fn h2_client(server: &AcceptServer) -> RawClient {
     let mut client = server.client().await;
-    client.greet().await;
+    client.send_preface().await;
     client
 }
 
 async fn h2_get(client: &mut RawClient, stream: u32) {
     client.send(h2::get(stream, "/", "localhost", None)).await;
     let frame = client.frame_of(h2::HEADERS).await.unwrap();
-    // 0x88 is status 200 in the static table.
+    // 0x88 is status 200 in the HPACK static table.
     assert_eq!((frame.stream, frame.payload.first()), (stream, Some(&0x88)));
 }
 
@@ -68,9 +69,9 @@ async fn an_idle_http2_connection_is_closed_even_when_it_does_not_say_goodbye() 
 
 #[tokio::test]
 async fn an_http2_peer_that_vanished_is_noticed() {
-    let (ring, mut rung) = mpsc::unbounded_channel();
+    let (signal, mut dropped) = mpsc::unbounded_channel();
     let stuck = move || async move {
-        let _bell = DropSignal(ring);
+        let _signal = DropSignal(signal);
         std::future::pending::<()>().await;
     };
     let limits = HttpLimits {
@@ -81,7 +82,9 @@ async fn an_http2_peer_that_vanished_is_noticed() {
     let server = AcceptServer::start(limits, Router::new().route("/", get(stuck))).await;
     let mut client = h2_client(&server).await;
     client.send(h2::get(1, "/", "localhost", None)).await;
-    soon("the end of the handler", rung.recv()).await.unwrap();
+    soon("the drop of the handler", dropped.recv())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -121,7 +124,7 @@ async fn a_large_http2_header_list_is_refused() {
     let server = serving(limits).await;
     let mut client = h2_client(&server).await;
     h2_get(&mut client, 1).await;
-    // h2 counts the size of the names and values plus 32 for each.
+    // The size of a header list is its names and values plus 32 octets a field (RFC 9113, 6.5.2).
     client
         .send(h2::get(3, "/", "localhost", Some(&"a".repeat(100))))
         .await;
@@ -129,7 +132,7 @@ async fn a_large_http2_header_list_is_refused() {
     assert_ne!(frame.payload.first(), Some(&0x88));
 }
 
-/// One byte of a packed head can be a field, which takes a hundred bytes in memory.
+/// HPACK bomb: one byte of a header block can be a whole field, which takes about a hundred bytes in memory.
 #[tokio::test]
 async fn more_than_a_hundred_header_fields_are_refused_before_the_body_comes() {
     let server = serving(patient()).await;
@@ -138,7 +141,7 @@ async fn more_than_a_hundred_header_fields_are_refused_before_the_body_comes() {
         client.send(h2::packed(stream, fields)).await;
         let frame = client.frame_of(h2::HEADERS).await.unwrap();
         assert_eq!(frame.stream, stream);
-        // 0x88 is a 200, 0x48 any status that is not in the static table.
+        // 0x88 is a 200, 0x48 a literal status that is not in the static table.
         assert_eq!(&frame.payload[..1], status, "{fields} fields");
     }
 }

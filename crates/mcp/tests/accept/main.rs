@@ -1,14 +1,14 @@
-//! The connection layer against real sockets: every deadline and bound, from both sides.
+//! Tests of the connection layer on real sockets: every deadline and limit, once reached and once not.
 //!
-//! Limits are set so that one of them can be reached and all others cannot. What is asserted is
-//! that something happens, never when.
+//! Each test sets limits so that one of them can be reached and all others cannot. It asserts that an event happens,
+//! never when, so that a slow machine fails no test.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test fails by panicking, in its helpers too"
+    reason = "test helpers may panic"
 )]
 mod client;
 mod crowd;
@@ -30,7 +30,7 @@ use docent_mcp::http::limits::HttpLimits;
 
 use client::AcceptServer;
 
-/// A router that reads bodies as ours do.
+/// Router that reads bodies with the bounded reader of the product, up to 1,000 bytes.
 fn reading(limits: HttpLimits) -> Router {
     let limits = Arc::new(limits);
     let read = move |request: Request| async move {

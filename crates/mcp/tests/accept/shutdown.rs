@@ -1,4 +1,5 @@
-//! What happens to connections and requests when the server is told to stop.
+//! Graceful shutdown: in-flight requests and accepted connections are drained, new ones are refused, and the deadline
+//! drops what is stuck.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::client::{self, AcceptServer, NEVER, SHORT, h2, patient, soon};
 
-/// A router whose `/wait` answers once the gate has a permit for it.
+/// Router whose `/wait` handler blocks on a semaphore. Also returns the semaphore and the count of waiting handlers.
 fn gated() -> (Router, Arc<Semaphore>, Arc<AtomicUsize>) {
     let gate = Arc::new(Semaphore::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -36,7 +37,7 @@ async fn until(waiting: &AtomicUsize, count: usize) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    soon("the handlers", reached).await;
+    soon("all handlers at the semaphore", reached).await;
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn a_hundred_requests_in_flight_are_answered() {
 }
 
 #[tokio::test]
-async fn nobody_is_admitted_after_the_end_began() {
+async fn no_connection_is_accepted_after_shutdown_began() {
     let (router, gate, waiting) = gated();
     let server = AcceptServer::start(patient(), router).await;
     let mut client = server.client().await;
@@ -122,7 +123,7 @@ async fn an_idle_connection_does_not_hold_up_the_end() {
 #[tokio::test]
 async fn requests_on_their_way_are_answered() {
     let (router, ..) = gated();
-    // Enough time for bytes that are on their way, however slow the machine.
+    // Long enough for bytes that are in flight, however slow the machine is.
     let server = AcceptServer::start(
         HttpLimits {
             linger: NEVER,
@@ -150,7 +151,7 @@ async fn requests_on_their_way_are_answered() {
         let answer = client
             .answer()
             .await
-            .expect("an answer to a head that had begun");
+            .expect("a response to a head that had begun before shutdown");
         assert_eq!(answer.status, status);
     }
     for client in [&mut used, &mut fresh] {
@@ -171,7 +172,7 @@ async fn a_head_that_had_begun_is_waited_for_beyond_the_linger() {
     let mut half_used = server.client().await;
     assert_eq!(half_used.get("/").await.status, 200);
     half_used.send("GET / HTTP/1.1\r\nHo").await;
-    // Both pieces are in before the end begins: an answer to a third client needs the same task.
+    // The response to a third client shows that both pieces were received before shutdown began: one task reads all.
     tokio::time::sleep(SHORT).await;
     server.stop.cancel();
     tokio::time::sleep(SHORT * 3).await;
@@ -180,7 +181,7 @@ async fn a_head_that_had_begun_is_waited_for_beyond_the_linger() {
         let answer = client
             .answer()
             .await
-            .expect("an answer to a head that had begun");
+            .expect("a response to a head that had begun before shutdown");
         assert_eq!((answer.status, answer.closes()), (200, true));
         client.closed_silently().await;
     }
@@ -191,7 +192,7 @@ async fn a_head_that_had_begun_is_waited_for_beyond_the_linger() {
 async fn a_request_after_an_answer_that_did_not_say_it_is_the_last_is_answered() {
     let gate = Arc::new(Semaphore::new(0));
     let at_gate = gate.clone();
-    // The head goes out before the end begins, the body after.
+    // The head of the response is sent before shutdown begins, the body after.
     let slow = move || async move {
         let end = async move {
             at_gate.acquire().await.unwrap().forget();
@@ -232,7 +233,7 @@ async fn connections_the_kernel_had_accepted_are_answered() {
         streams.push(TcpStream::connect(address).await.unwrap());
     }
     let server = AcceptServer::on(listener, patient(), router);
-    // Told to stop before it could accept anyone.
+    // Shutdown begins before the server could accept a connection.
     server.stop.cancel();
     for stream in streams {
         let mut client = client::RawClient::new(stream);
@@ -247,7 +248,7 @@ async fn http2_streams_in_flight_are_answered() {
     let (router, gate, waiting) = gated();
     let server = AcceptServer::start(patient(), router).await;
     let mut client = server.client().await;
-    client.greet().await;
+    client.send_preface().await;
     for stream in [1, 3, 5] {
         client
             .send(h2::get(stream, "/wait", "localhost", None))
@@ -279,7 +280,7 @@ async fn a_mute_http2_peer_does_not_hold_up_the_end() {
     )
     .await;
     let mut mute = server.client().await;
-    mute.greet().await;
+    mute.send_preface().await;
     mute.send(h2::get(1, "/", "localhost", None)).await;
     assert!(mute.frame_of(h2::HEADERS).await.is_some());
     server.stop.cancel();
@@ -291,9 +292,9 @@ async fn a_mute_http2_peer_does_not_hold_up_the_end() {
 async fn a_load_of_keep_alive_clients_loses_no_accepted_request() {
     let (router, ..) = gated();
     let server = AcceptServer::start(patient(), router).await;
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (report, mut finished) = mpsc::unbounded_channel();
     for _ in 0..20 {
-        let (mut client, tell) = (server.client().await, tell.clone());
+        let (mut client, report) = (server.client().await, report.clone());
         tokio::spawn(async move {
             let mut answered = 0u32;
             loop {
@@ -301,21 +302,21 @@ async fn a_load_of_keep_alive_clients_loses_no_accepted_request() {
                 match client.answer().await {
                     Some(answer) if answer.status == 200 && answer.closes() => break,
                     Some(answer) => assert_eq!(answer.status, 200),
-                    // Busy clients always have a request on its way, so none may be dropped.
-                    None => panic!("lost after {answered}"),
+                    // A busy client always has a request in flight, and no accepted request may be lost.
+                    None => panic!("connection lost after {answered} responses"),
                 }
                 answered += 1;
             }
-            tell.send(()).unwrap();
+            report.send(()).unwrap();
         });
     }
-    drop(tell);
+    drop(report);
     tokio::time::sleep(SHORT).await;
     server.stop.cancel();
     for _ in 0..20 {
-        soon("the last answer", told.recv())
+        soon("the last response", finished.recv())
             .await
-            .expect("no request lost");
+            .expect("a request was lost");
     }
     server.stopped().await;
 }

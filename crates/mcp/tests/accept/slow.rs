@@ -1,4 +1,5 @@
-//! Clients that say nothing, too little or too much, and handlers that never end.
+//! Slow clients and stuck handlers: deadlines for heads and bodies, the minimum body rate, keep-alive and maximum age
+//! of a connection, stalled responses, and bounds on sizes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -107,7 +108,7 @@ async fn a_stalled_body_is_answered_and_closed() {
 
 #[tokio::test]
 async fn a_trickled_body_is_too_slow_before_its_time_is_up() {
-    // The whole body may take an hour, but not at this rate.
+    // The deadline for the whole body is an hour away; the minimum rate is what ends it.
     let server = serving(HttpLimits {
         body_grace: SHORT,
         ..patient()
@@ -183,10 +184,10 @@ async fn an_announced_body_is_refused_before_it_comes() {
 
 #[tokio::test]
 async fn a_body_that_ends_early_ends_its_request() {
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (report, mut finished) = mpsc::unbounded_channel();
     let read = move |request: Request| async move {
         let result = body::read(request.into_body(), 1000, &HttpLimits::default()).await;
-        tell.send(result.map(|bytes| bytes.len())).unwrap();
+        report.send(result.map(|bytes| bytes.len())).unwrap();
     };
     let server = AcceptServer::start(patient(), Router::new().route("/", post(read))).await;
     let mut client = server.client().await;
@@ -194,8 +195,8 @@ async fn a_body_that_ends_early_ends_its_request() {
         .send(&client::post("/", &"x".repeat(900))[..200])
         .await;
     drop(client);
-    // hyper drops the handler when it notices first, or hands it a broken body.
-    let end = soon("the end of the body", told.recv()).await;
+    // Either hyper notices first and drops the handler, or the handler reads a broken body.
+    let end = soon("the end of the request", finished.recv()).await;
     assert!(
         matches!(end, None | Some(Err(body::BodyError::Broken))),
         "{end:?}"
@@ -239,7 +240,7 @@ async fn an_old_connection_is_closed_between_answers() {
     let ageing = async {
         loop {
             client.send(client::get("/")).await;
-            // A busy client gets every answer, and learns from one that it is the last.
+            // A busy client gets every response, and `Connection: close` marks the last one.
             let answer = client.answer().await.expect("an answer");
             assert_eq!(answer.status, 200);
             if answer.closes() {
@@ -247,7 +248,7 @@ async fn an_old_connection_is_closed_between_answers() {
             }
         }
     };
-    soon("the last answer", ageing).await;
+    soon("the last response", ageing).await;
     client.closed_silently().await;
 }
 
@@ -275,7 +276,7 @@ async fn an_old_connection_finishes_its_answer() {
     client.closed_silently().await;
 }
 
-/// Limits under which a request that moves nothing ends soon.
+/// Limits under which a request without progress ends after `stall`.
 fn stalling(stall: Duration) -> HttpLimits {
     let none = Duration::ZERO;
     HttpLimits {
@@ -289,9 +290,9 @@ fn stalling(stall: Duration) -> HttpLimits {
 
 #[tokio::test]
 async fn a_stuck_handler_loses_its_connection() {
-    let (ring, mut rung) = mpsc::unbounded_channel();
+    let (signal, mut dropped) = mpsc::unbounded_channel();
     let stuck = move || async move {
-        let _bell = DropSignal(ring);
+        let _signal = DropSignal(signal);
         std::future::pending::<()>().await;
     };
     let limits = stalling(SHORT);
@@ -299,27 +300,31 @@ async fn a_stuck_handler_loses_its_connection() {
     let mut client = server.client().await;
     client.send(client::get("/")).await;
     client.closed_silently().await;
-    soon("the end of the handler", rung.recv()).await.unwrap();
+    soon("the drop of the handler", dropped.recv())
+        .await
+        .unwrap();
 }
 
-fn endless(bell: DropSignal) -> Response {
+fn endless(signal: DropSignal) -> Response {
     let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
-    let stream = futures::stream::unfold(bell, move |bell| {
+    let stream = futures::stream::unfold(signal, move |signal| {
         let chunk = chunk.clone();
-        async move { Some((Ok::<_, Infallible>(chunk), bell)) }
+        async move { Some((Ok::<_, Infallible>(chunk), signal)) }
     });
     Response::new(Body::from_stream(stream))
 }
 
 #[tokio::test]
 async fn a_reader_that_stops_reading_loses_its_connection() {
-    let (ring, mut rung) = mpsc::unbounded_channel();
+    let (signal, mut dropped) = mpsc::unbounded_channel();
     let limits = stalling(SHORT);
-    let answer = move || async move { endless(DropSignal(ring)) };
+    let answer = move || async move { endless(DropSignal(signal)) };
     let server = AcceptServer::start(limits, Router::new().route("/", get(answer))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
-    soon("the end of the answer", rung.recv()).await.unwrap();
+    soon("the drop of the response", dropped.recv())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -336,7 +341,7 @@ async fn a_stream_that_moves_is_kept() {
         });
         Response::new(Body::from_stream(stream))
     };
-    // The stream lasts longer than these, but its parts come sooner.
+    // The stream lasts longer than the deadlines, but each part comes before one expires.
     let limits = HttpLimits {
         idle: SHORT,
         headers: SHORT,

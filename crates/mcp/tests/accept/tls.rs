@@ -1,4 +1,5 @@
-//! TLS on the accept loop, with a client that checks the certificate.
+//! TLS on the accept loop, with a rustls client that verifies the certificate: ALPN, the handshake deadline, plain
+//! text on a TLS port, and an untrusted certificate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio_rustls::{TlsConnector, client};
 
 use crate::client::{AcceptServer, soon};
 
-/// A server with a certificate of its own, and the certificate.
+/// Starts a server with a self-signed certificate, and returns the certificate as the client's trust anchor.
 async fn server(limits: HttpLimits) -> (AcceptServer, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -53,7 +54,7 @@ async fn connect(
 #[tokio::test]
 async fn answers_come_over_tls() {
     let (server, trusted) = server(HttpLimits::default()).await;
-    let mut client = soon("greeting", connect(&server, trusted, &[b"http/1.1"]))
+    let mut client = soon("handshake", connect(&server, trusted, &[b"http/1.1"]))
         .await
         .unwrap();
     let ask = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -78,14 +79,14 @@ async fn the_newest_protocol_that_both_know_is_spoken() {
         (&[b"http/1.1".as_slice()][..], Some(b"http/1.1".as_slice())),
         (&[][..], None),
     ] {
-        let greeting = connect(&server, trusted.clone(), offered);
-        let client = soon("greeting", greeting).await.unwrap();
+        let handshake = connect(&server, trusted.clone(), offered);
+        let client = soon("handshake", handshake).await.unwrap();
         assert_eq!(client.get_ref().1.alpn_protocol(), chosen);
     }
 }
 
 #[tokio::test]
-async fn who_does_not_greet_is_let_go() {
+async fn a_connection_without_a_handshake_is_closed() {
     let limits = HttpLimits {
         headers: Duration::from_millis(200),
         ..HttpLimits::default()
@@ -95,7 +96,7 @@ async fn who_does_not_greet_is_let_go() {
     let mut rest = Vec::new();
     let _ = soon("the end", silent.read_to_end(&mut rest)).await;
     assert!(rest.is_empty());
-    // Whoever speaks plainly is told so by TLS itself, and let go too.
+    // A client that sends plain HTTP gets a TLS alert, and its connection is closed too.
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain
         .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -106,9 +107,9 @@ async fn who_does_not_greet_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_not_trusted() {
+async fn an_untrusted_certificate_is_refused() {
     let (server, _) = server(HttpLimits::default()).await;
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let greeting = connect(&server, other.cert.der().clone(), &[]);
-    assert!(soon("greeting", greeting).await.is_err());
+    let handshake = connect(&server, other.cert.der().clone(), &[]);
+    assert!(soon("handshake", handshake).await.is_err());
 }

@@ -1,11 +1,11 @@
-//! An authority of somebody's own, whose certificates only those trust who were told to.
+//! Private certificate authority for tests. Its certificates are trusted only where `pem` is configured as a root.
 
 use docent_mcp::http::ServerTls;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 pub(crate) struct TestAuthority {
     issuer: rcgen::Issuer<'static, KeyPair>,
-    /// Its own certificate, in PEM.
+    /// Self-signed root certificate in PEM, the trust anchor to configure.
     pub(crate) pem: String,
 }
 
@@ -19,7 +19,7 @@ impl TestAuthority {
         Self { issuer, pem }
     }
 
-    /// A certificate for a server of this name.
+    /// Issues a server certificate for this host name. The key lives in a temporary folder only until it is loaded.
     pub(crate) fn vouch(&self, name: &str) -> ServerTls {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();

@@ -1,5 +1,5 @@
-//! A token goes nowhere: not into logs, not into answers, not onto the disk, not into requests of ours. The whole
-//! program is held to the same in `crates/docent/tests/it/canary`.
+//! Canary test for credential leaks: no part of a token appears in logs, responses, files or outgoing requests.
+//! `crates/docent/tests/it/canary` tests the same for the whole program.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -8,11 +8,11 @@ use std::time::Duration;
 use docent_mcp::{ApiKeyGrant, ApiKeyStore, Issuer, IssuerNetwork};
 use serde_json::json;
 
+use crate::fixture::{AuthTestServer, LoopbackIssuer, RawRequest, builder, claims};
 use crate::mint::Signer;
 use crate::needles::found;
-use crate::world::{AuthTestServer, LoopbackIssuer, RawRequest, builder, claims};
 
-/// How often everything is sent: with what follows, ten thousand requests.
+/// Number of rounds. Ten credentials in five places each make 10,000 requests.
 const ROUNDS: usize = 200;
 
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl Write for LogBuffer {
 async fn no_part_of_a_token_is_seen_again() {
     let log = LogBuffer::default();
     let writer = log.clone();
-    // For the whole process: what other tests write beside it is looked through as well.
+    // A global subscriber, so that the log lines of tests that run at the same time are searched as well.
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::DEBUG)
         .with_writer(move || writer.clone())
@@ -41,7 +41,7 @@ async fn no_part_of_a_token_is_seen_again() {
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let signer = Signer::ed25519("canary");
     let provider = LoopbackIssuer::start(&[&signer]).await;
-    let asked = LoopbackIssuer::start(&[]).await;
+    let introspector = LoopbackIssuer::start(&[]).await;
     let dir = tempfile::tempdir().unwrap();
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let grant = ApiKeyGrant {
@@ -51,14 +51,14 @@ async fn no_part_of_a_token_is_seen_again() {
     };
     let key = keys.add(grant, 1).unwrap();
     let secret = "CANARY-secret-of-our-own".to_owned();
-    let endpoint = format!("{}/introspect", asked.name);
+    let endpoint = format!("{}/introspect", introspector.name);
     let client = ("docent", secret.as_str());
     let auth = builder()
         .issuer(
             Issuer::remote(&provider.name, None, IssuerNetwork::Private).cooldown(Duration::ZERO),
         )
         .issuer(Issuer::introspected(
-            &asked.name,
+            &introspector.name,
             &endpoint,
             client,
             IssuerNetwork::Private,
@@ -75,7 +75,7 @@ async fn no_part_of_a_token_is_seen_again() {
         "good-CANARY-opaque-0123456789",
         "CANARY-opaque-that-is-unknown",
     ];
-    // What is sent, and how it is answered.
+    // Each credential, and the status of a call with it.
     let tokens = [
         (good.clone(), 200),
         (signer.token(&expired), 401),
@@ -128,20 +128,20 @@ async fn no_part_of_a_token_is_seen_again() {
     }
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("refused a caller"), "the log is looked at");
+    assert!(log.contains("refused a caller"), "the log was not captured");
     let disk = std::fs::read_to_string(dir.path().join("keys.json")).unwrap();
-    assert!(disk.contains("nightly"), "so is the disk");
-    let told = provider.heard.lock().unwrap().clone();
+    assert!(disk.contains("nightly"), "the key file was not read");
+    let issuer_requests = provider.received.lock().unwrap().clone();
     assert!(
-        provider.fetched() > 0 && !told.is_empty(),
-        "so is the issuer"
+        provider.fetched() > 0 && !issuer_requests.is_empty(),
+        "the issuer recorded no request"
     );
-    let introspected = asked.heard.lock().unwrap().clone();
+    let introspected = introspector.received.lock().unwrap().clone();
     assert!(
         introspected.contains(opaque[0]),
-        "so is who is asked about tokens"
+        "the introspection endpoint recorded no token"
     );
-    // The first part of a token says how it is signed, as that of any other does.
+    // The header of a JWT is left out: it names the algorithm, which is no secret and the same for all tokens.
     let mut secrets: Vec<String> = tokens
         .iter()
         .flat_map(|(token, _)| match token.matches('.').count() {
@@ -156,7 +156,7 @@ async fn no_part_of_a_token_is_seen_again() {
         ("the log", &log),
         ("answers", &answers),
         ("the disk", &disk),
-        ("the issuer", &told),
+        ("the issuer", &issuer_requests),
     ] {
         assert_eq!(found(text, &own), None, "{place}");
         assert!(
@@ -164,14 +164,18 @@ async fn no_part_of_a_token_is_seen_again() {
             "{place}"
         );
     }
-    // Who is asked about a token is told that token, and proved to who asks; nothing else.
-    // What is no JWT may be somebody's opaque token.
+    // The introspection endpoint receives opaque tokens and the client credentials, and nothing else. A credential
+    // that is no JWT may be an opaque token, so it is sent there too.
     let [known, unknown] = opaque;
-    let asked_about = [known, unknown, "CANARY.but.not-a-token-at-all"];
-    let is_asked = |secret: &String| asked_about.iter().any(|one| one.contains(secret.as_str()));
-    let of_others: Vec<String> = secrets
+    let sent_for_introspection = [known, unknown, "CANARY.but.not-a-token-at-all"];
+    let is_sent = |secret: &String| {
+        sent_for_introspection
+            .iter()
+            .any(|token| token.contains(secret.as_str()))
+    };
+    let never_sent: Vec<String> = secrets
         .into_iter()
-        .filter(|secret| !is_asked(secret))
+        .filter(|secret| !is_sent(secret))
         .collect();
-    assert_eq!(found(&introspected, &of_others), None);
+    assert_eq!(found(&introspected, &never_sent), None);
 }

@@ -1,23 +1,24 @@
-//! What a client is told before it has a token.
+//! Discovery before sign-in: protected resource metadata (RFC 9728) and the `WWW-Authenticate` challenge on every
+//! route that needs a token.
 
 use docent_mcp::{Auth, AuthRequirement, Issuer, LocalKeys};
 use serde_json::json;
 
+use crate::fixture::{AuthFixture, AuthReply, AuthTestServer, BASE, RawRequest};
 use crate::mint::{Signer, jwks};
-use crate::world::{AuthReply, AuthTestServer, AuthWorld, BASE, RawRequest};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_endpoint_has_metadata_of_its_own() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     for (place, resource) in [("", "/"), ("/mcp", "/mcp"), ("/sse", "/sse")] {
         let path = format!("/.well-known/oauth-protected-resource{place}");
-        let answered = world.server.get(&path).await;
+        let answered = fixture.server.get(&path).await;
         assert_eq!(answered.status, 200, "{path}");
         assert_eq!(
             answered.json(),
             json!({
                 "resource": format!("{BASE}{resource}"),
-                "authorization_servers": [world.provider.name, "https://strict.example"],
+                "authorization_servers": [fixture.provider.name, "https://strict.example"],
                 "scopes_supported": ["docs.read"],
                 "bearer_methods_supported": ["header"],
                 "resource_name": "Example documents",
@@ -28,7 +29,7 @@ async fn each_endpoint_has_metadata_of_its_own() {
         "/.well-known/oauth-protected-resource/other",
         "/.well-known/openid-configuration",
     ] {
-        let answered = world.server.get(absent).await;
+        let answered = fixture.server.get(absent).await;
         assert_eq!(answered.status, 404, "{absent}");
         assert_eq!(answered.json()["error"], "not_found");
     }
@@ -36,7 +37,7 @@ async fn each_endpoint_has_metadata_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_to_the_app_is_challenged() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     let routes = [
         ("POST", "/mcp", "/mcp"),
         ("POST", "/mcp/", "/mcp"),
@@ -49,7 +50,7 @@ async fn every_route_to_the_app_is_challenged() {
         ("GET", "/closed", "/mcp"),
     ];
     for (method, path, place) in routes {
-        let answered = world
+        let answered = fixture
             .server
             .raw(method, &RawRequest::call("open").at(path))
             .await;
@@ -63,26 +64,26 @@ async fn every_route_to_the_app_is_challenged() {
             "{method} {path}"
         );
     }
-    // The first token brings the keys, if they are not here yet.
-    let good = RawRequest::call("open").bearer(&world.ed.token(&world.claims()));
-    assert_eq!(world.server.send(&good).await.status, 200);
+    // The first token makes the server fetch the issuer's keys, which readiness waits for.
+    let good = RawRequest::call("open").bearer(&fixture.ed.token(&fixture.claims()));
+    assert_eq!(fixture.server.send(&good).await.status, 200);
     let open = ["/healthz", "/readyz", "/public"];
     for path in open {
-        assert_eq!(world.server.get(path).await.status, 200, "{path}");
+        assert_eq!(fixture.server.get(path).await.status, 200, "{path}");
     }
 }
 
-/// A body that never comes: whoever has no token is answered all the same.
+/// The 401 is sent before the body is read, so that a client without a token cannot hold a connection with one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_has_to_send_a_body_to_be_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let world = AuthWorld::start().await;
-    let mut stream = tokio::net::TcpStream::connect(&world.server.address)
+    let fixture = AuthFixture::start().await;
+    let mut stream = tokio::net::TcpStream::connect(&fixture.server.address)
         .await
         .unwrap();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n",
-        world.server.address
+        fixture.server.address
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = [0; 12];
@@ -126,14 +127,14 @@ async fn the_address_that_was_used_is_the_one_in_the_metadata() {
         );
         assert!(
             !challenge.contains("scope="),
-            "none is demanded: {challenge}"
+            "no scope is configured: {challenge}"
         );
     }
 }
 
-/// A proxy may send any `Host` that is allowed: a public server says its public address all the same.
+/// A proxy may send any allowed `Host`. The metadata of a server with a public URL names that URL all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_public_address_is_told_whatever_a_proxy_writes() {
+async fn the_metadata_names_the_public_url_whatever_host_a_proxy_sends() {
     let signer = Signer::ed25519("k");
     let keys = LocalKeys::default();
     keys.replace(&jwks(&[&signer])).unwrap();
@@ -152,11 +153,11 @@ async fn a_public_address_is_told_whatever_a_proxy_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_knows_its_visitor_unless_it_is_open() {
-    let world = AuthWorld::with(AuthRequirement::Always).await;
-    let token = world.ed.token(&world.claims());
+    let fixture = AuthFixture::with(AuthRequirement::Always).await;
+    let token = fixture.ed.token(&fixture.claims());
     let page = |path: &str| RawRequest::call("x").bearer(&token).at(path);
-    let closed = world.server.raw("GET", &page("/closed")).await;
+    let closed = fixture.server.raw("GET", &page("/closed")).await;
     assert_eq!(closed.body, "Some(\"user-1\")");
-    let open = world.server.raw("GET", &page("/public")).await;
+    let open = fixture.server.raw("GET", &page("/public")).await;
     assert_eq!(open.body, "None");
 }

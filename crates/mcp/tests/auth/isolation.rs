@@ -1,22 +1,22 @@
-//! Two callers at once, with the same ids: nobody ever sees a byte of the other's.
+//! Isolation of concurrent callers that use the same JSON-RPC ids: no response carries a byte of the other caller's.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::world::{AuthWorld, RawRequest};
+use crate::fixture::{AuthFixture, RawRequest};
 
 const CALLS: usize = 10_000;
-const AT_ONCE: usize = 64;
+const CONCURRENT: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
-    let world = Arc::new(AuthWorld::start().await);
+    let fixture = Arc::new(AuthFixture::start().await);
     let of = |name: &str| {
-        let mut claims = world.claims();
+        let mut claims = fixture.claims();
         claims["sub"] = format!("subject-of-{name}").into();
         claims["groups"] = json!([format!("group-of-{name}")]);
-        world.ed.token(&claims)
+        fixture.ed.token(&claims)
     };
     let tokens = [
         ("alder", of("alder"), "birch"),
@@ -24,15 +24,15 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
     ];
     let tokens = Arc::new(tokens);
     let mut tasks = tokio::task::JoinSet::new();
-    for worker in 0..AT_ONCE {
-        let (world, tokens) = (world.clone(), tokens.clone());
+    for worker in 0..CONCURRENT {
+        let (fixture, tokens) = (fixture.clone(), tokens.clone());
         tasks.spawn(async move {
-            for n in (worker..CALLS).step_by(AT_ONCE) {
+            for n in (worker..CALLS).step_by(CONCURRENT) {
                 let (name, token, other) = &tokens[n % 2];
                 let echo = format!("echo-of-{name}-{n}");
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                     "params": {"name": "whoami", "arguments": {"echo": echo}}});
-                let answered = world
+                let answered = fixture
                     .server
                     .send(&RawRequest::rpc(&body).bearer(token))
                     .await;
@@ -42,7 +42,7 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
                 assert_eq!(who["groups"], json!([format!("group-of-{name}")]));
                 assert_eq!(who["echo"], echo);
                 let all = format!("{}{}", answered.head, answered.body);
-                assert!(!all.contains(other), "a foreign byte: {all}");
+                assert!(!all.contains(other), "a byte of the other caller: {all}");
             }
         });
     }
@@ -51,23 +51,23 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
     }
 }
 
-/// A stream of the 2024 transport belongs to whoever opened it, whoever else knows its id.
+/// An SSE stream of the 2024 transport is bound to the caller that opened it. Its id alone is no credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_takes_messages_of_its_own_caller_alone() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     let of = |name: &str| {
-        let mut claims = world.claims();
+        let mut claims = fixture.claims();
         claims["sub"] = name.into();
-        world.ed.token(&claims)
+        fixture.ed.token(&claims)
     };
     let (own, foreign) = (of("own"), of("foreign"));
-    let mut stream = tokio::net::TcpStream::connect(&world.server.address)
+    let mut stream = tokio::net::TcpStream::connect(&fixture.server.address)
         .await
         .unwrap();
     let head = format!(
         "GET /sse HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {own}\r\n\r\n",
-        world.server.address
+        fixture.server.address
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut seen = String::new();
@@ -83,9 +83,9 @@ async fn a_stream_takes_messages_of_its_own_caller_alone() {
     };
     let sent = || RawRequest::call("whoami").at(&path);
     assert_eq!(
-        world.server.send(&sent().bearer(&foreign)).await.status,
+        fixture.server.send(&sent().bearer(&foreign)).await.status,
         404
     );
-    assert_eq!(world.server.send(&sent()).await.status, 401);
-    assert_eq!(world.server.send(&sent().bearer(&own)).await.status, 202);
+    assert_eq!(fixture.server.send(&sent()).await.status, 401);
+    assert_eq!(fixture.server.send(&sent().bearer(&own)).await.status, 202);
 }

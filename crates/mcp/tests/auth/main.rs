@@ -1,5 +1,5 @@
-//! Sign-in, over real sockets: an issuer and a server on the loopback interface, and a client that says
-//! whatever it likes.
+//! Tests of authentication over real sockets: an issuer and a server on the loopback interface, and a raw client that
+//! can send any credential, well-formed or not.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,13 +7,14 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::too_many_lines,
-    reason = "what stands beside a test fails with it, and a table is as long as it is"
+    reason = "test helpers may panic, and a table of cases may be long"
 )]
 
 mod authorities;
 mod authority;
 mod canary;
 mod challenge;
+mod fixture;
 mod isolation;
 #[path = "../../src/auth/mint.rs"]
 #[allow(dead_code, reason = "shared with the tests of the module itself")]
@@ -22,4 +23,3 @@ mod mix_up;
 mod needles;
 mod scopes;
 mod table;
-mod world;

@@ -1,63 +1,67 @@
-//! Two issuers at one server: what one of them signed counts in its own name alone, whatever the token says.
+//! Issuer mix-up: two issuers at one server. A key is valid for its own issuer only, whatever `iss` and `kid` say.
 
 use serde_json::json;
 
-use crate::world::{AuthWorld, RawRequest, STRICT, claims};
+use crate::fixture::{AuthFixture, RawRequest, STRICT, claims};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_of_one_issuer_signs_nothing_in_the_name_of_the_other() {
-    let world = AuthWorld::start().await;
-    let (remote, local) = (world.claims(), claims(STRICT));
-    let named = |kid: &str| json!({"kid": kid});
-    let nameless = json!({"kid": null});
+    let fixture = AuthFixture::start().await;
+    let (remote, local) = (fixture.claims(), claims(STRICT));
+    let with_kid = |kid: &str| json!({"kid": kid});
+    let without_kid = json!({"kid": null});
     for (what, token, status) in [
-        ("the issuer elsewhere", world.ed.token(&remote), 200),
-        ("the issuer here", world.strict.token(&local), 200),
-        ("here for elsewhere", world.strict.token(&remote), 401),
-        ("elsewhere for here", world.ed.token(&local), 401),
-        // Under the name of a key that the other one has.
+        ("remote issuer", fixture.ed.token(&remote), 200),
+        ("local issuer", fixture.strict.token(&local), 200),
         (
-            "here, named as elsewhere",
-            world.strict.token_with(&named("ed"), &remote),
+            "local key, remote issuer",
+            fixture.strict.token(&remote),
+            401,
+        ),
+        ("remote key, local issuer", fixture.ed.token(&local), 401),
+        // With the `kid` of a key of the other issuer.
+        (
+            "local key with a remote kid",
+            fixture.strict.token_with(&with_kid("ed"), &remote),
             401,
         ),
         (
-            "elsewhere, named as here",
-            world.ed.token_with(&named("strict"), &local),
+            "remote key with a local kid",
+            fixture.ed.token_with(&with_kid("strict"), &local),
             401,
         ),
         (
-            "elsewhere, without a name",
-            world.ed.token_with(&nameless, &local),
+            "remote key without a kid",
+            fixture.ed.token_with(&without_kid, &local),
             401,
         ),
         (
-            "here, without a name",
-            world.strict.token_with(&nameless, &remote),
+            "local key without a kid",
+            fixture.strict.token_with(&without_kid, &remote),
             401,
         ),
     ] {
-        let answered = world
+        let answered = fixture
             .server
             .send(&RawRequest::call("whoami").bearer(&token))
             .await;
         assert_eq!(answered.status, status, "{what}: {}", answered.body);
     }
-    // Two issuers in one token are no issuer.
+    // An `iss` with two issuers is no valid issuer.
     let mut both = remote;
-    both["iss"] = json!([world.provider.name, STRICT]);
-    let answered = world
+    both["iss"] = json!([fixture.provider.name, STRICT]);
+    let answered = fixture
         .server
-        .send(&RawRequest::call("whoami").bearer(&world.ed.token(&both)))
+        .send(&RawRequest::call("whoami").bearer(&fixture.ed.token(&both)))
         .await;
     assert_eq!(answered.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_unknown_keys_holds_up_nobody_with_a_known_one() {
-    let world = AuthWorld::start().await;
-    let good = world.ed.token(&world.claims());
-    let server = &world.server;
+    let fixture = AuthFixture::start().await;
+    let good = fixture.ed.token(&fixture.claims());
+    let server = &fixture.server;
     assert_eq!(
         server
             .send(&RawRequest::call("whoami").bearer(&good))
@@ -67,7 +71,7 @@ async fn a_flood_of_unknown_keys_holds_up_nobody_with_a_known_one() {
     );
     let flood = (0..200).map(|n| {
         let kid = json!({"kid": format!("unknown-{n}")});
-        let token = world.ed.token_with(&kid, &world.claims());
+        let token = fixture.ed.token_with(&kid, &fixture.claims());
         async move {
             server
                 .send(&RawRequest::call("whoami").bearer(&token))
@@ -75,16 +79,16 @@ async fn a_flood_of_unknown_keys_holds_up_nobody_with_a_known_one() {
                 .status
         }
     });
-    let others = (0..20).map(|_| async {
+    let known = (0..20).map(|_| async {
         server
             .send(&RawRequest::call("whoami").bearer(&good))
             .await
             .status
     });
-    let (flood, others) = futures::join!(
+    let (flood, known) = futures::join!(
         futures::future::join_all(flood),
-        futures::future::join_all(others)
+        futures::future::join_all(known)
     );
     assert!(flood.iter().all(|status| *status == 401), "{flood:?}");
-    assert!(others.iter().all(|status| *status == 200), "{others:?}");
+    assert!(known.iter().all(|status| *status == 200), "{known:?}");
 }

@@ -1,19 +1,20 @@
-//! A secret into everything that would show that it was written down somewhere.
+//! Search for leaked secrets: the pieces of a secret in plain text, hex and base64, and a scanner that finds any of
+//! them in a text. Pieces are searched because a log line or an error may cut a secret short.
 
 use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// How much of a secret is looked for. Whoever cuts a text short leaves its beginning, or its end.
+/// Length of a piece in bytes. Texts are cut at the start or the end, so the first, middle and last piece suffice.
 const PIECE: usize = 16;
 
-/// The pieces of a secret, as they are, in hex and in base64.
+/// All spellings to search for: each piece in plain text, in hex and in base64 at every alignment.
 pub(crate) fn needles(secret: &str) -> Vec<String> {
     let bytes = secret.as_bytes();
     assert!(
         bytes.len() >= PIECE,
-        "too short to be told from other texts: {secret}"
+        "too short to be distinguished from other text: {secret}"
     );
     let middle = (bytes.len() - PIECE) / 2;
     let starts = [0, middle, bytes.len() - PIECE];
@@ -31,11 +32,11 @@ pub(crate) fn needles(secret: &str) -> Vec<String> {
     all
 }
 
-/// What stands in base64 wherever a piece stands in the text: it begins at one of three bits.
+/// Base64 of a piece inside a longer text. A piece starts at one of three alignments, so it has three encodings.
 fn encoded(piece: &[u8]) -> Vec<String> {
     let at = |before: usize| {
         let text = [&vec![0; before][..], piece].concat();
-        // Only characters that depend on the piece alone.
+        // Keep only characters that depend on the piece alone.
         let known = (before * 8).div_ceil(6)..text.len() * 8 / 6;
         [
             URL_SAFE_NO_PAD.encode(&text)[known.clone()].to_owned(),
@@ -45,11 +46,11 @@ fn encoded(piece: &[u8]) -> Vec<String> {
     (0..3).flat_map(at).collect()
 }
 
-/// The bytes by which a needle is noticed; all are longer.
+/// Length of the prefix by which candidates are looked up. All needles are longer.
 const START: usize = 8;
 
-/// The first of the secrets that a text has, with what stands before it. The text is read once, however many
-/// secrets there are: it may be everything that a server has ever said.
+/// Finds the first secret in a text, with the text before it. A hash map of prefixes lets one pass serve any number of
+/// secrets, because the text may be the whole log of 10,000 requests.
 pub(crate) fn found<'a>(
     text: &str,
     secrets: impl IntoIterator<Item = &'a String>,

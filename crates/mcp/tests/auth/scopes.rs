@@ -1,14 +1,15 @@
-//! What each tool demands, and how each kind of client hears of it.
+//! Scopes of tools: which tools a caller may list and call, and how the missing scope is reported to hosts that read
+//! HTTP challenges and to ChatGPT, which reads them inside the result.
 
 use docent_mcp::AuthRequirement;
 use serde_json::{Value, json};
 
-use crate::world::{AuthWorld, BASE, RawRequest, app};
+use crate::fixture::{AuthFixture, BASE, RawRequest, app};
 
-fn token(world: &AuthWorld, scope: &str) -> String {
-    let mut claims = world.claims();
+fn token(fixture: &AuthFixture, scope: &str) -> String {
+    let mut claims = fixture.claims();
     claims["scope"] = scope.into();
-    world.ed.token(&claims)
+    fixture.ed.token(&claims)
 }
 
 fn names(list: &Value) -> Vec<&str> {
@@ -25,7 +26,7 @@ fn list() -> RawRequest {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_missing_scope_is_a_403_that_names_all() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     let cases = [
         ("docs.read", "write", 403),
         ("docs.read docs.write", "write", 403),
@@ -36,8 +37,8 @@ async fn every_missing_scope_is_a_403_that_names_all() {
         ("docs.read", "either", 200),
     ];
     for (scope, tool, status) in cases {
-        let sent = RawRequest::call(tool).bearer(&token(&world, scope));
-        let answered = world.server.send(&sent).await;
+        let sent = RawRequest::call(tool).bearer(&token(&fixture, scope));
+        let answered = fixture.server.send(&sent).await;
         assert_eq!(answered.status, status, "{scope} {tool}");
         if status == 403 {
             let challenge = answered.header("www-authenticate").unwrap();
@@ -55,12 +56,12 @@ async fn every_missing_scope_is_a_403_that_names_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_has_what_the_caller_may_call() {
-    let world = AuthWorld::start().await;
-    let all = token(&world, "docs.read docs.write docs.admin");
-    let some = token(&world, "docs.read");
-    let answered = world.server.send(&list().bearer(&all)).await.json();
+    let fixture = AuthFixture::start().await;
+    let all = token(&fixture, "docs.read docs.write docs.admin");
+    let some = token(&fixture, "docs.read");
+    let answered = fixture.server.send(&list().bearer(&all)).await.json();
     assert_eq!(names(&answered), ["whoami", "open", "write", "either"]);
-    let answered = world.server.send(&list().bearer(&some)).await.json();
+    let answered = fixture.server.send(&list().bearer(&some)).await.json();
     assert_eq!(names(&answered), ["whoami", "open", "either"]);
     let tools = &answered["result"]["tools"];
     let demanded = json!([{"type": "oauth2", "scopes": ["docs.read"]}]);
@@ -71,49 +72,49 @@ async fn the_list_has_what_the_caller_may_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_modern_list_is_for_its_caller_alone() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }}});
-    let mut sent = RawRequest::rpc(&body).bearer(&token(&world, "docs.read"));
+    let mut sent = RawRequest::rpc(&body).bearer(&token(&fixture, "docs.read"));
     sent.headers
         .retain(|(name, _)| *name != "mcp-protocol-version");
     let sent = sent
         .with("mcp-protocol-version", "2026-07-28")
         .with("mcp-method", "tools/list");
-    let answered = world.server.send(&sent).await.json();
+    let answered = fixture.server.send(&sent).await.json();
     assert_eq!(answered["result"]["cacheScope"], "private");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_mixed_mode_each_tool_says_what_it_needs() {
-    let world = AuthWorld::with(AuthRequirement::ByTool).await;
+    let fixture = AuthFixture::with(AuthRequirement::ByTool).await;
     for (tool, status) in [
         ("open", 200),
         ("either", 200),
         ("whoami", 401),
         ("write", 401),
     ] {
-        let answered = world.server.send(&RawRequest::call(tool)).await;
+        let answered = fixture.server.send(&RawRequest::call(tool)).await;
         assert_eq!(answered.status, status, "{tool}");
     }
-    let answered = world.server.send(&RawRequest::call("write")).await;
+    let answered = fixture.server.send(&RawRequest::call("write")).await;
     let expected = format!(
         r#"Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
     );
     assert_eq!(answered.header("www-authenticate"), Some(expected.as_str()));
-    let listed = world.server.send(&list()).await.json();
+    let listed = fixture.server.send(&list()).await.json();
     assert_eq!(names(&listed), ["whoami", "open", "write", "either"]);
-    // A token that is there must be good, and one that lacks a scope still opens what needs none.
-    let bad = world
+    // A token that is sent must be valid. A valid token without a scope still opens tools that need none.
+    let bad = fixture
         .server
         .send(&RawRequest::call("open").bearer("eyJ.e.e"))
         .await;
     assert_eq!(bad.status, 401);
-    let poor = token(&world, "other");
+    let poor = token(&fixture, "other");
     for (tool, status) in [("open", 200), ("either", 200), ("whoami", 403)] {
-        let answered = world
+        let answered = fixture
             .server
             .send(&RawRequest::call(tool).bearer(&poor))
             .await;
@@ -122,20 +123,20 @@ async fn in_mixed_mode_each_tool_says_what_it_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_sign_in_is_optional_a_silent_tool_takes_both() {
-    let world = AuthWorld::with(AuthRequirement::Optional).await;
-    let nobody = world.server.send(&RawRequest::call("whoami")).await;
+async fn with_optional_sign_in_a_tool_without_schemes_accepts_both() {
+    let fixture = AuthFixture::with(AuthRequirement::Optional).await;
+    let nobody = fixture.server.send(&RawRequest::call("whoami")).await;
     assert_eq!(
         nobody.json()["result"]["structuredContent"]["subject"],
         Value::Null
     );
-    let somebody = RawRequest::call("whoami").bearer(&token(&world, "docs.read"));
-    let somebody = world.server.send(&somebody).await;
+    let somebody = RawRequest::call("whoami").bearer(&token(&fixture, "docs.read"));
+    let somebody = fixture.server.send(&somebody).await;
     assert_eq!(
         somebody.json()["result"]["structuredContent"]["subject"],
         "user-1"
     );
-    let listed = world.server.send(&list()).await.json();
+    let listed = fixture.server.send(&list()).await.json();
     let schemes = &listed["result"]["tools"][0]["securitySchemes"];
     assert_eq!(
         *schemes,
@@ -144,8 +145,8 @@ async fn where_sign_in_is_optional_a_silent_tool_takes_both() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn chatgpt_is_told_inside_the_result() {
-    let world = AuthWorld::with(AuthRequirement::ByTool).await;
+async fn chatgpt_gets_the_challenge_inside_the_result() {
+    let fixture = AuthFixture::with(AuthRequirement::ByTool).await;
     let by_meta = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
         {"name": "write", "arguments": {}, "_meta": {"openai/subject": "v1/x"}}});
     let requests = [
@@ -157,7 +158,7 @@ async fn chatgpt_is_told_inside_the_result() {
         r#"resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
     );
     for sent in requests {
-        let answered = world.server.send(&sent).await;
+        let answered = fixture.server.send(&sent).await;
         assert_eq!(answered.status, 200);
         let result = &answered.json()["result"];
         assert_eq!(result["isError"], true);
@@ -165,26 +166,26 @@ async fn chatgpt_is_told_inside_the_result() {
             r#"Bearer error="insufficient_scope", error_description="Sign in to continue", {metadata}"#
         );
         assert_eq!(result["_meta"]["mcp/www_authenticate"], json!([challenge]));
-        let signed_in = sent.bearer(&token(&world, "docs.read"));
-        let result = &world.server.send(&signed_in).await.json()["result"];
+        let signed_in = sent.bearer(&token(&fixture, "docs.read"));
+        let result = &fixture.server.send(&signed_in).await.json()["result"];
         let challenge = format!(
             r#"Bearer error="insufficient_scope", error_description="This needs more than was granted", {metadata}"#
         );
         assert_eq!(result["_meta"]["mcp/www_authenticate"], json!([challenge]));
     }
     let other = RawRequest::call("write").with("user-agent", "Claude-User");
-    assert_eq!(world.server.send(&other).await.status, 401);
+    assert_eq!(fixture.server.send(&other).await.status, 401);
 }
 
-/// A batch has one status, so each call in it says for itself what it needs.
+/// A batch has one HTTP status, so the challenge of each call is inside its own result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_opens_no_more_than_its_calls_alone() {
-    let world = AuthWorld::with(AuthRequirement::ByTool).await;
+    let fixture = AuthFixture::with(AuthRequirement::ByTool).await;
     let call = |id: u32, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
     let mut sent = RawRequest::rpc(&json!([call(1, "open"), call(2, "write")]));
     sent.headers
         .retain(|(name, _)| *name != "mcp-protocol-version");
-    let answers = world
+    let answers = fixture
         .server
         .send(&sent.with("mcp-protocol-version", "2025-03-26"))
         .await
@@ -197,7 +198,7 @@ async fn a_batch_opens_no_more_than_its_calls_alone() {
     );
 }
 
-/// Over pipes the caller is whoever started the program, and nothing is locked.
+/// On stdio the caller is the user who started the process, so no scope is required.
 #[tokio::test]
 async fn over_stdio_the_caller_is_the_owner() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};

@@ -1,10 +1,10 @@
-//! Every token that must be refused, with the exact status and challenge, and every one that must not.
+//! Table of credentials: 60 that are refused with an exact 401 challenge, 3 with 403, and 13 that are accepted.
 
 use docent_mcp::{AuthRequirement, Issuer, IssuerNetwork};
 use serde_json::{Value, json};
 
+use crate::fixture::{AuthFixture, AuthTestServer, BASE, RawRequest, STRICT, builder, claims, now};
 use crate::mint::{Signer, b64, jwks};
-use crate::world::{AuthTestServer, AuthWorld, BASE, RawRequest, STRICT, builder, claims, now};
 
 const METADATA: &str = "https://docs.example.org/.well-known/oauth-protected-resource/mcp";
 
@@ -24,7 +24,7 @@ fn insufficient() -> String {
     )
 }
 
-/// The usual claims with some changed, or by `null` left out.
+/// The usual claims with changes; a change to `null` removes the claim.
 fn changed(mut claims: Value, changes: &Value) -> Value {
     for (name, value) in changes.as_object().unwrap() {
         claims[name] = value.clone();
@@ -40,7 +40,7 @@ fn bearer(token: &str) -> RawRequest {
     RawRequest::call("whoami").bearer(token)
 }
 
-/// HS256 with any bytes as the secret.
+/// HS256 token with any secret: the algorithm confusion attack, where a public key is used as the HMAC secret.
 fn hmac(secret: &[u8], claims: &Value) -> String {
     let header = json!({"alg": "HS256", "typ": "at+jwt", "kid": "rsa"});
     let message = format!(
@@ -53,7 +53,7 @@ fn hmac(secret: &[u8], claims: &Value) -> String {
     format!("{message}.{}", b64(tag.as_ref()))
 }
 
-/// The RSA key as everybody knows it: in PEM.
+/// The public RSA key in PEM, which an attacker knows.
 fn pem(signer: &Signer) -> String {
     let jwk = signer.jwk();
     format!(
@@ -64,8 +64,8 @@ fn pem(signer: &Signer) -> String {
 
 struct CredentialCase(&'static str, RawRequest, &'static str);
 
-fn malformed(world: &AuthWorld) -> Vec<CredentialCase> {
-    let (claims, rsa) = (world.claims(), &world.rsa);
+fn malformed(fixture: &AuthFixture) -> Vec<CredentialCase> {
+    let (claims, rsa) = (fixture.claims(), &fixture.rsa);
     let good = rsa.token(&claims);
     let parts: Vec<&str> = good.split('.').collect();
     let (header, payload, signature) = (parts[0], parts[1], parts[2]);
@@ -86,7 +86,7 @@ fn malformed(world: &AuthWorld) -> Vec<CredentialCase> {
     not_utf8.extend_from_slice(b"\xff\"}");
     let jwe = format!("{header}.a.b.c.d");
     let crit = with_header(json!({"crit": ["x"], "x": 1}));
-    let wrong_kind = world.ec.token_with(&json!({"kid": "rsa"}), &claims);
+    let wrong_kind = fixture.ec.token_with(&json!({"kid": "rsa"}), &claims);
     const JWT: &str = "the token is not a JWT";
     const ALGORITHM: &str = "the algorithm of the token is not allowed";
     const OWN_KEY: &str = "the token brings its own key";
@@ -231,95 +231,97 @@ fn malformed(world: &AuthWorld) -> Vec<CredentialCase> {
     ]
 }
 
-fn unbelievable(world: &AuthWorld) -> Vec<CredentialCase> {
-    let claims = world.claims();
-    let said = |change: Value| bearer(&world.rsa.token(&changed(claims.clone(), &change)));
+fn wrong_claims(fixture: &AuthFixture) -> Vec<CredentialCase> {
+    let claims = fixture.claims();
+    let sign = |change: Value| bearer(&fixture.rsa.token(&changed(claims.clone(), &change)));
     let old = Signer::ed25519("old");
     let twice = format!(
         r#"{{"iss":"{}","sub":"u","aud":"{BASE}/mcp","aud":"https://evil.example","exp":{}}}"#,
-        world.provider.name,
+        fixture.provider.name,
         now() + 600
     );
     let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": "rsa"}).to_string();
-    let id_token = world.rsa.token_with(
+    let id_token = fixture.rsa.token_with(
         &json!({"typ": "JWT"}),
         &changed(claims.clone(), &json!({"nonce": "n", "aud": "client-1"})),
     );
-    let of_strict = crate::world::claims(STRICT);
-    let untyped = world.strict.token_with(&json!({"typ": "JWT"}), &of_strict);
+    let of_strict = crate::fixture::claims(STRICT);
+    let untyped = fixture
+        .strict
+        .token_with(&json!({"typ": "JWT"}), &of_strict);
     const EXP: &str = "the token does not say when it expires";
     const TIME: &str = "a time in the token is not a number";
     const ISS: &str = "the issuer of the token is not one of ours";
     const AUD: &str = "the token is not meant for this server";
     const SUB: &str = "the token does not say whose it is";
     const KIND: &str = "the token is not an access token";
-    let name = &world.provider.name;
+    let name = &fixture.provider.name;
     vec![
         CredentialCase(
             "expired",
-            said(json!({"exp": now() - 3600})),
+            sign(json!({"exp": now() - 3600})),
             "the token has expired",
         ),
         CredentialCase(
             "expired 31 s",
-            said(json!({"exp": now() - 31})),
+            sign(json!({"exp": now() - 31})),
             "the token has expired",
         ),
-        CredentialCase("exp missing", said(json!({"exp": null})), EXP),
+        CredentialCase("exp missing", sign(json!({"exp": null})), EXP),
         CredentialCase(
             "exp string",
-            said(json!({"exp": (now() + 600).to_string()})),
+            sign(json!({"exp": (now() + 600).to_string()})),
             EXP,
         ),
-        CredentialCase("exp negative", said(json!({"exp": -1})), EXP),
-        CredentialCase("exp 1e300", said(json!({"exp": 1e300})), EXP),
+        CredentialCase("exp negative", sign(json!({"exp": -1})), EXP),
+        CredentialCase("exp 1e300", sign(json!({"exp": 1e300})), EXP),
         CredentialCase(
             "nbf future",
-            said(json!({"nbf": now() + 60})),
+            sign(json!({"nbf": now() + 60})),
             "the token is not valid yet",
         ),
-        CredentialCase("nbf string", said(json!({"nbf": "0"})), TIME),
+        CredentialCase("nbf string", sign(json!({"nbf": "0"})), TIME),
         CredentialCase(
             "iat future",
-            said(json!({"iat": now() + 60})),
+            sign(json!({"iat": now() + 60})),
             "the token was issued in the future",
         ),
         CredentialCase(
             "iss wrong",
-            said(json!({"iss": "https://evil.example"})),
+            sign(json!({"iss": "https://evil.example"})),
             ISS,
         ),
-        CredentialCase("iss missing", said(json!({"iss": null})), ISS),
-        CredentialCase("iss array", said(json!({"iss": [name]})), ISS),
+        CredentialCase("iss missing", sign(json!({"iss": null})), ISS),
+        CredentialCase("iss array", sign(json!({"iss": [name]})), ISS),
         CredentialCase(
             "iss with slash",
-            said(json!({"iss": format!("{name}/")})),
+            sign(json!({"iss": format!("{name}/")})),
             ISS,
         ),
         CredentialCase(
             "aud wrong",
-            said(json!({"aud": "https://evil.example/mcp"})),
+            sign(json!({"aud": "https://evil.example/mcp"})),
             AUD,
         ),
-        CredentialCase("aud missing", said(json!({"aud": null})), AUD),
-        CredentialCase("aud number", said(json!({"aud": 5})), AUD),
+        CredentialCase("aud missing", sign(json!({"aud": null})), AUD),
+        CredentialCase("aud number", sign(json!({"aud": 5})), AUD),
         CredentialCase(
             "aud prefix of ours",
-            said(json!({"aud": format!("{BASE}/mc")})),
+            sign(json!({"aud": format!("{BASE}/mc")})),
             AUD,
         ),
         CredentialCase(
             "aud path in other case",
-            said(json!({"aud": format!("{BASE}/MCP")})),
+            sign(json!({"aud": format!("{BASE}/MCP")})),
             AUD,
         ),
         CredentialCase("ID token", bearer(&id_token), KIND),
         CredentialCase("typ not at+jwt where it must be", bearer(&untyped), KIND),
-        CredentialCase("sub missing", said(json!({"sub": null})), SUB),
-        CredentialCase("sub empty", said(json!({"sub": ""})), SUB),
+        CredentialCase("sub missing", sign(json!({"sub": null})), SUB),
+        CredentialCase("sub empty", sign(json!({"sub": ""})), SUB),
         CredentialCase(
             "sub 64 KiB",
-            said(json!({"sub": "s".repeat(64 * 1024)})),
+            sign(json!({"sub": "s".repeat(64 * 1024)})),
             "the token is too long",
         ),
         CredentialCase(
@@ -329,7 +331,7 @@ fn unbelievable(world: &AuthWorld) -> Vec<CredentialCase> {
         ),
         CredentialCase(
             "aud twice",
-            bearer(&world.rsa.signed(&header, &twice, "RS256")),
+            bearer(&fixture.rsa.signed(&header, &twice, "RS256")),
             "the token is not JSON with each member once",
         ),
     ]
@@ -337,12 +339,12 @@ fn unbelievable(world: &AuthWorld) -> Vec<CredentialCase> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_tokens_are_answered_with_401() {
-    let world = AuthWorld::start().await;
-    let mut rows = malformed(&world);
-    rows.extend(unbelievable(&world));
+    let fixture = AuthFixture::start().await;
+    let mut rows = malformed(&fixture);
+    rows.extend(wrong_claims(&fixture));
     assert_eq!(rows.len(), 60);
     for CredentialCase(name, sent, why) in rows {
-        let answered = world.server.send(&sent).await;
+        let answered = fixture.server.send(&sent).await;
         assert_eq!(answered.status, 401, "{name}: {}", answered.body);
         let expected = if why.is_empty() {
             absent()
@@ -361,14 +363,17 @@ async fn sixty_tokens_are_answered_with_401() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_tokens_are_answered_with_403() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     for scope in [
         json!("other"),
         json!("docs.read2 xdocs.read"),
         json!("Docs.Read"),
     ] {
-        let token = changed(world.claims(), &json!({"scope": scope}));
-        let answered = world.server.send(&bearer(&world.rsa.token(&token))).await;
+        let token = changed(fixture.claims(), &json!({"scope": scope}));
+        let answered = fixture
+            .server
+            .send(&bearer(&fixture.rsa.token(&token)))
+            .await;
         assert_eq!(answered.status, 403, "{scope}");
         assert_eq!(
             answered.header("www-authenticate"),
@@ -380,7 +385,7 @@ async fn three_tokens_are_answered_with_403() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_keys_the_answer_is_503() {
-    // Nobody listens there any more.
+    // The listener is closed, so connections to this address are refused.
     let gone = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -401,16 +406,16 @@ async fn without_keys_the_answer_is_503() {
     let nobody = server.send(&RawRequest::call("whoami")).await;
     assert_eq!(
         nobody.status, 401,
-        "whoever has no token is told to get one"
+        "a call without a token must get a challenge"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirteen_tokens_are_accepted() {
-    let world = AuthWorld::start().await;
-    let claims = world.claims();
-    let (rsa, ec, ed) = (&world.rsa, &world.ec, &world.ed);
-    let said = |change: Value| rsa.token(&changed(claims.clone(), &change));
+    let fixture = AuthFixture::start().await;
+    let claims = fixture.claims();
+    let (rsa, ec, ed) = (&fixture.rsa, &fixture.ec, &fixture.ed);
+    let sign = |change: Value| rsa.token(&changed(claims.clone(), &change));
     let fresh = Signer::ed25519("fresh");
     let rows = [
         ("RS256", bearer(&rsa.token(&claims))),
@@ -422,13 +427,13 @@ async fn thirteen_tokens_are_accepted() {
         ("EdDSA", bearer(&ed.token(&claims))),
         (
             "aud array holding ours",
-            bearer(&said(
+            bearer(&sign(
                 json!({"aud": ["https://a.example", format!("{BASE}/mcp")]}),
             )),
         ),
         (
             "aud in upper case",
-            bearer(&said(json!({"aud": "HTTPS://Docs.Example.ORG/mcp"}))),
+            bearer(&sign(json!({"aud": "HTTPS://Docs.Example.ORG/mcp"}))),
         ),
         (
             "two live keys",
@@ -436,45 +441,45 @@ async fn thirteen_tokens_are_accepted() {
         ),
         (
             "scope string",
-            bearer(&said(json!({"scope": "a docs.read b"}))),
+            bearer(&sign(json!({"scope": "a docs.read b"}))),
         ),
         (
             "scp array",
-            bearer(&said(json!({"scope": null, "scp": ["a", "docs.read"]}))),
+            bearer(&sign(json!({"scope": null, "scp": ["a", "docs.read"]}))),
         ),
         (
             "bearer in lower case",
             RawRequest::call("whoami")
                 .with("authorization", format!("bearer {}", rsa.token(&claims))),
         ),
-        ("leeway 29 s", bearer(&said(json!({"exp": now() - 29})))),
+        ("leeway 29 s", bearer(&sign(json!({"exp": now() - 29})))),
         (
             "extra claims",
-            bearer(&said(json!({"groups": ["a"], "x": {"y": [1, null]}}))),
+            bearer(&sign(json!({"groups": ["a"], "x": {"y": [1, null]}}))),
         ),
         ("new key after rotation", bearer(&fresh.token(&claims))),
     ];
     assert_eq!(rows.len(), 13);
     for (name, sent) in rows {
         if name == "new key after rotation" {
-            assert_eq!(world.server.send(&sent).await.status, 401, "before it");
-            *world.provider.keys.lock().unwrap() = jwks(&[rsa, &fresh]);
+            assert_eq!(fixture.server.send(&sent).await.status, 401, "before it");
+            *fixture.provider.keys.lock().unwrap() = jwks(&[rsa, &fresh]);
         }
-        let answered = world.server.send(&sent).await;
+        let answered = fixture.server.send(&sent).await;
         assert_eq!(answered.status, 200, "{name}: {}", answered.body);
         let who = &answered.json()["result"]["structuredContent"];
         assert_eq!(who["subject"], "user-1", "{name}");
-        assert_eq!(who["issuer"], world.provider.name.as_str(), "{name}");
+        assert_eq!(who["issuer"], fixture.provider.name.as_str(), "{name}");
     }
-    assert_eq!(world.server.get("/readyz").await.status, 200);
+    assert_eq!(fixture.server.get("/readyz").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_bound_on_headers_comes_before_the_token() {
-    let world = AuthWorld::start().await;
+    let fixture = AuthFixture::start().await;
     let auth = builder()
         .issuer(Issuer::remote(
-            &world.provider.name,
+            &fixture.provider.name,
             None,
             IssuerNetwork::Private,
         ))
@@ -484,6 +489,6 @@ async fn the_default_bound_on_headers_comes_before_the_token() {
     let server = AuthTestServer::start_with(auth, Default::default()).await;
     let long = bearer(&format!("ey{}.a.b", "A".repeat(64 * 1024)));
     assert_eq!(server.send(&long).await.status, 431);
-    let good = bearer(&world.rsa.token(&world.claims()));
+    let good = bearer(&fixture.rsa.token(&fixture.claims()));
     assert_eq!(server.send(&good).await.status, 200);
 }

@@ -1,4 +1,4 @@
-//! What browsers are told: preflights and the headers on answers.
+//! CORS for browser clients: preflight responses, and the headers on every other response.
 
 use docent_mcp::http::guard::cors;
 use http::header::{
@@ -12,7 +12,7 @@ use tower::ServiceExt;
 use crate::table::HOSTS;
 use crate::{guard, request, router};
 
-async fn preflight(origin: Option<&str>, asked: &str) -> HeaderMap {
+async fn preflight(origin: Option<&str>, requested: &str) -> HeaderMap {
     let origins: Vec<&[u8]> = origin.iter().map(|origin| origin.as_bytes()).collect();
     let mut request = request(&HOSTS[0], &origins, &Method::OPTIONS, "/mcp");
     let headers = request.headers_mut();
@@ -22,7 +22,7 @@ async fn preflight(origin: Option<&str>, asked: &str) -> HeaderMap {
     );
     headers.insert(
         ACCESS_CONTROL_REQUEST_HEADERS,
-        HeaderValue::from_str(asked).unwrap(),
+        HeaderValue::from_str(requested).unwrap(),
     );
     let response = router(guard()).oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::NO_CONTENT);
@@ -42,12 +42,12 @@ const ALWAYS: &str = "Content-Type, Accept, Authorization, X-API-Key, MCP-Protoc
 
 #[tokio::test]
 async fn a_preflight_gets_the_lists() {
-    for (origin, echoed) in [
+    for (origin, allowed) in [
         (Some("https://app.example.com"), "https://app.example.com"),
         (None, "*"),
     ] {
         let headers = preflight(origin, "content-type, x-evil").await;
-        assert_eq!(value(&headers, ACCESS_CONTROL_ALLOW_ORIGIN), echoed);
+        assert_eq!(value(&headers, ACCESS_CONTROL_ALLOW_ORIGIN), allowed);
         assert_eq!(
             value(&headers, ACCESS_CONTROL_ALLOW_METHODS),
             "GET, POST, DELETE, OPTIONS"

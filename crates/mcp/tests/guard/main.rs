@@ -1,11 +1,12 @@
-//! The Host × Origin table: each row alone and all rows together, on every route and method.
+//! Tests of the `Host` and `Origin` checks against DNS rebinding: the table of hosts and the table of origins, each row
+//! alone and all rows combined, on every route and method.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test fails by panicking, in its helpers too"
+    reason = "test helpers may panic"
 )]
 
 mod cors;
@@ -74,7 +75,7 @@ fn request(host: &HostCase, origin: &[&[u8]], method: &Method, path: &str) -> Re
             headers.append(name.clone(), HeaderValue::from_bytes(value).unwrap());
         }
     }
-    // A good token does not excuse a bad host or origin.
+    // A valid token does not excuse a wrong host or origin.
     headers.insert("authorization", HeaderValue::from_static("Bearer good"));
     request
 }
@@ -91,34 +92,34 @@ async fn check(
     at: (&Method, &str),
 ) {
     let (method, path) = at;
-    let says = format!("host {}, origin {}, {method} {path}", host.name, origin.0);
+    let case = format!("host {}, origin {}, {method} {path}", host.name, origin.0);
     let request = request(host, origin.1, method, path);
     let response = router.clone().oneshot(request).await.unwrap();
     let status = response.status().as_u16();
-    // The first thing that is wrong decides; what is wrong with the host comes first.
+    // The host is checked before the origin, so a wrong host decides the status.
     let expect = if host.expect == OK {
         origin.2
     } else {
         host.expect
     };
     if expect != OK {
-        assert_eq!(status, expect, "{says}");
+        assert_eq!(status, expect, "{case}");
         assert!(
             !response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN),
-            "{says}"
+            "{case}"
         );
         let closes = response.headers().contains_key(CONNECTION);
         assert_eq!(
             closes,
             expect == BAD && host.version < Version::HTTP_2,
-            "{says}"
+            "{case}"
         );
         let body = text(response).await;
-        // An answer to HEAD has no body.
+        // A response to HEAD has no body.
         if *method != Method::HEAD {
             let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-            assert!(body["error"]["message"].is_string(), "{says}");
-            assert!(body["error"]["data"]["hint"].is_string(), "{says}");
+            assert!(body["error"]["message"].is_string(), "{case}");
+            assert!(body["error"]["data"]["hint"].is_string(), "{case}");
         }
         return;
     }
@@ -130,20 +131,20 @@ async fn check(
     assert_eq!(
         allowed,
         *origin.1.first().unwrap_or(&b"*".as_slice()),
-        "{says}"
+        "{case}"
     );
     assert!(
         !response
             .headers()
             .contains_key(ACCESS_CONTROL_ALLOW_CREDENTIALS),
-        "{says}"
+        "{case}"
     );
     if *method == Method::OPTIONS {
-        assert_eq!(status, 204, "{says}");
+        assert_eq!(status, 204, "{case}");
     } else {
-        assert_eq!(status, if path == "/absent" { 404 } else { OK }, "{says}");
+        assert_eq!(status, if path == "/absent" { 404 } else { OK }, "{case}");
         let body = text(response).await;
-        assert!(body == "reached" || *method == Method::HEAD, "{says}");
+        assert!(body == "reached" || *method == Method::HEAD, "{case}");
     }
 }
 
@@ -193,7 +194,7 @@ async fn both_together() {
     }
 }
 
-/// The status with which a guard answers one `Host`, or one `Host` and one `Origin`.
+/// Returns the status of the guard for one `Host` and an optional `Origin`.
 fn judge(guard: &RequestGuard, host: &str, origin: Option<&str>) -> u16 {
     let mut request = Request::builder().uri("/mcp").header(HOST, host);
     if let Some(origin) = origin {
@@ -205,11 +206,11 @@ fn judge(guard: &RequestGuard, host: &str, origin: Option<&str>) -> u16 {
         .map_or_else(|refusal| refusal.status().as_u16(), |()| OK)
 }
 
-const NOTHING: [&str; 0] = [];
+const EMPTY: [&str; 0] = [];
 
 #[test]
 fn any_host_still_refuses_disguises() {
-    let guard = RequestGuard::new(&["*"], &NOTHING).unwrap();
+    let guard = RequestGuard::new(&["*"], &EMPTY).unwrap();
     for host in [
         "evil.example",
         "10.1.2.3:80",
@@ -230,7 +231,7 @@ fn any_host_still_refuses_disguises() {
         assert_eq!(judge(&guard, host, None), NO, "{host}");
     }
     assert_eq!(judge(&guard, "a@b", None), BAD);
-    // Any host is not any origin.
+    // Allowing any host does not allow any origin.
     assert_eq!(
         judge(&guard, "evil.example", Some("http://evil.example")),
         NO
@@ -246,7 +247,7 @@ fn any_origin_still_refuses_junk() {
     );
     assert_eq!(judge(&guard, "docs.example.com", Some("null")), NO);
     assert_eq!(judge(&guard, "docs.example.com", Some("junk")), NO);
-    // Any origin is not any host.
+    // Allowing any origin does not allow any host.
     assert_eq!(
         judge(&guard, "evil.example", Some("https://evil.example")),
         NO
@@ -255,7 +256,7 @@ fn any_origin_still_refuses_junk() {
 
 #[test]
 fn the_listening_address_decides_what_is_safe_by_default() {
-    let none = || RequestGuard::new(&NOTHING, &NOTHING).unwrap();
+    let none = || RequestGuard::new(&EMPTY, &EMPTY).unwrap();
     let page = Some("http://localhost:6274");
     // (listening on, host, origin, expected)
     let rows = [
@@ -282,7 +283,7 @@ fn the_listening_address_decides_what_is_safe_by_default() {
     assert_eq!(
         judge(&none(), "localhost", None),
         NO,
-        "nothing is allowed unasked"
+        "an empty allowlist must refuse everything"
     );
 }
 
@@ -299,7 +300,7 @@ fn bad_entries_are_named() {
         "a:0",
         "**",
     ] {
-        let error = RequestGuard::new(&[entry], &NOTHING).unwrap_err();
+        let error = RequestGuard::new(&[entry], &EMPTY).unwrap_err();
         assert_eq!(error.to_string(), format!("not a host name: `{entry}`"));
     }
     for entry in [
@@ -310,10 +311,10 @@ fn bad_entries_are_named() {
         "https://*",
         "https://a:x",
     ] {
-        let error = RequestGuard::new(&NOTHING, &[entry]).unwrap_err();
+        let error = RequestGuard::new(&EMPTY, &[entry]).unwrap_err();
         assert_eq!(error.to_string(), format!("not an origin: `{entry}`"));
     }
-    let guard = RequestGuard::new(&NOTHING, &NOTHING).unwrap();
+    let guard = RequestGuard::new(&EMPTY, &EMPTY).unwrap();
     assert!(guard.with_public_url(&Uri::from_static("/mcp")).is_err());
 }
 
@@ -351,7 +352,7 @@ async fn heads_are_bounded() {
     assert_eq!(send(path(101), 500).await, 414);
 }
 
-/// hyper refuses more on HTTP/1 by itself, and on HTTP/2 it does not.
+/// hyper itself refuses more than 100 header fields on HTTP/1, but not on HTTP/2.
 #[tokio::test]
 async fn a_hundred_header_fields_are_enough() {
     let router = router(guard());
@@ -392,7 +393,7 @@ async fn a_refusal_quotes_only_a_little() {
     assert!(message.len() < 200, "{message}");
 }
 
-/// Texts near the border between what is allowed and what is not.
+/// Random hosts and origins composed of allowed values and separators, close to the allowlist.
 fn near() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "localhost",
@@ -438,7 +439,7 @@ proptest! {
             request.headers_mut().insert(name, value(text));
             guard.check(&request.into_parts().0).is_ok()
         };
-        // The same rules once more, as crudely as can be.
+        // Reference implementation: the same rules in their simplest form.
         let without_port = |text: &str| match text.rsplit_once(':') {
             Some((name, port)) if port.parse::<u16>().is_ok_and(|port| port > 0) => name.to_lowercase(),
             _ => text.to_lowercase(),

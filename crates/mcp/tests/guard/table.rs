@@ -1,4 +1,4 @@
-//! Every way to state a host and an origin that was ever used to slip past a check.
+//! Table of `Host` and `Origin` values, including every disguise that is known to pass naive checks.
 
 use http::{Method, Version};
 
@@ -6,11 +6,11 @@ pub(crate) const OK: u16 = 200;
 pub(crate) const BAD: u16 = 400;
 pub(crate) const NO: u16 = 403;
 
-/// One way to say which host is meant.
+/// One combination of request target and `Host` headers, with the expected status.
 pub(crate) struct HostCase {
     pub(crate) name: &'static str,
     pub(crate) version: Version,
-    /// What stands before the path: the authority of HTTP/2 or of an absolute target.
+    /// Prefix of the path in the request target: the `:authority` of HTTP/2, or an absolute URI.
     pub(crate) target: &'static str,
     pub(crate) stated: &'static [&'static [u8]],
     pub(crate) expect: u16,

@@ -1,6 +1,6 @@
-//! The seventeen ways in which a bare rmcp server fails a host, each cured and each held here.
-//! (Nagle's delay, number 13, is held in `src/http/accept.rs`; portless origins, 17, in `guard.rs`; the log
-//! noise, 15, where the log is set up: in the binary's tests.)
+//! Regression tests for the seventeen defects by which a plain rmcp server fails a host. The numbers are those of the
+//! table in ARCHITECTURE.md. Three are tested elsewhere: Nagle's delay (13) in `src/http/accept.rs`, requests in the
+//! log (15) in `crates/docent/tests/it/logged.rs`, and origins without a port (17) in the tests of the request guard.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::server::{LEGACY, MODERN, RouterServer, app, app_with, builder};
 
-/// 1: two requests with one id, at once. Claude has been seen to number every request 1.
+/// 1: concurrent requests with one id. Claude has been seen to number every request 1.
 #[tokio::test]
 async fn requests_with_the_same_id_get_their_own_answers() {
     let gate = Arc::new(Notify::new());
@@ -42,7 +42,7 @@ async fn requests_with_the_same_id_get_their_own_answers() {
     );
 }
 
-/// 2: no session id, or one that some other server gave out. ChatGPT drops it.
+/// 2: requests without a session id, or with one from another server. ChatGPT drops the id between requests.
 #[tokio::test]
 async fn a_session_id_is_neither_wanted_nor_minded() {
     let server = RouterServer::new(app());
@@ -61,7 +61,7 @@ async fn a_session_id_is_neither_wanted_nor_minded() {
     }
 }
 
-/// 3 and 16: nothing is kept of an `initialize`, so there is nothing to end.
+/// 3 and 16: the server is stateless, so `initialize` creates no session and DELETE has none to end.
 #[tokio::test]
 async fn there_is_no_session_to_begin_or_end() {
     let server = RouterServer::new(app());
@@ -88,7 +88,7 @@ async fn there_is_no_session_to_begin_or_end() {
     }
 }
 
-/// 4: an event stream holds messages and nothing else; old clients choke on an empty event.
+/// 4: an event stream starts with a message, because old clients fail on an empty event.
 #[tokio::test]
 async fn a_stream_never_begins_with_an_empty_event() {
     let server = RouterServer::new(app());
@@ -104,7 +104,7 @@ async fn a_stream_never_begins_with_an_empty_event() {
     }
 }
 
-/// 5: a panic is answered, everywhere a developer's code runs, and the next request is served.
+/// 5: a panic in a tool, resource or prompt is an error response, and the next request is served.
 #[tokio::test]
 async fn a_panic_is_answered_and_survived() {
     let server = RouterServer::new(app());
@@ -129,7 +129,7 @@ async fn a_panic_is_answered_and_survived() {
     }
 }
 
-/// 7: the content type is a media type, not a string.
+/// 7: the content type is compared as a media type: case and parameters do not matter.
 #[tokio::test]
 async fn content_type_ignores_case_and_parameters_but_not_other_types() {
     let server = RouterServer::new(app());
@@ -167,7 +167,7 @@ async fn content_type_ignores_case_and_parameters_but_not_other_types() {
     }
 }
 
-/// 8 and 12: whatever is not a request is refused in JSON-RPC, with the right code.
+/// 8 and 12: an invalid message is refused with a JSON-RPC error and the code of the specification.
 #[tokio::test]
 async fn bad_messages_are_refused_in_the_protocols_own_words() {
     let server = RouterServer::new(app());
@@ -209,7 +209,7 @@ async fn bad_messages_are_refused_in_the_protocols_own_words() {
     }
 }
 
-/// 9: batches, for the one revision that had them.
+/// 9: batches are supported in 2025-03-26, the only revision that had them.
 #[tokio::test]
 async fn batches_are_answered_in_2025_03_26_alone() {
     let server = RouterServer::new(app());
@@ -251,7 +251,7 @@ async fn batches_are_answered_in_2025_03_26_alone() {
     assert_eq!(server.post("/mcp", &[], notes).await.status, 202);
 }
 
-/// 10: a known method with bad parameters is not an unknown method.
+/// 10: invalid parameters of a known method are -32602, not -32601.
 #[tokio::test]
 async fn bad_parameters_are_named_as_such() {
     let server = RouterServer::new(app());
@@ -284,7 +284,7 @@ async fn bad_parameters_are_named_as_such() {
             );
         }
     }
-    // Arguments that a model got wrong are its to mend: a result it can read, not an error.
+    // Invalid tool arguments are a tool error, which the model can read and correct, and no protocol error.
     for arguments in [
         json!({}),
         json!({"query": 5}),
@@ -308,7 +308,7 @@ async fn bad_parameters_are_named_as_such() {
     }
 }
 
-/// 10, the other side: what is unknown, or was removed, stays unknown.
+/// 10, the reverse: unknown methods, and those that 2026-07-28 removed, are -32601.
 #[tokio::test]
 async fn unknown_and_removed_methods_are_not_found() {
     let server = RouterServer::new(app());
@@ -333,7 +333,7 @@ async fn unknown_and_removed_methods_are_not_found() {
     assert_eq!((legacy.status.as_u16(), legacy.code()), (200, -32601));
 }
 
-/// 11: the header of an older session does not spoil a new `initialize`.
+/// 11: `initialize` negotiates by its own parameter, whatever protocol version header an earlier session left behind.
 #[tokio::test]
 async fn initialize_goes_by_its_own_parameter() {
     let server = RouterServer::new(app());
@@ -348,19 +348,23 @@ async fn initialize_goes_by_its_own_parameter() {
         ("2026-07-28", "2025-11-25", "2025-11-25"),
         ("2099-01-01", "2025-03-26", "2025-11-25"),
     ];
-    for (asked, header, expected) in rows {
+    for (requested, header, expected) in rows {
         let answer = server
-            .post("/mcp", &[("mcp-protocol-version", header)], hello(asked))
+            .post(
+                "/mcp",
+                &[("mcp-protocol-version", header)],
+                hello(requested),
+            )
             .await;
         assert_eq!(
             answer.json()["result"]["protocolVersion"],
             expected,
-            "{asked} {header}"
+            "{requested} {header}"
         );
     }
 }
 
-/// 14: members that rmcp's types do not have reach the wire all the same.
+/// 14: members that rmcp's types lack, such as the dual format and security schemes, reach the wire.
 #[tokio::test]
 async fn results_and_security_schemes_stand_where_hosts_look() {
     let server = RouterServer::new(app());
@@ -393,7 +397,7 @@ async fn results_and_security_schemes_stand_where_hosts_look() {
     assert_eq!(tool["_meta"]["securitySchemes"], tool["securitySchemes"]);
 }
 
-/// 14, its settings: always, never, and sentences instead of JSON.
+/// 14, its settings: dual format always or never, and prose instead of JSON as the text.
 #[tokio::test]
 async fn the_dual_format_and_the_text_can_be_chosen() {
     use docent_mcp::{DualFormat, TextForm};

@@ -1,11 +1,11 @@
-//! The example's task board, driven over a real socket as a host and its widget would.
+//! The `kanban` example over a real socket, called as a host and its widget would call it.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-#[allow(dead_code, reason = "the example's `main` serves for ever")]
+#[allow(dead_code, reason = "the example's `main` never returns")]
 #[path = "../../examples/kanban.rs"]
 mod example;
 
@@ -124,7 +124,7 @@ async fn a_host_shows_the_board_and_its_widget_moves_a_card() {
 }
 
 #[tokio::test]
-async fn the_board_speaks_the_users_language() {
+async fn the_board_uses_the_locale_of_the_user() {
     let host = KanbanHost::start().await;
     let call = json!({"name": "show_board", "arguments": {}, "_meta": {"openai/locale": "de-AT"}});
     let shown = host.ask("tools/call", call).await;

@@ -1,4 +1,4 @@
-//! The contract of the kit, over real sockets, in process and on pipes.
+//! Tests of the kit's contract: the MCP endpoint in process, over real sockets, and over stdio.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::too_many_lines,
-    reason = "what stands beside a test fails with it, and a table is as long as it is"
+    reason = "test helpers may panic, and a table of cases may be long"
 )]
 
 mod defects;

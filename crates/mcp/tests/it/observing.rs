@@ -1,4 +1,4 @@
-//! Whoever watches calls hears of each of them once, however it ends.
+//! Call observers: each call is reported exactly once, with its outcome, however it ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ struct EndingInput {
     way: String,
 }
 
-/// Ends in whatever way it is told to.
+/// Tool that ends in the way its input names: success, tool error, panic, or never.
 struct EndingTool;
 
 impl Tool for EndingTool {
@@ -34,8 +34,8 @@ impl Tool for EndingTool {
     async fn call(&self, input: EndingInput, cx: Context) -> Result<Answer<Value>, Failure> {
         match input.way.as_str() {
             "well" => {
-                let things = cx.touched((0..=MAX_TOUCHED).map(|n| n.to_string()));
-                Ok(Answer::new(json!({})).touched(things))
+                let touched_ids = cx.touched((0..=MAX_TOUCHED).map(|n| n.to_string()));
+                Ok(Answer::new(json!({})).touched(touched_ids))
             }
             "mistaken" => Err(Failure::caller("no such way")),
             "panic" => panic!("asked to"),
@@ -44,32 +44,32 @@ impl Tool for EndingTool {
     }
 }
 
-/// What was heard: the tool, how it ended, how much it touched, the client and the trace.
-type HeardCall = (String, CallStatus, usize, Option<String>, Option<String>);
+/// One recorded call: tool, outcome, number of touched documents, client name and trace context.
+type RecordedCall = (String, CallStatus, usize, Option<String>, Option<String>);
 
 #[derive(Default)]
-struct RecordingObserver(Mutex<Vec<HeardCall>>);
+struct RecordingObserver(Mutex<Vec<RecordedCall>>);
 
 impl CallObserver for RecordingObserver {
     fn on_call(&self, call: &CallRecord<'_>) {
         assert!(call.arguments.starts_with('{') && call.caller.is_anonymous());
-        let said = |text: Option<&str>| text.map(str::to_owned);
+        let owned = |text: Option<&str>| text.map(str::to_owned);
         let is_read = call.tool == "resources/read";
         assert_eq!(call.what == CallKind::Resource, is_read);
         self.0.lock().unwrap().push((
             call.tool.to_owned(),
             call.outcome,
             call.touched.len(),
-            said(call.client),
+            owned(call.client),
             call.trace.map(|trace| trace.to_string()),
         ));
     }
 }
 
-fn watched(ear: &Arc<RecordingObserver>, calls_per_minute: u32) -> RouterServer {
+fn observed(observer: &Arc<RecordingObserver>, calls_per_minute: u32) -> RouterServer {
     let app = App::builder("a", "1")
         .tool(EndingTool)
-        .observer(ear.clone());
+        .observer(observer.clone());
     let options = HttpOptions {
         limits: HttpLimits {
             calls_per_minute,
@@ -81,9 +81,9 @@ fn watched(ear: &Arc<RecordingObserver>, calls_per_minute: u32) -> RouterServer 
 }
 
 #[tokio::test]
-async fn every_call_is_heard_of_once() {
-    let ear = Arc::new(RecordingObserver::default());
-    let server = watched(&ear, 0);
+async fn every_call_is_reported_once() {
+    let observer = Arc::new(RecordingObserver::default());
+    let server = observed(&observer, 0);
     let call = |tool: &str, way: &str| {
         json!({"name": tool, "arguments": {"way": way}, "_meta": {
             "openai/subject": "v1/somebody",
@@ -102,11 +102,14 @@ async fn every_call_is_heard_of_once() {
         ("absent", "well", CallStatus::Mistaken, 0),
     ] {
         ask(tool, way).await;
-        let heard = std::mem::take(&mut *ear.0.lock().unwrap());
-        let [(name, ended, things, client, trace)] = heard.as_slice() else {
-            panic!("{way}: {heard:?}");
+        let recorded = std::mem::take(&mut *observer.0.lock().unwrap());
+        let [(name, ended, touched_ids, client, trace)] = recorded.as_slice() else {
+            panic!("{way}: {recorded:?}");
         };
-        assert_eq!((name.as_str(), *ended, *things), (tool, outcome, touched));
+        assert_eq!(
+            (name.as_str(), *ended, *touched_ids),
+            (tool, outcome, touched)
+        );
         assert_eq!(client.as_deref(), Some("a host"));
         assert!(trace.as_deref().unwrap().starts_with("00-0af7"));
     }
@@ -114,12 +117,14 @@ async fn every_call_is_heard_of_once() {
         let mut left = Box::pin(ask("ending", "never"));
         assert!(futures::poll!(left.as_mut()).is_pending());
     }
-    let few = watched(&ear, 1);
+    let rate_limited = observed(&observer, 1);
     for _ in 0..2 {
-        few.ask(MODERN, "tools/call", call("ending", "well")).await;
+        rate_limited
+            .ask(MODERN, "tools/call", call("ending", "well"))
+            .await;
     }
-    let heard = ear.0.lock().unwrap();
-    let ended: Vec<_> = heard.iter().map(|(_, ended, ..)| *ended).collect();
+    let recorded = observer.0.lock().unwrap();
+    let ended: Vec<_> = recorded.iter().map(|(_, ended, ..)| *ended).collect();
     assert_eq!(
         ended,
         [CallStatus::Abandoned, CallStatus::Done, CallStatus::TooSoon]
@@ -130,10 +135,10 @@ const ONE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
 #[tokio::test]
-async fn a_trace_is_named_by_the_request_or_else_by_its_header() {
-    let ear = Arc::new(RecordingObserver::default());
-    let server = watched(&ear, 0);
-    for (meta, header, heard) in [
+async fn the_trace_comes_from_the_metadata_or_else_from_the_header() {
+    let observer = Arc::new(RecordingObserver::default());
+    let server = observed(&observer, 0);
+    for (meta, header, expected) in [
         (Some(ONE), Some(TWO), Some(ONE)),
         (None, Some(TWO), Some(TWO)),
         (Some("CANARY"), Some(TWO), Some(TWO)),
@@ -150,18 +155,18 @@ async fn a_trace_is_named_by_the_request_or_else_by_its_header() {
         let mut headers = vec![("mcp-protocol-version", "2025-11-25")];
         headers.extend(header.map(|header| ("traceparent", header)));
         server.post("/mcp", &headers, body.to_string()).await;
-        let told = std::mem::take(&mut *ear.0.lock().unwrap());
-        let [(.., trace)] = told.as_slice() else {
-            panic!("{told:?}");
+        let recorded = std::mem::take(&mut *observer.0.lock().unwrap());
+        let [(.., trace)] = recorded.as_slice() else {
+            panic!("{recorded:?}");
         };
-        assert_eq!(trace.as_deref(), heard, "{meta:?} {header:?}");
+        assert_eq!(trace.as_deref(), expected, "{meta:?} {header:?}");
     }
 }
 
 #[tokio::test]
-async fn resources_that_are_read_are_heard_of_too() {
-    let ear = Arc::new(RecordingObserver::default());
-    let app = crate::server::builder(Arc::default()).observer(ear.clone());
+async fn resource_reads_are_reported_too() {
+    let observer = Arc::new(RecordingObserver::default());
+    let app = crate::server::builder(Arc::default()).observer(observer.clone());
     let server = RouterServer::new(app.build().unwrap());
     for (uri, outcome, touched) in [
         ("test://page", CallStatus::Done, 1),
@@ -172,22 +177,22 @@ async fn resources_that_are_read_are_heard_of_too() {
             server
                 .ask(revision, "resources/read", json!({"uri": uri}))
                 .await;
-            let heard = std::mem::take(&mut *ear.0.lock().unwrap());
-            let [(name, ended, things, ..)] = heard.as_slice() else {
-                panic!("{uri}: {heard:?}");
+            let recorded = std::mem::take(&mut *observer.0.lock().unwrap());
+            let [(name, ended, touched_ids, ..)] = recorded.as_slice() else {
+                panic!("{uri}: {recorded:?}");
             };
             let expected = ("resources/read", outcome, touched);
-            assert_eq!((name.as_str(), *ended, *things), expected, "{uri}");
+            assert_eq!((name.as_str(), *ended, *touched_ids), expected, "{uri}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
-    let ear = Arc::new(RecordingObserver::default());
+async fn a_call_that_is_refused_before_it_begins_is_reported() {
+    let observer = Arc::new(RecordingObserver::default());
     let app = App::builder("a", "1")
         .tool(EndingTool)
-        .observer(ear.clone());
+        .observer(observer.clone());
     let auth = Auth::builder(["http://localhost"])
         .issuer(Issuer::local("http://localhost", LocalKeys::default()))
         .requirement(AuthRequirement::ByTool);
@@ -202,9 +207,9 @@ async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
         params["_meta"] = meta;
         let answered = server.ask("2025-11-25", "tools/call", params).await;
         assert_eq!(answered.status, status, "{}", answered.text);
-        let heard = std::mem::take(&mut *ear.0.lock().unwrap());
-        let [(name, ended, ..)] = heard.as_slice() else {
-            panic!("{heard:?}");
+        let recorded = std::mem::take(&mut *observer.0.lock().unwrap());
+        let [(name, ended, ..)] = recorded.as_slice() else {
+            panic!("{recorded:?}");
         };
         assert_eq!((name.as_str(), *ended), ("ending", CallStatus::Forbidden));
     }

@@ -1,5 +1,5 @@
-//! What a request holds while it is worked on, and what must not hold anything: listeners, those who wait for their turn,
-//! and batches.
+//! Slots that requests in flight occupy. Subscriptions and requests that wait for the parse permit of large bodies hold
+//! none, and each item of a batch holds one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::server::{MODERN, RouterServer, app, app_with, shaped};
 use crate::streams::{PATIENCE, SseEvents, post};
 
-/// Larger than `BIG`, smaller than a listener may be.
+/// Larger than `BIG`, and smaller than the limit on the body of a subscription.
 const PADDING: usize = 4_000;
 const BIG: usize = 2_000;
 
@@ -27,7 +27,7 @@ fn server(gate: &Arc<Notify>, limits: HttpLimits) -> RouterServer {
     RouterServer::with(app_with(gate.clone()), options)
 }
 
-/// A stream of the transport of 2024, and the address of its messages.
+/// Opens a stream of the 2024 transport, and returns it with the path for its messages.
 async fn event_stream(server: &RouterServer) -> (SseEvents, String) {
     let request = Request::get("/sse")
         .header("host", "localhost")
@@ -57,7 +57,7 @@ async fn call(server: &RouterServer, message: &Value) -> http::StatusCode {
 }
 
 #[tokio::test]
-async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
+async fn subscriptions_take_no_slot_in_flight_and_have_their_own_limit() {
     let limits = HttpLimits {
         in_flight: 2,
         stream_in_flight: 2,
@@ -71,12 +71,12 @@ async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
         let ack = events.message().await;
         assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
     }
-    // Both places are free, for this stream and for everybody.
+    // Both slots are still free, on this stream and on the server.
     assert_eq!(call(&server, &slow(3, "x", 0)).await, 200);
     let sent = server.send(post(&path, &[], &slow(4, "x", 0))).await;
     assert_eq!(sent.status, 202);
     assert_eq!(events.message().await["id"], 4);
-    // A third listener is told why there is no room for it, and that it can cancel another.
+    // A third subscription is refused with the reason, and fits after another is cancelled.
     let sent = server.send(post(&path, &[], &listen(5, 0))).await;
     assert_eq!(sent.status, 202);
     let refused = events.message().await;
@@ -84,10 +84,10 @@ async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
         (&refused["id"], &refused["error"]["code"]),
         (&json!(5), &json!(-32603))
     );
-    let told = refused["error"]["message"].as_str().unwrap();
+    let message_text = refused["error"]["message"].as_str().unwrap();
     assert!(
-        told.contains("this connection has too many listeners"),
-        "{told}"
+        message_text.contains("this connection has too many listeners"),
+        "{message_text}"
     );
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
@@ -104,7 +104,7 @@ async fn listeners_take_no_place_in_flight_and_have_their_own_bound() {
 }
 
 #[tokio::test]
-async fn listeners_end_with_their_stream_even_where_they_share_an_id() {
+async fn subscriptions_end_with_their_stream_even_when_they_share_an_id() {
     let limits = HttpLimits {
         listen_streams: 2,
         ..HttpLimits::default()
@@ -135,11 +135,11 @@ async fn listeners_end_with_their_stream_even_where_they_share_an_id() {
     };
     tokio::time::timeout(PATIENCE, both)
         .await
-        .expect("the places of the listeners were never given back");
+        .expect("the slots of the subscriptions were never released");
 }
 
 #[tokio::test]
-async fn a_large_listener_gives_its_turn_back_and_a_larger_one_is_refused() {
+async fn a_large_subscription_releases_its_parse_permit_and_a_larger_one_is_refused() {
     let limits = HttpLimits {
         big_body: BIG,
         big_parses: 1,
@@ -156,9 +156,9 @@ async fn a_large_listener_gives_its_turn_back_and_a_larger_one_is_refused() {
     assert_eq!(call(&server, &slow(4, "x", PADDING)).await, 200);
 }
 
-/// Time stands still and jumps when nothing else is left to do, so the wait takes none.
+/// The clock is paused and advances only when no task can run, so the wait takes no real time.
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_turn_holds_no_place_and_does_not_wait_for_ever() {
+async fn waiting_for_a_parse_permit_holds_no_slot_and_has_a_deadline() {
     let limits = HttpLimits {
         big_body: BIG,
         big_parses: 1,
@@ -170,9 +170,9 @@ async fn whoever_waits_for_a_turn_holds_no_place_and_does_not_wait_for_ever() {
     let server = server(&gate, limits);
     let (mut events, path) = event_stream(&server).await;
     let large = slow(1, "wait", PADDING);
-    let mut at_work = call(&server, &large).boxed();
-    assert!(at_work.as_mut().now_or_never().is_none());
-    // More than there are places in flight.
+    let mut in_flight_call = call(&server, &large).boxed();
+    assert!(in_flight_call.as_mut().now_or_never().is_none());
+    // More requests than there are slots in flight.
     let mut waiting: Vec<_> = (0..3).map(|_| call(&server, &large).boxed()).collect();
     for call in &mut waiting {
         assert!(call.as_mut().now_or_never().is_none());
@@ -185,14 +185,14 @@ async fn whoever_waits_for_a_turn_holds_no_place_and_does_not_wait_for_ever() {
     assert_eq!(refused.status, 503);
     assert_eq!(refused.headers["retry-after"], "1");
     gate.notify_waiters();
-    assert_eq!(at_work.await, 200);
+    assert_eq!(in_flight_call.await, 200);
     let sent = server.send(post(&path, &[], &slow(3, "x", PADDING))).await;
     assert_eq!(sent.status, 202);
     assert_eq!(events.message().await["id"], 3);
 }
 
 #[tokio::test]
-async fn every_item_of_a_batch_takes_a_place_in_flight() {
+async fn every_item_of_a_batch_takes_a_slot_in_flight() {
     let limits = HttpLimits {
         in_flight: 2,
         ..HttpLimits::default()
@@ -219,7 +219,7 @@ async fn every_item_of_a_batch_takes_a_place_in_flight() {
 }
 
 #[tokio::test]
-async fn a_batch_of_one_works_where_there_is_one_place() {
+async fn a_batch_of_one_works_with_one_slot() {
     let limits = HttpLimits {
         in_flight: 1,
         ..HttpLimits::default()

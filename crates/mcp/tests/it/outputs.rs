@@ -1,4 +1,5 @@
-//! Whatever a tool gives, clients of every revision get a schema and a result that they accept.
+//! Output and input schemas: for any Rust type of a tool's result, clients of every protocol revision get a schema and
+//! a result that they accept.
 
 use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescriptor};
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ use crate::server::{LEGACY, MODERN, RouterServer};
 #[path = "../../examples/outputs.rs"]
 mod example;
 
-/// What real clients are held to as well, by address of the server.
+/// Expected results by server URL. The conformance tests check the same file with real clients.
 const EXPECTED: &str = include_str!("../../../../conformance/clients/kit.json");
 
 fn expected(address: &str) -> Map<String, Value> {
@@ -31,13 +32,13 @@ async fn call(server: &RouterServer, revision: &str, tool: &str, arguments: Valu
     server.ask(revision, "tools/call", call).await.json()["result"].clone()
 }
 
-/// What clients of 2025 demand of a schema before they show any tool at all.
+/// Whether a schema has the form that clients of 2025 require; they hide all tools of a server when one fails.
 fn is_root(schema: &Value) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     schema["type"] == "object" && properties.is_none_or(|all| all.values().all(Value::is_object))
 }
 
-/// The rules that hold for every tool and every result.
+/// Asserts the rules that hold for every tool and every result.
 fn assert_acceptable(tool: &Value, result: &Value) {
     assert!(is_root(&tool["inputSchema"]), "{tool}");
     let data = result.get("structuredContent");
@@ -45,7 +46,8 @@ fn assert_acceptable(tool: &Value, result: &Value) {
     assert_eq!(result.get("isError"), None, "{result}");
     if let Some(schema) = tool.get("outputSchema") {
         assert!(is_root(schema), "{schema}");
-        let data = data.unwrap_or_else(|| panic!("{tool} gave no data: {result}"));
+        let data =
+            data.unwrap_or_else(|| panic!("{tool} returned no structured content: {result}"));
         let schema = jsonschema::draft202012::new(schema).unwrap();
         assert!(schema.is_valid(data), "{tool}\n{data}");
     }
@@ -109,7 +111,7 @@ fn the_guides_show_the_programs_that_are_run() {
     }
 }
 
-/// Gives what it was made with, under a schema of its author where there is one.
+/// Tool that returns a fixed value, with an optional schema and text of its own.
 struct OutputTool<T> {
     output: T,
     schema: Option<Value>,
@@ -153,7 +155,7 @@ where
 }
 
 #[tokio::test]
-async fn words_of_their_own_replace_a_text() {
+async fn an_explicit_text_replaces_the_derived_one() {
     let tool = OutputTool {
         output: "from the output".to_owned(),
         schema: None,
@@ -190,7 +192,7 @@ fn an_output_schema_that_clients_refuse_does_not_build() {
         let error = giving(json!({}), Some(schema.clone())).err().unwrap();
         assert!(error.to_string().contains(named), "{schema}: {error}");
     }
-    // Clients that see a schema wait for data, and texts have none.
+    // A client that sees a schema expects structured content, which a text result does not have.
     for error in [
         giving("text".to_owned(), Some(object.clone())).err(),
         giving((), Some(object.clone())).err(),
@@ -199,9 +201,9 @@ fn an_output_schema_that_clients_refuse_does_not_build() {
     }
 }
 
-/// A client that was shown a schema refuses a result without data, so the fault is ours to report.
+/// A client that saw a schema rejects a result that breaks it, so the server reports an internal error instead.
 #[tokio::test]
-async fn a_value_that_breaks_its_schema_is_our_failure() {
+async fn a_value_that_breaks_its_schema_is_an_internal_error() {
     let schema = json!({"type": "object"});
     for value in [json!([1]), json!("text"), json!(1), Value::Null] {
         let server = RouterServer::new(giving(value.clone(), Some(schema.clone())).unwrap());
@@ -211,9 +213,9 @@ async fn a_value_that_breaks_its_schema_is_our_failure() {
     }
 }
 
-/// Data of a mistake is held to the same rule.
+/// The data of a tool error is wrapped into an object too, as structured content must be one.
 #[tokio::test]
-async fn data_of_a_mistake_is_an_object() {
+async fn the_data_of_a_tool_error_is_an_object() {
     struct FailingTool(Value);
     impl Tool for FailingTool {
         type Input = ();
@@ -282,7 +284,7 @@ where
 struct UnitInput;
 
 #[derive(serde::Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema is used")]
 struct AnyInput {
     anything: Value,
 }
@@ -295,14 +297,14 @@ enum PlainInput {
 
 #[derive(serde::Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema is used")]
 enum TaggedInput {
     A { a: i64 },
     B { b: i64 },
 }
 
 #[derive(serde::Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema is used")]
 struct FlattenedInput {
     name: String,
     #[serde(flatten)]
@@ -310,7 +312,7 @@ struct FlattenedInput {
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_nothing_takes_an_empty_object() {
+async fn a_tool_without_input_accepts_an_empty_object() {
     for app in [taking::<()>(None), taking::<UnitInput>(None)] {
         let server = RouterServer::new(app.unwrap());
         for revision in LEGACY.into_iter().chain([MODERN]) {
@@ -345,17 +347,17 @@ async fn an_input_that_is_no_object_does_not_build() {
         taking::<Value>(None),
         taking::<PlainInput>(None),
     ] {
-        let error = refused.err().expect("it must not build");
+        let error = refused.err().expect("the app must not build");
         assert!(error.contains("use a struct with named fields"), "{error}");
     }
     for refused in [taking::<TaggedInput>(None), taking::<FlattenedInput>(None)] {
-        let error = refused.err().expect("it must not build");
+        let error = refused.err().expect("the app must not build");
         assert!(error.contains("one struct with optional fields"), "{error}");
     }
     let by_hand = json!({"type": "object", "properties": {"a": true}});
     let error = taking::<Value>(Some(by_hand)).err().unwrap();
     assert!(error.contains("property"), "{error}");
-    // A choice that was written by hand is meant.
+    // `anyOf` in a schema written by hand is deliberate and accepted.
     let by_hand = json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
     assert!(taking::<Value>(Some(by_hand)).is_ok());
     let server = RouterServer::new(taking::<AnyInput>(None).unwrap());
@@ -411,7 +413,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_a_value_is_clients_take_it(value in any_value(), other in any_value()) {
+    fn clients_accept_any_value(value in any_value(), other in any_value()) {
         assert_given(value.clone());
         assert_given(vec![value.clone(), other.clone()]);
         assert_given(Some(ValueHolder { value: value.clone(), other: None }));

@@ -1,4 +1,5 @@
-//! The endpoint in every revision: paths and answers, headers against the body, results, errors.
+//! The MCP endpoint in every protocol revision: paths, `Accept`, headers that must agree with the body, results and
+//! errors.
 
 use axum::body::Body;
 use docent_mcp::http::HttpOptions;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::server::{LEGACY, MODERN, RouterServer, app, shaped};
 
-/// Accept × path × revision: 13 × 3 × 5, each answered, and in the form it asked for.
+/// Every combination of 13 `Accept` values, 3 paths and 5 revisions gets a response of the requested type.
 #[tokio::test]
 async fn every_accept_on_every_path_in_every_revision_is_answered() {
     let server = RouterServer::new(app());
@@ -52,7 +53,7 @@ async fn every_accept_on_every_path_in_every_revision_is_answered() {
     }
 }
 
-/// ChatGPT's own first message, to the byte, and the same without any of its extras.
+/// The first message of ChatGPT byte for byte, and the same message without its extensions.
 #[tokio::test]
 async fn the_probe_of_chatgpt_is_answered() {
     let server = RouterServer::new(app());
@@ -94,10 +95,10 @@ async fn the_probe_of_chatgpt_is_answered() {
     }
 }
 
-/// Headers, parameters, and the status and code that answer them.
+/// Row of (headers, parameters, expected status, expected JSON-RPC code).
 type HeaderCase = (Vec<(&'static str, &'static str)>, Value, u16, i64);
 
-/// Headers against the body: each row alone, with the status and code hosts expect.
+/// Protocol headers must agree with the body. Each row has the status and code that hosts expect.
 #[tokio::test]
 async fn headers_and_body_must_agree() {
     let server = RouterServer::new(app());
@@ -231,7 +232,7 @@ async fn headers_and_body_must_agree() {
     }
 }
 
-/// The switch for hosts that leave out what 2026-07-28 demands: absence passes, contradiction does not.
+/// Lenient mode, for hosts that omit the headers of 2026-07-28: a missing header passes, a contradiction does not.
 #[tokio::test]
 async fn lenient_headers_forgive_absence_but_not_contradiction() {
     let server = RouterServer::with(
@@ -263,7 +264,7 @@ async fn lenient_headers_forgive_absence_but_not_contradiction() {
     );
 }
 
-/// Modern results carry their type, their server and, where they can be kept, for how long.
+/// Results of 2026-07-28 carry their type, the server and, when they can be cached, a lifetime. Older ones do not.
 #[tokio::test]
 async fn modern_results_are_marked_and_legacy_results_are_not() {
     let server = RouterServer::new(app());
@@ -306,7 +307,7 @@ async fn modern_results_are_marked_and_legacy_results_are_not() {
     }
 }
 
-/// The lists always answer lists, even where there is nothing.
+/// An app without tools, resources and prompts returns empty lists, not errors.
 #[tokio::test]
 async fn an_empty_app_answers_empty_lists() {
     let server = RouterServer::new(docent_mcp::App::builder("empty", "1").build().unwrap());
@@ -337,7 +338,7 @@ async fn a_missing_resource_has_the_code_of_its_era() {
     }
 }
 
-/// Whose fault it is decides the channel.
+/// A caller's mistake is a tool error with its text; an internal failure is a protocol error without its cause.
 #[tokio::test]
 async fn the_callers_mistake_is_shown_and_our_failure_is_not() {
     let server = RouterServer::new(app());
@@ -370,9 +371,9 @@ async fn notifications_are_accepted_without_a_body() {
     }
 }
 
-/// What stands at the other addresses.
+/// Paths beside the endpoint: health, readiness, sign-in metadata and 404.
 #[tokio::test]
-async fn health_sign_in_and_nowhere() {
+async fn health_metadata_and_unknown_paths() {
     let server = RouterServer::new(app());
     let get = |path: &str, accept: &str| {
         Request::get(path)
@@ -413,7 +414,7 @@ async fn health_sign_in_and_nowhere() {
     );
 }
 
-/// Bodies at the bound pass, one byte more does not.
+/// A body at the size limit passes; one byte more is refused with 413.
 #[tokio::test]
 async fn bodies_stop_at_their_bound() {
     let limits = HttpLimits {
@@ -453,9 +454,9 @@ async fn bodies_stop_at_their_bound() {
     }
 }
 
-/// No more than the bound are worked on at once; the next is told when to come back.
+/// Requests beyond the limit in flight get 503 with `Retry-After`.
 #[tokio::test]
-async fn the_request_past_the_bound_is_told_to_come_back() {
+async fn a_request_beyond_the_limit_in_flight_gets_retry_after() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
     let limits = HttpLimits {
         in_flight: 1,
@@ -481,7 +482,7 @@ async fn the_request_past_the_bound_is_told_to_come_back() {
     assert_eq!(server.search("2025-06-18", "x").await.status, 200);
 }
 
-/// A handler without an end is stopped, and the caller is told.
+/// A handler that never ends is cancelled at its deadline, and the caller gets an error.
 #[tokio::test(start_paused = true)]
 async fn endless_work_is_stopped() {
     let server = RouterServer::new(app());

@@ -1,4 +1,4 @@
-//! What tools learn about the user behind a request, and how often one user may call.
+//! Client hints from hosts (locale, location, subject), locale negotiation, and the rate limit per subject.
 
 use docent_mcp::http::HttpOptions;
 use docent_mcp::http::limits::HttpLimits;
@@ -12,7 +12,7 @@ use crate::server::{LEGACY, MODERN, RouterServer};
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct MirrorInput {}
 
-/// Says what it was told.
+/// Tool that returns the client hints it was given.
 struct MirrorTool;
 
 impl Tool for MirrorTool {
@@ -27,15 +27,15 @@ impl Tool for MirrorTool {
         )
     }
     async fn call(&self, _: MirrorInput, cx: Context) -> Result<Answer<Value>, Failure> {
-        let told = cx.client_hints();
+        let hints = cx.client_hints();
         Ok(Answer::new(json!({
             "locale": cx.locale(),
-            "agent": told.user_agent,
-            "city": told.location.as_ref().and_then(|place| place.city.clone()),
-            "longitude": told.location.and_then(|place| place.longitude),
-            "subject": told.subject.map(|name| name.fingerprint()),
-            "session": told.session.is_some(),
-            "organization": told.organization.is_some(),
+            "agent": hints.user_agent,
+            "city": hints.location.as_ref().and_then(|place| place.city.clone()),
+            "longitude": hints.location.and_then(|place| place.longitude),
+            "subject": hints.subject.map(|name| name.fingerprint()),
+            "session": hints.session.is_some(),
+            "organization": hints.organization.is_some(),
             "verified": !cx.caller().is_anonymous(),
         })))
     }
@@ -51,7 +51,7 @@ async fn mirrored(server: &RouterServer, revision: &str, meta: Value) -> Value {
 }
 
 #[tokio::test]
-async fn tools_hear_what_the_host_told_and_it_verifies_nobody() {
+async fn tools_get_client_hints_and_hints_verify_nobody() {
     let server = RouterServer::new(building().locales(["en", "de"]).build().unwrap());
     let meta = json!({
         "openai/locale": "de-AT",
@@ -83,16 +83,16 @@ async fn tools_hear_what_the_host_told_and_it_verifies_nobody() {
 }
 
 #[tokio::test]
-async fn the_language_is_settled_in_the_greeting() {
-    let greeting = |locale: Value| {
+async fn the_locale_is_negotiated_in_the_handshake() {
+    let handshake = |locale: Value| {
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "_meta": locale,
             "clientInfo": {"name": "x", "version": "1"}})
     };
     let server = RouterServer::new(building().locales(["en", "de"]).build().unwrap());
-    for (asked, expected) in [("de-AT", "de"), ("fr", "en")] {
-        let meta = json!({"openai/locale": asked});
+    for (requested, expected) in [("de-AT", "de"), ("fr", "en")] {
+        let meta = json!({"openai/locale": requested});
         let old = server
-            .ask("2025-11-25", "initialize", greeting(meta.clone()))
+            .ask("2025-11-25", "initialize", handshake(meta.clone()))
             .await
             .json();
         assert_eq!(old["result"]["_meta"]["openai/locale"], expected, "{old}");
@@ -116,7 +116,7 @@ async fn the_language_is_settled_in_the_greeting() {
         .ask(
             "2025-11-25",
             "initialize",
-            greeting(json!({"openai/locale": "de"})),
+            handshake(json!({"openai/locale": "de"})),
         )
         .await;
     assert!(old.json()["result"].get("_meta").is_none());
@@ -126,7 +126,7 @@ async fn the_language_is_settled_in_the_greeting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_user_can_call_only_so_often_and_nobody_else_feels_it() {
+async fn the_rate_limit_of_one_subject_affects_no_other() {
     let limits = HttpLimits {
         calls_per_minute: 3,
         ..HttpLimits::default()
@@ -138,17 +138,17 @@ async fn one_user_can_call_only_so_often_and_nobody_else_feels_it() {
             ..HttpOptions::default()
         },
     );
-    let of = |subject: &str| json!({"openai/subject": subject});
+    let meta_of = |subject: &str| json!({"openai/subject": subject});
     for _ in 0..3 {
         assert!(
-            mirrored(&server, MODERN, of("a"))
+            mirrored(&server, MODERN, meta_of("a"))
                 .await
                 .get("isError")
                 .is_none()
         );
     }
     for revision in ["2024-11-05", MODERN] {
-        let refused = mirrored(&server, revision, of("a")).await;
+        let refused = mirrored(&server, revision, meta_of("a")).await;
         assert_eq!(refused["isError"], true);
         let text = refused["content"][0]["text"].as_str().unwrap();
         assert_eq!(
@@ -157,7 +157,7 @@ async fn one_user_can_call_only_so_often_and_nobody_else_feels_it() {
         );
     }
     assert!(
-        mirrored(&server, MODERN, of("b"))
+        mirrored(&server, MODERN, meta_of("b"))
             .await
             .get("isError")
             .is_none()
@@ -172,7 +172,7 @@ async fn one_user_can_call_only_so_often_and_nobody_else_feels_it() {
     }
     tokio::time::advance(std::time::Duration::from_secs(20)).await;
     assert!(
-        mirrored(&server, MODERN, of("a"))
+        mirrored(&server, MODERN, meta_of("a"))
             .await
             .get("isError")
             .is_none()

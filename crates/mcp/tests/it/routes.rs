@@ -1,4 +1,4 @@
-//! Pages beside the MCP endpoint, behind its guards and bounds.
+//! Custom HTTP routes beside the MCP endpoint, behind the same request guard and limits.
 
 use axum::body::Body;
 use docent_mcp::http::limits::HttpLimits;
@@ -38,7 +38,7 @@ fn routes() -> Vec<Route> {
     vec![
         Route::get("/d/{id}", document),
         Route::post("/echo/{+rest}", echo),
-        // Neither of these can take the place of the kit's own.
+        // These two paths belong to the kit, whose own routes take precedence.
         Route::get("/healthz", |_| async { Ok(RouteResponse::html("mine")) }),
         Route::post("/mcp", |_| async { Ok(RouteResponse::html("mine")) }),
     ]
@@ -65,7 +65,7 @@ async fn get(path: &str) -> RpcReply {
 }
 
 #[tokio::test]
-async fn a_route_answers_with_what_its_handler_made() {
+async fn a_route_returns_the_response_of_its_handler() {
     let page = get("/d/a%20b%C3%A9?x=1&y").await;
     assert_eq!(
         (page.status.as_u16(), page.kind()),
@@ -88,7 +88,7 @@ async fn a_route_answers_with_what_its_handler_made() {
 }
 
 #[tokio::test]
-async fn failures_keep_their_blame() {
+async fn failures_map_to_client_and_server_errors() {
     for (path, status, text) in [
         ("/d/missing", 404, "nothing is here"),
         ("/d/mistake", 400, "no such page (go back)"),
@@ -178,7 +178,7 @@ async fn a_route_cannot_take_the_place_of_the_kits_own() {
 }
 
 #[tokio::test]
-async fn routes_can_be_all_there_is() {
+async fn routes_can_be_served_without_an_app() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = tokio_util::sync::CancellationToken::new();

@@ -1,4 +1,4 @@
-//! A small app on the kit, and a client that speaks raw HTTP to its router.
+//! Fixture: a small app on the kit, and a client that sends raw HTTP requests to its router without a socket.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Tool for SearchStub {
     }
 }
 
-/// Waits until it is let go, then says whose turn it was.
+/// Tool that blocks until it is notified when its query is `wait`, and then returns the query.
 pub(crate) struct SlowTool(pub(crate) Arc<Notify>);
 
 impl Tool for SlowTool {
@@ -143,7 +143,7 @@ impl RpcReply {
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The messages of the answer, whichever way they came.
+    /// The JSON-RPC messages of the response, from a JSON body or from an event stream.
     pub(crate) fn messages(&self) -> Vec<Value> {
         if self.kind() == "text/event-stream" {
             let data = self
@@ -196,7 +196,7 @@ impl RouterServer {
         }
     }
 
-    /// A POST of JSON, with headers of its own that replace the usual ones.
+    /// Sends a POST of JSON. The given headers replace the defaults, and an empty value removes a header.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -222,7 +222,7 @@ impl RouterServer {
             .await
     }
 
-    /// A request in the shape of its revision, headers and metadata included.
+    /// Sends a request in the form that its protocol revision requires, with headers and metadata.
     pub(crate) async fn ask(&self, revision: &str, method: &str, params: Value) -> RpcReply {
         let (headers, body) = shaped(revision, method, params);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (*k, v.as_str())).collect();

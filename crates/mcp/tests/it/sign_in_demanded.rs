@@ -1,4 +1,5 @@
-//! Tools that demand sign-in on a server where nobody can sign in: it does not start, and what is embedded refuses.
+//! Tools that require sign-in on a server without authentication: the server does not start, and an embedded router
+//! refuses the calls.
 
 use docent_mcp::http::limits::HttpLimits;
 use docent_mcp::http::{HttpOptions, router, serve};
@@ -26,16 +27,16 @@ impl Tool for GuardedTool {
     }
 }
 
-fn app(ways: &[Security]) -> App {
+fn app(schemes: &[Security]) -> App {
     let open = GuardedTool("open", vec![Security::NoAuth]);
     let app = App::builder("t", "1.0.0").tool(open);
-    app.tool(GuardedTool("guarded", ways.to_vec()))
+    app.tool(GuardedTool("guarded", schemes.to_vec()))
         .build()
         .unwrap()
 }
 
-/// The ways that demand sign-in, and those that do not.
-fn ways() -> [(Vec<Security>, bool); 4] {
+/// Lists of security schemes, each with whether it requires sign-in.
+fn schemes() -> [(Vec<Security>, bool); 4] {
     let (none, some) = (Security::oauth2([""; 0]), Security::oauth2(["docs.read"]));
     [
         (vec![none], true),
@@ -47,15 +48,15 @@ fn ways() -> [(Vec<Security>, bool); 4] {
 
 #[tokio::test]
 async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
-    for (ways, demanded) in ways() {
+    for (schemes, required) in schemes() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        let served = serve(app(&ways), HttpOptions::default(), listener, stop).await;
+        let served = serve(app(&schemes), HttpOptions::default(), listener, stop).await;
         match served {
-            Ok(()) => assert!(!demanded, "{ways:?}"),
+            Ok(()) => assert!(!required, "{schemes:?}"),
             Err(error) => {
-                assert!(demanded, "{ways:?}");
+                assert!(required, "{schemes:?}");
                 let text = error.to_string();
                 assert!(text.contains("`guarded` requires sign-in"), "{text}");
                 assert!(text.contains("set `auth`"), "{text}");
@@ -66,8 +67,8 @@ async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
 
 #[tokio::test]
 async fn an_embedded_router_refuses_anonymous_calls_of_such_a_tool() {
-    for (ways, demanded) in ways() {
-        for (tool, refused) in [("guarded", demanded), ("open", false)] {
+    for (schemes, required) in schemes() {
+        for (tool, refused) in [("guarded", required), ("open", false)] {
             let options = HttpOptions::default();
             let guard = options.guard("127.0.0.1:80".parse().unwrap()).unwrap();
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -79,7 +80,7 @@ async fn an_embedded_router_refuses_anonymous_calls_of_such_a_tool() {
                 .header("mcp-protocol-version", "2025-06-18")
                 .body(axum::body::Body::from(body.to_string()))
                 .unwrap();
-            let answer = router(app(&ways), options, guard).oneshot(request).await;
+            let answer = router(app(&schemes), options, guard).oneshot(request).await;
             let bytes = answer.unwrap().into_body().collect().await.unwrap();
             let answer: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap();
             let text = answer.to_string();
@@ -91,18 +92,18 @@ async fn an_embedded_router_refuses_anonymous_calls_of_such_a_tool() {
 
 #[tokio::test]
 async fn over_stdio_the_owner_of_the_process_may_call_it() {
-    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "guarded", "arguments": {}}});
-    let greet = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    let input = format!("{greet}\n{ask}\n");
+    let input = format!("{initialize}\n{call}\n");
     let (output, mut from) = tokio::io::duplex(1 << 20);
     let app = app(&[Security::oauth2(["docs.read"])]);
     let stop = CancellationToken::new();
     stdio::run(app, HttpLimits::default(), input.as_bytes(), output, stop)
         .await
         .unwrap();
-    let mut said = String::new();
-    from.read_to_string(&mut said).await.unwrap();
-    assert!(said.contains("the secret"), "{said}");
+    let mut printed = String::new();
+    from.read_to_string(&mut printed).await.unwrap();
+    assert!(printed.contains("the secret"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! The same app on a pair of pipes.
+//! The stdio transport: the same app on a pair of pipes, in every protocol revision.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::server::{LEGACY, MODERN, app, shaped};
 use crate::streams::PATIENCE;
 
 struct StdioPipes {
-    to: DuplexStream,
+    input_pipe: DuplexStream,
     from: BufReader<DuplexStream>,
     served: JoinHandle<std::io::Result<()>>,
 }
 
 impl StdioPipes {
     fn open(limits: HttpLimits) -> Self {
-        let (to, input) = duplex(1 << 20);
+        let (input_pipe, input) = duplex(1 << 20);
         let (output, from) = duplex(1 << 20);
         let (input, _) = split(input);
         let served = tokio::spawn(stdio::run(
@@ -33,33 +33,33 @@ impl StdioPipes {
             CancellationToken::new(),
         ));
         Self {
-            to,
+            input_pipe,
             from: BufReader::new(from),
             served,
         }
     }
 
-    async fn say(&mut self, line: &str) {
-        self.to
+    async fn write_line(&mut self, line: &str) {
+        self.input_pipe
             .write_all(format!("{line}\n").as_bytes())
             .await
             .unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn read_message(&mut self) -> Value {
         let mut line = String::new();
         self.from.read_line(&mut line).await.unwrap();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}"))
     }
 
     async fn ask(&mut self, message: &Value) -> Value {
-        self.say(&message.to_string()).await;
-        self.hear().await
+        self.write_line(&message.to_string()).await;
+        self.read_message().await
     }
 
-    /// Closes the input and gives what was still to come.
+    /// Closes the input, and returns the output that was still pending.
     async fn close(mut self) -> String {
-        drop(self.to);
+        drop(self.input_pipe);
         let mut rest = String::new();
         self.from.read_to_string(&mut rest).await.unwrap();
         self.served.await.unwrap().unwrap();
@@ -85,7 +85,7 @@ async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
             revision
         );
         pipes
-            .say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
             .await;
         let result = pipes.ask(&search("x")).await["result"].clone();
         assert_eq!(result["structuredContent"], json!({"results": ["x"]}));
@@ -136,10 +136,10 @@ async fn bad_lines_are_answered_and_the_next_line_is_served() {
         (long.as_str(), -32600),
     ];
     for (line, code) in rows {
-        pipes.say(line).await;
-        assert_eq!(pipes.hear().await["error"]["code"], code, "{line}");
+        pipes.write_line(line).await;
+        assert_eq!(pipes.read_message().await["error"]["code"], code, "{line}");
     }
-    pipes.say("\r\n  \n").await;
+    pipes.write_line("\r\n  \n").await;
     assert_eq!(pipes.ask(&search("panic")).await["error"]["code"], -32603);
     let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "v9"}}});
     assert_eq!(pipes.ask(&unknown).await["error"]["code"], -32022);
@@ -156,10 +156,10 @@ async fn a_line_at_the_bound_is_read() {
         stdio_line: message.len(),
         ..HttpLimits::default()
     });
-    pipes.say(&message).await;
-    assert!(pipes.hear().await["result"].is_object());
-    pipes.say(&format!("{message} ")).await;
-    assert_eq!(pipes.hear().await["error"]["code"], -32600);
+    pipes.write_line(&message).await;
+    assert!(pipes.read_message().await["result"].is_object());
+    pipes.write_line(&format!("{message} ")).await;
+    assert_eq!(pipes.read_message().await["error"]["code"], -32600);
 }
 
 #[tokio::test]
@@ -167,10 +167,10 @@ async fn batches_work_in_their_one_revision() {
     let batch = json!([{"jsonrpc": "2.0", "id": "a", "method": "ping"}, {"jsonrpc": "2.0", "id": "b", "method": "ping"}]);
     let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-03-26")).await;
-    pipes.say(&batch.to_string()).await;
+    pipes.write_line(&batch.to_string()).await;
     let mut answers = BTreeMap::new();
     for _ in 0..2 {
-        let answer = pipes.hear().await;
+        let answer = pipes.read_message().await;
         answers.insert(
             answer["id"].as_str().unwrap().to_owned(),
             answer["result"].clone(),
@@ -193,7 +193,7 @@ async fn progress_comes_before_the_answer() {
         (&note["method"], &note["params"]["progressToken"]),
         (&json!("notifications/progress"), &json!("p"))
     );
-    assert_eq!(pipes.hear().await["id"], 5);
+    assert_eq!(pipes.read_message().await["id"], 5);
 }
 
 #[tokio::test]
@@ -201,16 +201,18 @@ async fn a_cancelled_request_gets_no_answer() {
     let mut pipes = StdioPipes::open(HttpLimits::default());
     pipes.ask(&hello("2025-11-25")).await;
     let slow = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": "slow", "arguments": {"query": "wait"}}});
-    pipes.say(&slow.to_string()).await;
+    pipes.write_line(&slow.to_string()).await;
     pipes
-        .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#)
+        .write_line(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#,
+        )
         .await;
     assert_eq!(pipes.ask(&search("next")).await["id"], 5);
     assert_eq!(pipes.close().await, "");
 }
 
 #[tokio::test]
-async fn listeners_do_not_stop_the_pipe_and_one_too_many_is_told_so() {
+async fn subscriptions_do_not_block_the_pipe_and_are_limited() {
     let mut pipes = StdioPipes::open(HttpLimits {
         stream_in_flight: 2,
         ..HttpLimits::default()
@@ -234,21 +236,21 @@ async fn listeners_do_not_stop_the_pipe_and_one_too_many_is_told_so() {
         );
         assert_eq!(pipes.ask(&search("next")).await["id"], 5);
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
-        pipes.say(&cancel.to_string()).await;
+        pipes.write_line(&cancel.to_string()).await;
         while pipes.ask(&listen).await.get("error").is_some() {}
     };
     tokio::time::timeout(PATIENCE, going_on)
         .await
-        .expect("the pipe stopped");
+        .expect("the pipe was blocked");
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_end_is_answered() {
+async fn requests_before_the_end_of_input_are_answered() {
     let mut pipes = StdioPipes::open(HttpLimits::default());
     for id in 0..50 {
         let mut call = search("x");
         call["id"] = id.into();
-        pipes.say(&call.to_string()).await;
+        pipes.write_line(&call.to_string()).await;
     }
     assert_eq!(pipes.close().await.lines().count(), 50);
 }
@@ -256,14 +258,14 @@ async fn what_was_asked_before_the_end_is_answered() {
 #[tokio::test]
 async fn ten_thousand_messages_give_ten_thousand_lines_of_json() {
     let StdioPipes {
-        mut to,
+        mut input_pipe,
         from,
         served,
     } = StdioPipes::open(HttpLimits::default());
     let writer = tokio::spawn(async move {
         for id in 0..10_000 {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
-            to.write_all(line.as_bytes()).await.unwrap();
+            input_pipe.write_all(line.as_bytes()).await.unwrap();
         }
     });
     let mut lines = from.lines();

@@ -1,4 +1,4 @@
-//! Answers that take their time: progress, listening, the transport of 2024, and the end of it all.
+//! Streamed responses: progress notifications, subscriptions, the HTTP+SSE transport of 2024, and shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{MODERN, RouterServer, app, app_with, shaped};
 
-/// Far longer than anything here takes, and only there so that a failure ends.
+/// Upper bound on every wait, so that a hung test fails instead of blocking the suite.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Events as they arrive.
+/// Reader of the server-sent events of a response, chunk by chunk.
 pub(crate) struct SseEvents(BodyDataStream);
 
 impl SseEvents {
@@ -33,7 +33,7 @@ impl SseEvents {
     pub(crate) async fn next(&mut self) -> Option<String> {
         let chunk = tokio::time::timeout(PATIENCE, self.0.next())
             .await
-            .expect("no event came")?;
+            .expect("no event before the deadline")?;
         Some(String::from_utf8(chunk.unwrap().to_vec()).unwrap())
     }
 
@@ -58,11 +58,11 @@ pub(crate) fn post(path: &str, headers: &[(&'static str, String)], body: &Value)
     request.body(Body::from(body.to_string())).unwrap()
 }
 
-fn listen(what: &Value) -> Request<Body> {
+fn listen(notifications: &Value) -> Request<Body> {
     let (headers, body) = shaped(
         MODERN,
         "subscriptions/listen",
-        json!({"notifications": what}),
+        json!({"notifications": notifications}),
     );
     post("/mcp", &headers, &body)
 }
@@ -96,22 +96,22 @@ async fn a_client_that_takes_json_alone_gets_the_answer_without_the_progress() {
 }
 
 #[tokio::test]
-async fn listeners_hear_what_they_asked_for_and_nothing_else() {
+async fn subscribers_get_the_notifications_they_asked_for_and_no_others() {
     let app = app();
     let changes = app.changes();
     let server = RouterServer::new(app);
-    let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://page"]});
-    let mut events = SseEvents::open(&server, listen(&wish)).await;
+    let notifications = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://page"]});
+    let mut events = SseEvents::open(&server, listen(&notifications)).await;
     let ack = events.message().await;
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
     changes.prompts();
     changes.resource("test://other");
     changes.resource("test://page");
     changes.tools();
-    let heard = [events.message().await, events.message().await];
-    assert_eq!(heard[0]["params"]["uri"], "test://page");
-    assert_eq!(heard[1]["method"], "notifications/tools/list_changed");
-    for message in heard.iter().chain([&ack]) {
+    let received = [events.message().await, events.message().await];
+    assert_eq!(received[0]["params"]["uri"], "test://page");
+    assert_eq!(received[1]["method"], "notifications/tools/list_changed");
+    for message in received.iter().chain([&ack]) {
         assert_eq!(
             message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
             1
@@ -120,7 +120,7 @@ async fn listeners_hear_what_they_asked_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn listening_has_a_bound_and_gives_its_place_back() {
+async fn subscriptions_are_limited_and_release_their_slot() {
     let limits = HttpLimits {
         listen_streams: 1,
         ..HttpLimits::default()
@@ -215,7 +215,7 @@ async fn the_transport_of_2024_works_and_ends_with_its_stream() {
 }
 
 #[tokio::test]
-async fn a_stream_works_on_so_many_requests_at_once_and_still_hears_that_one_is_cancelled() {
+async fn a_stream_limits_requests_in_flight_and_still_accepts_cancellations() {
     let gate = Arc::new(Notify::new());
     let limits = HttpLimits {
         stream_in_flight: 2,
@@ -244,7 +244,7 @@ async fn a_stream_works_on_so_many_requests_at_once_and_still_hears_that_one_is_
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(server.send(post(&path, &[], &cancel)).await.status, 202);
-    // Its place is free once its task has seen that.
+    // The slot becomes free when the task of the request notices the cancellation.
     let again = async {
         while server.send(post(&path, &[], &call(4, "x"))).await.status != 202 {
             tokio::task::yield_now().await;
@@ -252,15 +252,15 @@ async fn a_stream_works_on_so_many_requests_at_once_and_still_hears_that_one_is_
     };
     tokio::time::timeout(PATIENCE, again)
         .await
-        .expect("the place was never given back");
+        .expect("the slot was never released");
     assert_eq!(events.message().await["id"], 4);
     gate.notify_waiters();
     assert_eq!(events.message().await["id"], 2);
 }
 
-/// Shutdown ends listeners with their final result, and readiness goes first.
+/// Shutdown ends each subscription with its final result before the connection closes.
 #[tokio::test]
-async fn shutdown_tells_listeners_and_lets_the_server_go() {
+async fn shutdown_completes_subscriptions_and_ends_the_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();

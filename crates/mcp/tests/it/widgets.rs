@@ -1,4 +1,4 @@
-//! Widgets and the tools around them, as hosts see them on the wire.
+//! Widgets (MCP Apps) and their tools, with the metadata that hosts read on the wire.
 
 use docent_mcp::{
     Answer, App, AppBuilder, BuildError, Context, Failure, FileParam, Icon, Security, Tool,
@@ -15,7 +15,7 @@ const PAGE: &str = "<!doctype html><title>Board</title><p>";
 #[derive(Deserialize, JsonSchema)]
 struct NoWidgetInput {}
 
-/// A tool whose descriptor is all there is to it.
+/// Tool with a given descriptor and an empty result.
 struct WidgetTool(ToolDescriptor);
 
 impl Tool for WidgetTool {
@@ -82,7 +82,7 @@ fn refusal(app: AppBuilder, tool: ToolDescriptor) -> String {
     app.tool(WidgetTool(tool))
         .build()
         .err()
-        .expect("it must not build")
+        .expect("the app must not build")
         .to_string()
 }
 
@@ -223,7 +223,7 @@ async fn a_tool_names_its_widget_and_its_callers_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn hosts_hear_that_the_app_has_widgets() {
+async fn the_widget_capability_is_announced_to_hosts() {
     for (app, expected) in [
         (building(), json!({})),
         (App::builder("a", "1"), Value::Null),
@@ -260,7 +260,7 @@ async fn files_are_listed_by_their_type_and_both_forms_arrive() {
     assert_eq!(schema["description"], "The picture to crop.");
     assert!(
         !tool.to_string().contains("x-docent"),
-        "a mark of ours on the wire: {tool}"
+        "an internal marker on the wire: {tool}"
     );
     let server = RouterServer::new(app);
     let object = json!({"file_id": "f1", "download_url": "https://files.example/1"});
@@ -294,7 +294,7 @@ async fn security_schemes_stand_at_the_top_and_in_the_metadata() {
     assert_eq!(tool["_meta"]["securitySchemes"], expected);
 }
 
-/// What the seeds call wrong does not build, and the message says what to do.
+/// Metadata that hosts reject is a build error, and its message names the fix.
 #[test]
 fn what_hosts_refuse_does_not_build() {
     let long = "x".repeat(65);
@@ -390,7 +390,7 @@ fn what_hosts_refuse_does_not_build() {
 fn a_file_inside_another_object_does_not_build() {
     #[derive(Deserialize, JsonSchema)]
     struct NestedFileInput {
-        #[expect(dead_code, reason = "only its schema is looked at")]
+        #[expect(dead_code, reason = "only its schema is used")]
         files: Vec<FileParam>,
     }
     struct NestedFileTool;
@@ -406,11 +406,11 @@ fn a_file_inside_another_object_does_not_build() {
     }
     let error = App::builder("a", "1").tool(NestedFileTool).build().err();
     assert!(
-        matches!(error, Some(BuildError::Tool { what, .. }) if what.contains("top of the input"))
+        matches!(error, Some(BuildError::Tool { what, .. }) if what.contains("top level of the input"))
     );
 }
 
-/// The seed's two errors, in the form that hosts read today.
+/// Tool errors with data, and with an authentication challenge, in the form that hosts read.
 #[tokio::test]
 async fn mistakes_carry_data_and_a_challenge() {
     struct TaskTool;

@@ -1,4 +1,4 @@
-//! A browser and an app, as far as it takes to sign in: forms, cookies, and what is hidden in pages.
+//! Minimal browser and OAuth client: forms, cookies, hidden inputs, PKCE, and the token endpoint.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,29 +9,29 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 pub(super) const CALLBACK: &str = "https://app.example/cb";
-/// How long an answer may take before a test gives up; never how long it should take.
+/// Upper bound on every wait for a response, so that a hung test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A verifier and its challenge, from appendix B of RFC 7636.
+/// PKCE code verifier and its challenge, from appendix B of RFC 7636.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// A request, whatever it is.
-pub(super) struct Sent<'a> {
+/// Raw HTTP request, before the `Host` and `Content-Length` headers are added.
+pub(super) struct HttpRequest<'a> {
     pub(super) method: &'a str,
     pub(super) target: &'a str,
-    /// Each with the end of its line.
+    /// Header lines, each ended by CRLF.
     pub(super) headers: String,
     pub(super) body: String,
 }
 
-/// An answer: its status, and all of it.
-pub(super) struct Got {
+/// HTTP response as text: the status, the whole head and the body.
+pub(super) struct HttpReply {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: String,
 }
 
-/// Somebody who talks to one server.
+/// Browser and OAuth client of one server. Cookies are passed by hand, so that a test can leave them out.
 #[derive(Clone)]
 pub(super) struct Browser {
     pub(super) address: String,
@@ -43,7 +43,7 @@ pub(super) fn form(values: &[(&str, &str)]) -> String {
     form.finish()
 }
 
-impl Got {
+impl HttpReply {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
@@ -55,7 +55,7 @@ impl Got {
         })
     }
 
-    /// The cookie that was set, as it is sent back.
+    /// The cookie of `Set-Cookie`, in the form of a `Cookie` header.
     pub(super) fn cookie(&self) -> String {
         let cookie = self.header("set-cookie").unwrap_or_default();
         cookie.split(';').next().unwrap_or_default().to_owned()
@@ -68,8 +68,8 @@ impl Got {
         unescaped(rest.split('"').next().unwrap())
     }
 
-    /// A value of the address that the page hands the browser over to.
-    pub(super) fn handed(&self, name: &str) -> String {
+    /// A query parameter of the URL that the page redirects the browser to.
+    pub(super) fn redirect_parameter(&self, name: &str) -> String {
         let found = self.body.split_once("url=");
         let rest = found.unwrap_or_else(|| panic!("{}", self.body)).1;
         let url = Url::parse(&unescaped(rest.split('"').next().unwrap())).unwrap();
@@ -88,8 +88,8 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Browser {
-    pub(super) fn send(&self, sent: &Sent<'_>) -> Got {
-        let Sent {
+    pub(super) fn send(&self, sent: &HttpRequest<'_>) -> HttpReply {
+        let HttpRequest {
             method,
             target,
             headers,
@@ -109,15 +109,15 @@ impl Browser {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        Got {
+        HttpReply {
             status: status.unwrap_or_else(|| panic!("no answer to {request}: {text}")),
             head: head.to_owned(),
             body: body.to_owned(),
         }
     }
 
-    pub(super) fn get(&self, target: &str, headers: &str) -> Got {
-        self.send(&Sent {
+    pub(super) fn get(&self, target: &str, headers: &str) -> HttpReply {
+        self.send(&HttpRequest {
             method: "GET",
             target,
             headers: headers.to_owned(),
@@ -125,9 +125,9 @@ impl Browser {
         })
     }
 
-    pub(super) fn post(&self, target: &str, values: &[(&str, &str)], headers: &str) -> Got {
+    pub(super) fn post(&self, target: &str, values: &[(&str, &str)], headers: &str) -> HttpReply {
         let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
-        self.send(&Sent {
+        self.send(&HttpRequest {
             method: "POST",
             target,
             headers: format!("{kind}{headers}"),
@@ -135,10 +135,16 @@ impl Browser {
         })
     }
 
-    /// A call of MCP.
-    pub(super) fn rpc(&self, target: &str, headers: &str, method: &str, params: &Value) -> Got {
+    /// Posts a JSON-RPC request with the headers that the MCP endpoint requires.
+    pub(super) fn rpc(
+        &self,
+        target: &str,
+        headers: &str,
+        method: &str,
+        params: &Value,
+    ) -> HttpReply {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        self.send(&Sent {
+        self.send(&HttpRequest {
             method: "POST",
             target,
             headers: format!(
@@ -149,9 +155,9 @@ impl Browser {
         })
     }
 
-    /// The id of an app that registers itself.
+    /// Registers a client dynamically (RFC 7591), and returns its id.
     pub(super) fn register(&self) -> String {
-        let got = self.send(&Sent {
+        let got = self.send(&HttpRequest {
             method: "POST",
             target: "/register",
             headers: "Content-Type: application/json\r\n".to_owned(),
@@ -161,8 +167,8 @@ impl Browser {
         got.json()["client_id"].as_str().unwrap().to_owned()
     }
 
-    /// The page that asks whether an app may.
-    pub(super) fn ask(&self, client: &str) -> Got {
+    /// Requests the consent page of the authorization endpoint.
+    pub(super) fn authorize(&self, client: &str) -> HttpReply {
         let query = form(&[
             ("response_type", "code"),
             ("client_id", client),
@@ -175,8 +181,8 @@ impl Browser {
         self.get(&format!("/authorize?{query}"), "")
     }
 
-    /// The answer of the person who sees that page.
-    pub(super) fn answer(&self, page: &Got, values: &[(&str, &str)]) -> Got {
+    /// Submits the form of the consent page, with its hidden inputs and cookie.
+    pub(super) fn submit_consent(&self, page: &HttpReply, values: &[(&str, &str)]) -> HttpReply {
         let (request, token) = (page.hidden("request"), page.hidden("token"));
         let mut all = vec![
             ("request", request.as_str()),
@@ -188,8 +194,8 @@ impl Browser {
         self.post("/authorize", &all, &headers)
     }
 
-    /// A code into tokens.
-    pub(super) fn spend(&self, client: &str, code: &str) -> Got {
+    /// Exchanges an authorization code for tokens.
+    pub(super) fn redeem(&self, client: &str, code: &str) -> HttpReply {
         let values = [
             ("grant_type", "authorization_code"),
             ("client_id", client),
@@ -200,7 +206,7 @@ impl Browser {
         self.post("/token", &values, "")
     }
 
-    pub(super) fn refresh(&self, client: &str, token: &str) -> Got {
+    pub(super) fn refresh(&self, client: &str, token: &str) -> HttpReply {
         let values = [
             ("grant_type", "refresh_token"),
             ("client_id", client),

@@ -1,9 +1,9 @@
-//! Secrets of all kinds through the real program, ten thousand times; then they are looked for in its log, its answers,
-//! its counts, its audit log, every file that it has written, and everything that it has said to others.
+//! Canary test for credential leaks: 10,000 requests with secrets of all kinds to the real program. Then the test
+//! searches for them in the log, responses, metrics, the audit log, every file written and every outgoing request.
 
 #![expect(
     clippy::too_many_lines,
-    reason = "each test is one story, from the first secret to the last place where it is not"
+    reason = "each test is one scenario, from the first secret to the last place that is searched"
 )]
 
 mod browser;
@@ -17,12 +17,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use docent_mcp::http::{RouteRequest, RouteResponse};
 use serde_json::{Value, json};
 
-use self::browser::{Browser, CALLBACK, Got};
-use self::peers::{Peer, nothing};
+use self::browser::{Browser, CALLBACK, HttpReply};
+use self::peers::{MockPeer, not_found};
 use crate::authority::TestAuthority;
 use crate::mint::{Signer, jwks};
 use crate::needles::found;
-use crate::process::{Dir, Server};
+use crate::process::{ServerProcess, TestDir};
 
 const PUBLIC: &str = "https://docs.example.org";
 const REQUESTS: usize = 10_000;
@@ -32,7 +32,7 @@ fn now() -> u64 {
     since.as_secs()
 }
 
-/// Every file below a folder, as text.
+/// Appends every file below a folder as text, and returns the number of files.
 fn everything_in(folder: &Path, out: &mut String) -> usize {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -54,23 +54,23 @@ fn text(value: &Value, name: &str) -> String {
         .to_owned()
 }
 
-/// The parts of a token that are its own. The first says how it is signed, as that of any other does.
+/// The payload and signature of a JWT. The header is left out, as it is no secret and the same for all tokens.
 fn parts(token: &str) -> Vec<String> {
     token.split('.').skip(1).map(str::to_owned).collect()
 }
 
-/// A server with a log of everything, and all that it leaves behind.
-struct Watched {
-    dir: Dir,
-    server: Option<Server>,
+/// Server with trace log, metrics and audit log, and the responses in which no secret may appear.
+struct CanaryServer {
+    dir: TestDir,
+    server: Option<ServerProcess>,
     browser: Browser,
     metrics: String,
-    /// What came back, where no secret may.
+    /// Heads and bodies of all responses that must contain no secret.
     answers: String,
 }
 
-impl Watched {
-    fn start(dir: Dir, mode: &str, secret: (&str, &str)) -> Self {
+impl CanaryServer {
+    fn start(dir: TestDir, mode: &str, secret: (&str, &str)) -> Self {
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         let mut command = dir.docent(&[
             "serve",
@@ -90,7 +90,7 @@ impl Watched {
         ]);
         command.env(secret.0, secret.1);
         command.env("TMPDIR", dir.path().join("tmp"));
-        let server = Server::of(command);
+        let server = ServerProcess::of(command);
         server.wait_until_synced();
         let line = server.wait_for("  metrics      http://");
         let metrics = line.split("http://").nth(1).unwrap();
@@ -105,29 +105,29 @@ impl Watched {
         }
     }
 
-    /// Keeps an answer in which no secret may stand.
-    fn keep(&mut self, got: &Got) {
+    /// Records a response that must contain no secret.
+    fn keep(&mut self, got: &HttpReply) {
         self.answers.push_str(&got.head);
         self.answers.push_str(&got.body);
     }
 
-    /// Looks for secrets wherever they might be by now.
+    /// Stops the server, and searches for secrets in everything that it has written.
     fn search(mut self, secrets: &[String]) {
-        let numbers = Browser {
+        let metrics_page = Browser {
             address: self.metrics.clone(),
         };
-        let mut counted = String::new();
+        let mut metrics = String::new();
         for path in ["/metrics", "/"] {
-            let got = numbers.get(path, "");
+            let got = metrics_page.get(path, "");
             assert_eq!(got.status, 200, "{}", got.body);
-            counted.push_str(&got.body);
+            metrics.push_str(&got.body);
         }
-        assert!(counted.contains("docent_tool_calls_total"), "{counted}");
+        assert!(metrics.contains("docent_tool_calls_total"), "{metrics}");
         let mut server = self.server.take().unwrap();
         server.signal("-TERM");
-        assert_eq!(server.wait(), Some(0), "{}", server.said());
-        let log = server.said();
-        assert!(log.contains("refused a caller"), "the log tells everything");
+        assert_eq!(server.wait(), Some(0), "{}", server.log());
+        let log = server.log();
+        assert!(log.contains("refused a caller"), "the log level is too low");
         let audit = std::fs::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
         assert!(audit.contains("\"event\":\"call\""), "{audit}");
         let mut disk = String::new();
@@ -139,7 +139,7 @@ impl Watched {
         for (place, text) in [
             ("the log", &log),
             ("answers", &self.answers),
-            ("counts", &counted),
+            ("the metrics", &metrics),
             ("the audit log", &audit),
             ("the disk", &disk),
         ] {
@@ -148,15 +148,15 @@ impl Watched {
     }
 }
 
-/// An issuer that publishes a key.
-fn issuer(signer: &Signer) -> Peer {
+/// Mock issuer that publishes the public key of this signer.
+fn issuer(signer: &Signer) -> MockPeer {
     let keys = jwks(&[signer]);
-    Peer::start(None, |name| {
+    MockPeer::start(None, |name| {
         let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
         move |path: &str, _: &RouteRequest| match path {
             ".well-known/openid-configuration" => RouteResponse::json(&metadata),
             "jwks" => RouteResponse::json(&keys),
-            _ => nothing(),
+            _ => not_found(),
         }
     })
 }
@@ -168,22 +168,22 @@ fn claims(issuer: &str) -> Value {
     })
 }
 
-/// An issuer that is asked about tokens; it knows those that begin with `good`.
-fn asked() -> Peer {
-    Peer::start(None, |name| {
+/// Mock introspection endpoint (RFC 7662). Tokens that start with `good` are active.
+fn introspector() -> MockPeer {
+    MockPeer::start(None, |name| {
         let name = name.to_owned();
         move |_: &str, visit: &RouteRequest| {
             let body = String::from_utf8_lossy(visit.body()).into_owned();
-            let mut word = claims(&name);
-            word["active"] = body.contains("token=good").into();
-            RouteResponse::json(&word)
+            let mut response = claims(&name);
+            response["active"] = body.contains("token=good").into();
+            RouteResponse::json(&response)
         }
     })
 }
 
-/// The host of an app that publishes a document about itself.
-fn app(authority: &TestAuthority) -> Peer {
-    Peer::start(Some(authority.vouch("localhost")), |name| {
+/// Mock host of a client that publishes a client id metadata document.
+fn app(authority: &TestAuthority) -> MockPeer {
+    MockPeer::start(Some(authority.vouch("localhost")), |name| {
         let document = json!({
             "client_id": format!("{name}/client.json"), "client_name": "Chart room",
             "redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none",
@@ -192,8 +192,8 @@ fn app(authority: &TestAuthority) -> Peer {
     })
 }
 
-/// A password for somebody, from standard input.
-fn add_user(dir: &Dir, name: &str, password: &str) {
+/// Adds a user with `docent user add --stdin`, so that the password is in no argument list.
+fn add_user(dir: &TestDir, name: &str, password: &str) {
     use std::io::Write as _;
     use std::process::Stdio;
     let mut child = dir
@@ -211,8 +211,8 @@ fn add_user(dir: &Dir, name: &str, password: &str) {
 #[test]
 fn ten_thousand_requests_leave_no_secret_behind() {
     let (signer, authority) = (Signer::ed25519("k1"), TestAuthority::new());
-    let (issuer, asked, app) = (issuer(&signer), asked(), app(&authority));
-    let dir = Dir::small();
+    let (issuer, introspector, app) = (issuer(&signer), introspector(), app(&authority));
+    let dir = TestDir::small();
     dir.write("ca.pem", &authority.pem);
     let settings = format!(
         "search.mode = \"lexical\"\nlimits.calls_per_minute = 0\n[auth]\nissuers = [\"{}\"]\n\
@@ -220,8 +220,8 @@ fn ten_thousand_requests_leave_no_secret_behind() {
          [auth.introspection]\nissuer = \"{}\"\nurl = \"{}/introspect\"\nclient_id = \"docent\"\n",
         issuer.name,
         app.host(),
-        asked.name,
-        asked.name
+        introspector.name,
+        introspector.name
     );
     dir.write("docs/docent.toml", &settings);
     let passwords = [
@@ -234,24 +234,24 @@ fn ten_thousand_requests_leave_no_secret_behind() {
     let key = key.stdout.trim().to_owned();
     let client_secret = "CANARY-secret-of-our-own";
     let variable = "DOCENT_AUTH_INTROSPECTION_CLIENT_SECRET";
-    let mut world = Watched::start(dir, "password", (variable, client_secret));
-    let browser = world.browser.clone();
+    let mut canary = CanaryServer::start(dir, "password", (variable, client_secret));
+    let browser = canary.browser.clone();
 
-    // People sign in, through an app that registers and through one that has a document; not all of them get in.
+    // Sign in with a dynamically registered client and with a metadata document, with wrong passwords first.
     let document = format!("{}/client.json", app.name);
     let clients = [browser.register(), document];
     let (mut codes, mut refreshing, mut access) = (Vec::new(), Vec::new(), Vec::new());
     for client in &clients {
-        let page = browser.ask(client);
+        let page = browser.authorize(client);
         assert_eq!(page.status, 200, "{}", page.body);
         for wrong in &passwords[1..] {
-            let got = browser.answer(&page, &[("name", "anna"), ("password", wrong)]);
+            let got = browser.submit_consent(&page, &[("name", "anna"), ("password", wrong)]);
             assert_eq!(got.status, 403, "{}", got.body);
-            world.keep(&got);
+            canary.keep(&got);
         }
-        let got = browser.answer(&page, &[("name", "anna"), ("password", passwords[0])]);
-        let code = got.handed("code");
-        let got = browser.spend(client, &code);
+        let got = browser.submit_consent(&page, &[("name", "anna"), ("password", passwords[0])]);
+        let code = got.redirect_parameter("code");
+        let got = browser.redeem(client, &code);
         assert_eq!(got.status, 200, "{}", got.body);
         let first = text(&got.json(), "refresh_token");
         access.push(text(&got.json(), "access_token"));
@@ -294,15 +294,15 @@ fn ten_thousand_requests_leave_no_secret_behind() {
         let header = format!("Authorization: Bearer {token}\r\n");
         let got = browser.rpc("/mcp", &header, "tools/call", &arguments);
         assert_eq!(got.status, *status, "{token}: {}", got.body);
-        world.keep(&got);
+        canary.keep(&got);
         if *status == 200 {
             let url = &got.json()["result"]["structuredContent"]["results"][0]["url"];
             link = url.as_str().unwrap().replace(PUBLIC, "");
         }
     }
-    // Who follows a link shows what opens it; the answers above had to tell it.
-    let opens = link.split("sig=").nth(1).unwrap();
-    let opens = opens.split(['&', '#']).next().unwrap().to_owned();
+    // A signed link must be in the responses above, so its signature is searched for separately.
+    let signature = link.split("sig=").nth(1).unwrap();
+    let signature = signature.split(['&', '#']).next().unwrap().to_owned();
     assert_eq!(browser.get(&link, "").status, 200);
 
     let client = clients[0].as_str();
@@ -332,7 +332,7 @@ fn ten_thousand_requests_leave_no_secret_behind() {
             ]);
         }
         for code in &codes {
-            all.push(browser.spend(client, code));
+            all.push(browser.redeem(client, code));
         }
         for secret in [client_secret, passwords[1]] {
             let values = [
@@ -352,21 +352,21 @@ fn ten_thousand_requests_leave_no_secret_behind() {
                 &json!({}),
             ));
         }
-        all.push(browser.get(&format!("/d/slate.txt?exp=9999999999&sig={opens}"), ""));
+        all.push(browser.get(&format!("/d/slate.txt?exp=9999999999&sig={signature}"), ""));
         for got in &all {
-            world.keep(got);
+            canary.keep(got);
         }
         count += all.len();
     }
-    // In the end everything is given back, more than once.
+    // Finally every token is revoked, twice.
     for token in refreshing.iter().chain(&access).chain([&key]) {
         for _ in 0..2 {
             let got = browser.post("/revoke", &[("client_id", client), ("token", token)], "");
-            world.keep(&got);
+            canary.keep(&got);
         }
         let got = browser.refresh(client, token);
         assert_eq!(got.status, 400, "{}", got.body);
-        world.keep(&got);
+        canary.keep(&got);
     }
 
     let mut secrets: Vec<String> = passwords.map(str::to_owned).to_vec();
@@ -393,24 +393,26 @@ fn ten_thousand_requests_leave_no_secret_behind() {
         ]
         .map(str::to_owned),
     );
-    // Who is asked about a token is told that token, and shown our own secret; nobody is told anything else.
-    let of_others = |secret: &&String| !opaque.contains(&secret.as_str());
-    assert!(asked.heard().contains(opaque[0]) && asked.heard().contains(opaque[1]));
+    // The introspection endpoint receives the opaque tokens and the client secret; no peer receives anything else.
+    let never_sent = |secret: &&String| !opaque.contains(&secret.as_str());
+    assert!(
+        introspector.received().contains(opaque[0]) && introspector.received().contains(opaque[1])
+    );
     assert_eq!(
-        found(&asked.heard(), secrets.iter().filter(of_others)),
+        found(&introspector.received(), secrets.iter().filter(never_sent)),
         None,
-        "who is asked"
+        "the introspection endpoint"
     );
     secrets.push(client_secret.to_owned());
     for (place, peer) in [("the issuer", &issuer), ("the app's host", &app)] {
-        assert!(!peer.heard().is_empty(), "{place} is asked");
-        assert_eq!(found(&peer.heard(), &secrets), None, "{place}");
+        assert!(!peer.received().is_empty(), "{place} received no request");
+        assert_eq!(found(&peer.received(), &secrets), None, "{place}");
     }
-    // A link was shown to those who may read the document; in no other place is it.
-    assert_eq!(found(&asked.heard(), [&opens]), None);
-    let mut elsewhere = std::mem::take(&mut world.answers);
-    elsewhere = elsewhere.replace(&opens, "");
-    world.answers = elsewhere;
-    secrets.push(opens);
-    world.search(&secrets);
+    // Signatures of links may be in responses to permitted callers, and nowhere else.
+    assert_eq!(found(&introspector.received(), [&signature]), None);
+    let mut elsewhere = std::mem::take(&mut canary.answers);
+    elsewhere = elsewhere.replace(&signature, "");
+    canary.answers = elsewhere;
+    secrets.push(signature);
+    canary.search(&secrets);
 }

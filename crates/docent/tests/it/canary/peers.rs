@@ -1,4 +1,5 @@
-//! Whoever the program talks to: servers that answer as told, and keep every word that they hear.
+//! Mock servers that the program talks to, such as issuers and client hosts. They record every request, so that a test
+//! can search it for leaked secrets.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,19 +8,20 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-type Answer = dyn Fn(&str, &RouteRequest) -> RouteResponse + Send + Sync;
+type ReplyHandler = dyn Fn(&str, &RouteRequest) -> RouteResponse + Send + Sync;
 
-/// A server on this machine.
-pub(super) struct Peer {
-    /// Its address, with the scheme.
+/// Mock HTTP server on the loopback interface, with its own runtime so that plain tests can use it.
+pub(super) struct MockPeer {
+    /// Base URL: the scheme, host and port.
     pub(super) name: String,
-    heard: Arc<Mutex<String>>,
+    requests: Arc<Mutex<String>>,
     stop: CancellationToken,
     _runtime: Runtime,
 }
 
-impl Peer {
-    /// Answers whatever comes; over TLS it is called `localhost`. The answer is made once the name is known.
+impl MockPeer {
+    /// Starts a server that answers every path. With TLS its host is `localhost`, as in the certificate. The handler is
+    /// built from the base URL, which is known only once the port is bound.
     pub(super) fn start<A>(tls: Option<ServerTls>, answer: impl FnOnce(&str) -> A) -> Self
     where
         A: Fn(&str, &RouteRequest) -> RouteResponse + Send + Sync + 'static,
@@ -35,15 +37,15 @@ impl Peer {
             Some(_) => format!("https://localhost:{}", address.port()),
             None => format!("http://{address}"),
         };
-        let heard: Arc<Mutex<String>> = Arc::default();
-        let answer: Arc<Answer> = Arc::new(answer(&name));
+        let requests: Arc<Mutex<String>> = Arc::default();
+        let answer: Arc<ReplyHandler> = Arc::new(answer(&name));
         let handler = {
-            let heard = heard.clone();
+            let requests = requests.clone();
             move |visit: RouteRequest| {
                 let path = visit.var("path").unwrap_or_default();
                 let body = String::from_utf8_lossy(visit.body()).into_owned();
-                let words = format!("/{path} {visit:?} {body}\n");
-                heard.lock().unwrap().push_str(&words);
+                let request = format!("/{path} {visit:?} {body}\n");
+                requests.lock().unwrap().push_str(&request);
                 let page = answer(path, &visit);
                 async move { Ok(page) }
             }
@@ -60,28 +62,28 @@ impl Peer {
         runtime.spawn(serve_routes(options, listener, stop.clone()));
         Self {
             name,
-            heard,
+            requests,
             stop,
             _runtime: runtime,
         }
     }
 
-    pub(super) fn heard(&self) -> String {
-        self.heard.lock().unwrap().clone()
+    pub(super) fn received(&self) -> String {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// Its name and port.
+    /// The host and port of the base URL.
     pub(super) fn host(&self) -> &str {
         self.name.split_once("://").unwrap().1
     }
 }
 
-impl Drop for Peer {
+impl Drop for MockPeer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-pub(super) fn nothing() -> RouteResponse {
+pub(super) fn not_found() -> RouteResponse {
     RouteResponse::new(404, "text/plain", "")
 }

@@ -1,4 +1,5 @@
-//! What the provider hears at which people sign in.
+//! Canary test for an upstream identity provider: it receives none of the tokens and codes that the server itself
+//! issues.
 
 use super::*;
 
@@ -7,7 +8,7 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
     let (signer, authority) = (Signer::p256("k1"), TestAuthority::new());
     let upstream_token = "CANARY-access-token-of-the-provider";
     let id_token = Arc::new(Mutex::new(String::new()));
-    let provider = Peer::start(Some(authority.vouch("localhost")), |name| {
+    let provider = MockPeer::start(Some(authority.vouch("localhost")), |name| {
         let metadata = json!({
             "issuer": name, "authorization_endpoint": format!("{name}/authorize"),
             "token_endpoint": format!("{name}/token"), "userinfo_endpoint": format!("{name}/userinfo"),
@@ -24,10 +25,10 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
                 )
             }
             "userinfo" => RouteResponse::json(&json!({"sub": "up-1", "groups": ["crew"]})),
-            _ => nothing(),
+            _ => not_found(),
         }
     });
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("ca.pem", &authority.pem);
     let settings = format!(
         "search.mode = \"lexical\"\n[auth]\nissuer_ca = \"../ca.pem\"\n[auth.upstream]\nissuer = \"{}\"\n\
@@ -37,17 +38,20 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
     dir.write("docs/docent.toml", &settings);
     let client_secret = "CANARY-secret-of-our-own";
     let variable = "DOCENT_AUTH_UPSTREAM_CLIENT_SECRET";
-    let mut world = Watched::start(dir, "upstream", (variable, client_secret));
-    let browser = world.browser.clone();
+    let mut canary = CanaryServer::start(dir, "upstream", (variable, client_secret));
+    let browser = canary.browser.clone();
     let client = browser.register();
     let (mut own, mut theirs) = (
         Vec::new(),
         vec![client_secret.to_owned(), upstream_token.to_owned()],
     );
     for n in 0..20 {
-        let page = browser.ask(&client);
-        let gone = browser.answer(&page, &[]);
-        let (state, nonce) = (gone.handed("state"), gone.handed("nonce"));
+        let page = browser.authorize(&client);
+        let gone = browser.submit_consent(&page, &[]);
+        let (state, nonce) = (
+            gone.redirect_parameter("state"),
+            gone.redirect_parameter("nonce"),
+        );
         let claims = json!({
             "iss": provider.name, "aud": "docent", "sub": "up-1", "iat": now(), "exp": now() + 60, "nonce": nonce,
         });
@@ -55,12 +59,12 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
         *id_token.lock().unwrap() = token.clone();
         let code = format!("CANARY-code-of-the-provider-{n}");
         let target = format!("/callback?code={code}&state={state}");
-        // Without the cookie of the browser that went there, nobody comes back.
-        world.keep(&browser.get(&target, ""));
+        // The callback without the browser's cookie must be refused, which guards against login CSRF.
+        canary.keep(&browser.get(&target, ""));
         let cookie = format!("Cookie: {}\r\n", gone.cookie());
         let back = browser.get(&target, &cookie);
-        let ours = back.handed("code");
-        let got = browser.spend(&client, &ours);
+        let ours = back.redirect_parameter("code");
+        let got = browser.redeem(&client, &ours);
         assert_eq!(got.status, 200, "{}", got.body);
         let (access, first) = (
             text(&got.json(), "access_token"),
@@ -70,12 +74,12 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
         let arguments = json!({"name": "search", "arguments": {"query": "ferry"}});
         let got = browser.rpc("/mcp", &header, "tools/call", &arguments);
         assert_eq!(got.status, 200, "{}", got.body);
-        world.keep(&got);
+        canary.keep(&got);
         let got = browser.refresh(&client, &first);
         let second = text(&got.json(), "refresh_token");
-        // What was used up, or is somebody else's, is refused.
+        // A code that was redeemed, and tokens that are not access tokens of this server, are refused.
         for got in [
-            browser.spend(&client, &ours),
+            browser.redeem(&client, &ours),
             browser.rpc(
                 "/mcp",
                 &format!("Authorization: Bearer {token}\r\n"),
@@ -90,16 +94,19 @@ fn a_provider_learns_nothing_but_what_is_its_own() {
             ),
         ] {
             assert!((400..=401).contains(&got.status), "{}", got.body);
-            world.keep(&got);
+            canary.keep(&got);
         }
         own.extend([ours, first, second]);
         own.extend(parts(&access));
         theirs.extend(parts(&token));
         theirs.push(code);
     }
-    let heard = provider.heard();
-    assert!(heard.contains("CANARY-code-of-the-provider-19"), "{heard}");
-    assert_eq!(found(&heard, &own), None, "the provider");
+    let received = provider.received();
+    assert!(
+        received.contains("CANARY-code-of-the-provider-19"),
+        "{received}"
+    );
+    assert_eq!(found(&received, &own), None, "the provider");
     own.extend(theirs);
-    world.search(&own);
+    canary.search(&own);
 }

@@ -1,13 +1,13 @@
-//! Any corpus and any call.
+//! Property test: for any corpus and any call, `find` and its relatives keep their schemas.
 
 use docent::settings::Settings;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, checked, ids, names, run};
+use super::find_harness::{FindHarness, checked, ids, names, run};
 use crate::contract;
 
-/// Anything that a model might send.
+/// Generates arguments that a model might send, valid and invalid.
 fn arguments() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -48,8 +48,8 @@ proptest! {
         run(async {
             let mut settings = Settings::default();
             settings.record.name = Some("record".to_owned());
-            let desk = Desk::new(documents.clone(), &settings).await;
-            let find = desk.tool("find").await;
+            let harness = FindHarness::new(documents.clone(), &settings).await;
+            let find = harness.tool("find").await;
             assert!(find["description"].as_str().unwrap().len() < 2_048);
             assert!(jsonschema::draft202012::new(&find["inputSchema"]).is_ok());
             for name in names(&find["inputSchema"]) {
@@ -57,8 +57,8 @@ proptest! {
                 assert!(name.starts_with(|c: char| c.is_ascii_alphabetic()), "{name}");
                 assert!(name.len() <= 64 && name.chars().all(plain), "{name}");
             }
-            desk.call("list_fields", json!({})).await;
-            let all = desk.find(json!({"query": "", "limit": 100})).await;
+            harness.call("list_fields", json!({})).await;
+            let all = harness.find(json!({"query": "", "limit": 100})).await;
             let mut found = ids(&all);
             found.sort_unstable();
             let mut held: Vec<_> = documents.iter().map(|one| one.id.as_str()).collect();
@@ -66,19 +66,19 @@ proptest! {
             held.dedup();
             assert_eq!(found, held);
             for id in held {
-                desk.call("record", json!({"id": id})).await;
+                harness.call("record", json!({"id": id})).await;
             }
             let allowed = jsonschema::draft202012::new(&find["inputSchema"]).unwrap();
             for arguments in calls {
                 let params = json!({"name": "find", "arguments": arguments});
-                let result = desk.mcp("tools/call", params).await;
+                let result = harness.mcp("tools/call", params).await;
                 if result["isError"] != true {
                     let data = checked(&find, &result);
                     assert!(data["total_count"].as_u64().unwrap() >= ids(&data).len() as u64);
                 } else if allowed.is_valid(&arguments) {
-                    // What the schema lets through is refused only for what it cannot say.
-                    let said = result["content"][0]["text"].as_str().unwrap();
-                    assert!(said.contains("is not a day") || said.contains("greater"), "{said}");
+                    // A call that the schema accepts may be refused only for a rule that JSON Schema cannot express.
+                    let refusal = result["content"][0]["text"].as_str().unwrap();
+                    assert!(refusal.contains("is not a day") || refusal.contains("greater"), "{refusal}");
                 }
             }
         });

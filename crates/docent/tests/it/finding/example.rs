@@ -1,15 +1,15 @@
-//! The example corpus in the real process, and a server that catches up.
+//! The example corpus in the real process, and the tool list of a server that updates its index while it runs.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::desk::{checked, sha256, tool};
-use crate::process::{Dir, Server};
+use super::find_harness::{checked, sha256, tool};
+use crate::process::{ServerProcess, TestDir};
 
-/// The example corpus, without a model, so that nothing is left to do once it is in step.
-fn parliament() -> Dir {
-    let dir = Dir::new();
+/// The example corpus without an embedding model, so that no work is pending once it is synchronized.
+fn parliament() -> TestDir {
+    let dir = TestDir::new();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/parliament");
     let settings = std::fs::read_to_string(corpus.join("docent.toml")).unwrap();
     dir.write(
@@ -27,7 +27,7 @@ fn parliament() -> Dir {
 #[test]
 fn the_example_has_tools_of_its_own_shape() {
     let dir = parliament();
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let list = server.mcp("tools/list", &json!({}));
     let tools: Vec<_> = list["tools"]
@@ -100,12 +100,12 @@ fn the_example_has_tools_of_its_own_shape() {
     search_then_fetch(&server, &find, &record);
 }
 
-fn search_then_fetch(server: &Server, find: &Value, record: &Value) {
+fn search_then_fetch(server: &ServerProcess, find: &Value, record: &Value) {
     let keys =
         |object: &Value| -> Vec<String> { object.as_object().unwrap().keys().cloned().collect() };
-    let asked = json!({"query": "ferry timetable", "chamber": "House of Assembly",
+    let arguments = json!({"query": "ferry timetable", "chamber": "House of Assembly",
         "start_date": "2023-01-01", "end_date": "2023-12-31", "limit": 3});
-    let found = checked(find, &server.call("search_hansard_speeches", &asked));
+    let found = checked(find, &server.call("search_hansard_speeches", &arguments));
     assert_eq!(keys(&found), ["speeches", "total_count", "query"]);
     let speeches = found["speeches"].as_array().unwrap();
     assert!(!speeches.is_empty() && speeches.len() <= 3);
@@ -180,14 +180,14 @@ fn search_then_fetch(server: &Server, find: &Value, record: &Value) {
 }
 
 #[test]
-fn a_server_that_catches_up_lists_the_values_it_found() {
-    let dir = Dir::new();
+fn a_server_that_updates_its_index_lists_the_new_values() {
+    let dir = TestDir::new();
     let paper = |party: &str| format!("---\nparty: {party}\n---\nWords.\n");
     dir.write("docs/docent.toml", "[model]\nname = \"none\"\n");
     dir.write("docs/a.md", &paper("Labor"));
     assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
     dir.write("docs/a.md", &paper("Greens"));
-    let server = Server::start(&dir, &["docs"]);
+    let server = ServerProcess::start(&dir, &["docs"]);
     server.wait_until_synced();
     let find = tool(&server.mcp("tools/list", &json!({})), "find");
     assert_eq!(

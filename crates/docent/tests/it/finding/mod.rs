@@ -1,9 +1,9 @@
-//! `find`, records and `list_fields`: through the real router with any corpus, and in the real
-//! process with the example corpus, whose tools have the names and shapes that its settings give.
+//! `find`, records and `list_fields`: through the real router with any corpus, and in the real process with the example
+//! corpus, whose settings define names and shapes of its tools.
 
 mod any;
-mod desk;
 mod example;
+mod find_harness;
 mod naming;
 mod refusals;
 mod showing;
@@ -11,14 +11,14 @@ mod showing;
 use docent::settings::Settings;
 use serde_json::{Value, json};
 
-use self::desk::{Desk, document, ids, names, run, speeches};
+use self::find_harness::{FindHarness, document, ids, names, run, speeches};
 use crate::contract;
 
 #[test]
 fn the_parameters_follow_from_the_data() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let find = desk.tool("find").await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let find = harness.tool("find").await;
         assert_eq!(
             names(&find["inputSchema"]),
             [
@@ -62,7 +62,7 @@ fn the_parameters_follow_from_the_data() {
 #[test]
 fn filters_narrow_together_and_with_those_in_the_query() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         for (arguments, expected) in [
             (
                 json!({"query": "ferry", "party": "Labor", "sort": "oldest"}),
@@ -95,7 +95,7 @@ fn filters_narrow_together_and_with_those_in_the_query() {
             (json!({"query": "*", "party": "Greens"}), vec!["d1"]),
             (json!({"query": "zeppelin"}), vec![]),
         ] {
-            let data = desk.find(arguments.clone()).await;
+            let data = harness.find(arguments.clone()).await;
             assert_eq!(ids(&data), expected, "{arguments}");
             assert_eq!(data["query"], arguments["query"]);
             assert_eq!(data["total_count"], expected.len(), "{arguments}");
@@ -106,21 +106,23 @@ fn filters_narrow_together_and_with_those_in_the_query() {
 #[test]
 fn pages_follow_each_other_to_the_end() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let (mut seen, mut offset) = (Vec::new(), json!(0));
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let (mut listed, mut offset) = (Vec::new(), json!(0));
         loop {
-            let data = desk
+            let data = harness
                 .find(json!({"query": "", "limit": 2, "offset": offset}))
                 .await;
             assert_eq!(data["total_count"], 5);
-            seen.extend(ids(&data).into_iter().map(str::to_owned));
+            listed.extend(ids(&data).into_iter().map(str::to_owned));
             match data.get("next_offset") {
                 Some(next) => offset = next.clone(),
                 None => break,
             }
         }
-        assert_eq!(seen, ["d4", "d3", "d2", "d1", "d0"]);
-        let last = desk.find(json!({"query": "ferry", "offset": 10_000})).await;
+        assert_eq!(listed, ["d4", "d3", "d2", "d1", "d0"]);
+        let last = harness
+            .find(json!({"query": "ferry", "offset": 10_000}))
+            .await;
         assert_eq!((ids(&last), &last["total_count"]), (vec![], &json!(5)));
     });
 }
@@ -128,8 +130,8 @@ fn pages_follow_each_other_to_the_end() {
 #[test]
 fn values_are_counted_on_request() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let data = desk
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let data = harness
             .find(json!({"query": "ferry", "limit": 1, "facets": ["party", "tags", "party"]}))
             .await;
         let value = |value: &str, count: u64| json!({"value": value, "count": count});
@@ -142,7 +144,7 @@ fn values_are_counted_on_request() {
                  "values": [value("sea", 5), value("law", 3), value("tax", 2)]},
             ])
         );
-        let none = desk.find(json!({"query": "ferry", "facets": []})).await;
+        let none = harness.find(json!({"query": "ferry", "facets": []})).await;
         assert_eq!(none.get("facets"), None);
     });
 }
@@ -150,8 +152,8 @@ fn values_are_counted_on_request() {
 #[test]
 fn a_result_shows_its_best_passage_and_its_fields() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let data = desk
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let data = harness
             .find(json!({"query": "speaker 3", "party": "Labor", "limit": 1}))
             .await;
         let mut result = data["results"][0].clone();
@@ -167,7 +169,7 @@ fn a_result_shows_its_best_passage_and_its_fields() {
                 "tags": ["sea", "law"]
             })
         );
-        let read = desk.call("fetch", json!({"id": "d3#c0"})).await;
+        let read = harness.call("fetch", json!({"id": "d3#c0"})).await;
         assert_eq!(read["text"], "The ferry sails, said speaker 3.");
     });
 }
@@ -176,63 +178,64 @@ fn a_result_shows_its_best_passage_and_its_fields() {
 fn a_passage_can_be_fetched_with_the_part_that_holds_it() {
     run(async {
         let text = format!(
-            "{}\n\nA zeppelin was seen.",
+            "{}\n\nA zeppelin was listed.",
             "The ferry sails at nine.\n\n".repeat(400)
         );
         let settings = Settings {
             fetch_max_chars: 1_000,
             ..Settings::default()
         };
-        let desk = Desk::new(vec![contract::long("long", text)], &settings).await;
-        let data = desk.find(json!({"query": "zeppelin"})).await;
+        let harness = FindHarness::new(vec![contract::long("long", text)], &settings).await;
+        let data = harness.find(json!({"query": "zeppelin"})).await;
         let chunk = &data["results"][0]["chunk_id"];
         assert!(
             data["results"][0]["chunk_index"].as_u64().unwrap() > 1,
             "{data}"
         );
-        let read = desk.call("fetch", json!({"id": chunk})).await;
+        let read = harness.call("fetch", json!({"id": chunk})).await;
         assert_eq!(&read["id"], chunk);
         assert_ne!(
             read["metadata"]["part"].as_str().map(|part| &part[..2]),
             Some("1 ")
         );
         for unknown in ["long#c99999", "other#c0", "long#c"] {
-            let said = desk.refusal("fetch", json!({"id": unknown})).await;
-            assert!(said.starts_with("no document with id"), "{said}");
+            let refusal = harness.refusal("fetch", json!({"id": unknown})).await;
+            assert!(refusal.starts_with("no document with id"), "{refusal}");
         }
     });
 }
 
 #[test]
-fn what_a_query_could_not_say_is_noted() {
+fn ignored_filters_of_a_query_are_noted() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let data = desk.find(json!({"query": "ferry party:Labour"})).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let data = harness.find(json!({"query": "ferry party:Labour"})).await;
         let note = data["note"].as_str().unwrap();
         assert!(note.starts_with("Ignored `party:Labour`"), "{note}");
-        let plain = desk.find(json!({"query": "ferry party:Labor"})).await;
+        let plain = harness.find(json!({"query": "ferry party:Labor"})).await;
         assert_eq!(plain.get("note"), None);
     });
 }
 
 #[test]
-fn values_are_fresh_in_every_list_of_tools() {
+fn the_tool_list_has_current_values() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let parties =
-            async || desk.tool("find").await["inputSchema"]["properties"]["party"]["enum"].clone();
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let parties = async || {
+            harness.tool("find").await["inputSchema"]["properties"]["party"]["enum"].clone()
+        };
         assert_eq!(parties().await, json!(["Civic Union", "Greens", "Labor"]));
-        // As many documents as before, so that it is the values that tell the difference.
+        // The number of documents is unchanged, so only the values can trigger the update.
         let other = document(4, "Harbour", "2024-05-10");
         let same = document(0, "Labor", "2024-01-10");
-        desk.put(vec![other, same]).await;
+        harness.put(vec![other, same]).await;
         assert_eq!(
             parties().await,
             json!(["Civic Union", "Greens", "Harbour", "Labor"])
         );
-        assert!(!desk.knowledge.refresh_counts().await.unwrap());
+        assert!(!harness.knowledge.refresh_counts().await.unwrap());
         assert_eq!(
-            ids(&desk.find(json!({"query": "", "party": "Harbour"})).await),
+            ids(&harness.find(json!({"query": "", "party": "Harbour"})).await),
             ["d4"]
         );
     });
@@ -241,8 +244,8 @@ fn values_are_fresh_in_every_list_of_tools() {
 #[test]
 fn fields_are_listed_read_and_completed() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let all = desk.call("list_fields", json!({})).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let all = harness.call("list_fields", json!({})).await;
         assert_eq!(
             (&all["documents"], &all["more"]),
             (&json!(5), &json!(false))
@@ -250,7 +253,7 @@ fn fields_are_listed_read_and_completed() {
         let fields = all["fields"].as_array().unwrap();
         for field in fields {
             let filter = field["filter"].as_str().unwrap();
-            let found = desk.find(json!({"query": filter})).await;
+            let found = harness.find(json!({"query": filter})).await;
             assert!(
                 !ids(&found).is_empty() && found.get("note").is_none(),
                 "{filter}"
@@ -260,20 +263,21 @@ fn fields_are_listed_read_and_completed() {
         let party = json!({"name": "party", "type": "keyword", "documents": 5,
             "values": [value("Labor", 3), value("Civic Union", 1), value("Greens", 1)],
             "filter": "party:Labor"});
-        let one = desk.call("list_fields", json!({"field": "Party"})).await;
+        let one = harness.call("list_fields", json!({"field": "Party"})).await;
         assert_eq!(one["fields"], json!([party]));
         assert_eq!(
-            desk.refusal("list_fields", json!({"field": "partys"}))
+            harness
+                .refusal("list_fields", json!({"field": "partys"}))
                 .await,
             "there is no field `partys`\nhint: did you mean `party`? fields are `date`, `open`, \
              `pages`, `party`, `tags`"
         );
-        let read = desk
+        let read = harness
             .mcp("resources/read", json!({"uri": "docent://fields/party"}))
             .await;
         let text = read["contents"][0]["text"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), party);
-        let missing = desk
+        let missing = harness
             .rpc("resources/read", json!({"uri": "docent://fields/nope"}))
             .await;
         assert_eq!(missing["error"]["code"], -32002, "{missing}");
@@ -291,11 +295,11 @@ fn fields_are_listed_read_and_completed() {
         ] {
             let argument = json!({"name": name, "value": typed});
             let params = json!({"ref": reference, "argument": argument});
-            let completion = desk.mcp("completion/complete", params).await;
+            let completion = harness.mcp("completion/complete", params).await;
             assert_eq!(completion["completion"]["values"], expected);
         }
         let arguments = json!({"question": "Who sails?", "filter": "party:Labor"});
-        let prompt = desk
+        let prompt = harness
             .mcp(
                 "prompts/get",
                 json!({"name": "research", "arguments": arguments}),

@@ -1,10 +1,10 @@
-//! Names and shapes that settings give.
+//! Tool, parameter and member names that settings define, and record parts.
 
 use docent::settings::{NameAlias, Settings};
 use docent_search::DocumentValue as Field;
 use serde_json::json;
 
-use super::desk::{Desk, names, run, sha256, speeches};
+use super::find_harness::{FindHarness, names, run, sha256, speeches};
 use crate::contract;
 
 #[test]
@@ -25,8 +25,8 @@ fn settings_name_tools_parameters_and_members() {
         settings.find.prefer = true;
         settings.record.name = Some("get_paper".to_owned());
         settings.record.parameter = "paper".to_owned();
-        let desk = Desk::new(speeches(), &settings).await;
-        let find = desk.tool("search_papers").await;
+        let harness = FindHarness::new(speeches(), &settings).await;
+        let find = harness.tool("search_papers").await;
         assert_eq!(
             names(&find["inputSchema"]),
             ["query", "side", "limit", "facets"]
@@ -44,7 +44,7 @@ fn settings_name_tools_parameters_and_members() {
             description.contains("get_paper with paper set to the paper"),
             "{description}"
         );
-        let data = desk
+        let data = harness
             .call(
                 "search_papers",
                 json!({"query": "ferry", "side": "greens", "facets": ["side"]}),
@@ -52,7 +52,7 @@ fn settings_name_tools_parameters_and_members() {
             .await;
         assert_eq!(data["papers"], json!([{"paper": "d1", "side": "Greens"}]));
         assert_eq!(data["facets"][0]["field"], "side");
-        let record = desk.call("get_paper", json!({"paper": "d1"})).await;
+        let record = harness.call("get_paper", json!({"paper": "d1"})).await;
         assert_eq!(
             record,
             json!({
@@ -68,11 +68,11 @@ fn settings_name_tools_parameters_and_members() {
             (json!({"paper": 1}), "`paper` is not a text"),
             (json!({"id": "d1"}), "there is no parameter `id`"),
         ] {
-            let said = desk.refusal("get_paper", arguments).await;
-            assert_eq!(said, format!("{message}\n{hint}"));
+            let refusal = harness.refusal("get_paper", arguments).await;
+            assert_eq!(refusal, format!("{message}\n{hint}"));
         }
         assert_eq!(
-            desk.refusal("get_paper", json!({"paper": "d9"})).await,
+            harness.refusal("get_paper", json!({"paper": "d9"})).await,
             "no document with id `d9`\nhint: ids come from `search_papers`; search again"
         );
     });
@@ -84,8 +84,8 @@ fn a_tool_that_is_off_is_not_listed() {
         let mut settings = Settings::default();
         settings.find.enabled = false;
         settings.record.name = Some("get_paper".to_owned());
-        let desk = Desk::new(speeches(), &settings).await;
-        let list = desk.mcp("tools/list", json!({})).await;
+        let harness = FindHarness::new(speeches(), &settings).await;
+        let list = harness.mcp("tools/list", json!({})).await;
         let tools = list["tools"].as_array().unwrap().iter();
         let tools: Vec<_> = tools.map(|tool| &tool["name"]).collect();
         assert_eq!(
@@ -113,13 +113,13 @@ fn a_long_record_comes_in_parts() {
         let mut long = contract::long("long", "The ferry sails. ".repeat(100));
         long.fields
             .push(("next".to_owned(), Field::Text("evil".to_owned())));
-        let desk = Desk::new(vec![long.clone()], &settings).await;
-        let first = desk.call("get", json!({"id": "long"})).await;
+        let harness = FindHarness::new(vec![long.clone()], &settings).await;
+        let first = harness.call("get", json!({"id": "long"})).await;
         assert_eq!(
             (&first["part"], &first["truncated"]),
             (&json!("1 of 2"), &json!(true))
         );
-        let second = desk.call("get", json!({"id": first["next"]})).await;
+        let second = harness.call("get", json!({"id": first["next"]})).await;
         assert_eq!(
             (&second["part"], second.get("next")),
             (&json!("2 of 2"), None)

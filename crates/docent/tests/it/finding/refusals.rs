@@ -1,9 +1,9 @@
-//! Calls that `find` refuses, each with what it says.
+//! Calls that `find` refuses, with the exact message and hint of each.
 
 use docent::settings::Settings;
 use serde_json::json;
 
-use super::desk::{Desk, run, speeches};
+use super::find_harness::{FindHarness, run, speeches};
 
 const QUERY: &str = "pass the words to search for as `query`; an empty text lists everything";
 const PARTIES: &str = "allowed are `Civic Union`, `Greens`, `Labor`";
@@ -13,7 +13,7 @@ const OFFSET: &str = "pass a number from 0 to 10000, or leave it out";
 const KNOWN: &str = "known are `query`, `start_date`, `end_date`, `open`, `min_pages`, `max_pages`, \
                      `party`, `tags`, `limit`, `offset`, `sort`, `facets`";
 
-/// What is sent besides a query, what is said about it, and the hint.
+/// Rows of (arguments besides the query, expected message, expected hint).
 const CASES: [(&str, &str, &str); 25] = [
     (r#""query": null"#, "`query` is missing", QUERY),
     (
@@ -123,20 +123,20 @@ const CASES: [(&str, &str, &str); 25] = [
 ];
 
 #[test]
-fn a_wrong_call_is_told_what_is_allowed() {
+fn a_wrong_call_gets_the_allowed_values() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         for (sent, message, hint) in CASES {
-            // Of two members of one name the last one counts.
+            // Of two JSON members with one name the last one counts.
             let arguments = serde_json::from_str(&format!(r#"{{"query": "a", {sent}}}"#)).unwrap();
-            let said = desk.refusal("find", arguments).await;
-            assert_eq!(said, format!("{message}\nhint: {hint}"), "{sent}");
+            let refusal = harness.refusal("find", arguments).await;
+            assert_eq!(refusal, format!("{message}\nhint: {hint}"), "{sent}");
         }
-        let missing = desk.refusal("find", json!({})).await;
+        let missing = harness.refusal("find", json!({})).await;
         assert!(missing.starts_with("`query` is missing"), "{missing}");
-        // Nothing does not make a parameter of what is none.
+        // A null value does not make an unknown parameter acceptable.
         let unknown = json!({"query": "a", "pages": null});
-        let unknown = desk.refusal("find", unknown).await;
+        let unknown = harness.refusal("find", unknown).await;
         assert!(
             unknown.starts_with("there is no parameter `pages`"),
             "{unknown}"
@@ -145,27 +145,30 @@ fn a_wrong_call_is_told_what_is_allowed() {
 }
 
 #[test]
-fn everything_ends_at_its_bound() {
+fn every_list_has_a_limit() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         let parties = |count: usize| vec!["Labor"; count];
-        desk.find(json!({"query": "a", "party": parties(16), "limit": 100, "offset": 10_000}))
+        harness
+            .find(json!({"query": "a", "party": parties(16), "limit": 100, "offset": 10_000}))
             .await;
-        let said = desk
+        let refusal = harness
             .refusal("find", json!({"query": "a", "party": parties(17)}))
             .await;
         assert_eq!(
-            said,
+            refusal,
             format!("`party` has more than 16 values\nhint: {PARTIES}")
         );
         let facets = |count: usize| vec!["party"; count];
-        desk.find(json!({"query": "a", "facets": facets(16)})).await;
-        let said = desk
+        harness
+            .find(json!({"query": "a", "facets": facets(16)}))
+            .await;
+        let refusal = harness
             .refusal("find", json!({"query": "a", "facets": facets(17)}))
             .await;
         assert!(
-            said.starts_with("`facets` has more than 16 values"),
-            "{said}"
+            refusal.starts_with("`facets` has more than 16 values"),
+            "{refusal}"
         );
     });
 }
@@ -173,14 +176,15 @@ fn everything_ends_at_its_bound() {
 #[test]
 fn a_query_with_too_many_conditions_is_refused_and_one_less_is_not() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         let query = |count: usize| vec!["party:Labor"; count].join(" ");
         let parties = ["Labor", "Greens"];
-        desk.find(json!({"query": query(62), "party": parties}))
+        harness
+            .find(json!({"query": query(62), "party": parties}))
             .await;
-        let said = desk
+        let refusal = harness
             .refusal("find", json!({"query": query(63), "party": parties}))
             .await;
-        assert!(said.contains("conditions of the filter"), "{said}");
+        assert!(refusal.contains("conditions of the filter"), "{refusal}");
     });
 }

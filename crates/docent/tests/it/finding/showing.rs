@@ -1,4 +1,5 @@
-//! `show_results` and `show_document` through the real router, and the pages behind citations.
+//! `show_results` and `show_document`, the tools with widgets, through the real router, and the HTML pages that
+//! citations link to.
 
 use bytes::Bytes;
 use docent::pages;
@@ -11,14 +12,14 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use url::Url;
 
-use super::desk::{Desk, document, run, speeches};
+use super::find_harness::{FindHarness, document, run, speeches};
 use crate::contract;
 
-/// Calls a tool that shows something: what the model reads, and what the widget does.
-async fn show(desk: &Desk, name: &str, arguments: Value) -> (Value, Value) {
+/// Calls a tool with a widget, and returns the data for the model and the view for the widget.
+async fn show(harness: &FindHarness, name: &str, arguments: Value) -> (Value, Value) {
     let params = json!({"name": name, "arguments": arguments});
-    let mut result = desk.mcp("tools/call", params).await;
-    let tool = desk.tool(name).await;
+    let mut result = harness.mcp("tools/call", params).await;
+    let tool = harness.tool(name).await;
     let data = result["structuredContent"].take();
     let schema = jsonschema::draft202012::new(&tool["outputSchema"]).unwrap();
     let wrong = schema.iter_errors(&data).next();
@@ -49,15 +50,15 @@ fn titles(view: &Value) -> Vec<&str> {
 #[test]
 fn the_tools_have_widgets_and_search_and_fetch_have_none() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         for (name, widget) in [("show_results", "results"), ("show_document", "document")] {
-            let tool = desk.tool(name).await;
+            let tool = harness.tool(name).await;
             let uri = tool["_meta"]["ui"]["resourceUri"].as_str().unwrap();
             assert!(uri.contains(widget), "{uri}");
             assert_eq!(tool["_meta"]["openai/outputTemplate"], uri);
             assert_eq!(tool["_meta"]["openai/widgetAccessible"], true);
             assert_eq!(tool["annotations"]["readOnlyHint"], true);
-            let read = desk.mcp("resources/read", json!({"uri": uri})).await;
+            let read = harness.mcp("resources/read", json!({"uri": uri})).await;
             let page = &read["contents"][0];
             assert_eq!(page["mimeType"], "text/html;profile=mcp-app");
             assert!(
@@ -68,12 +69,12 @@ fn the_tools_have_widgets_and_search_and_fetch_have_none() {
             );
         }
         for name in ["search", "fetch", "find", "list_fields"] {
-            let meta = &desk.tool(name).await["_meta"];
+            let meta = &harness.tool(name).await["_meta"];
             assert!(meta.get("ui").is_none() && meta.get("openai/outputTemplate").is_none());
         }
         let mut settings = Settings::default();
         settings.widgets.enabled = false;
-        let without = Desk::new(speeches(), &settings).await;
+        let without = FindHarness::new(speeches(), &settings).await;
         let list = without.mcp("tools/list", json!({})).await;
         assert!(!list.to_string().contains("show_"));
     });
@@ -82,8 +83,8 @@ fn the_tools_have_widgets_and_search_and_fetch_have_none() {
 #[test]
 fn results_are_counted_by_value_and_by_time() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
-        let (data, view) = show(&desk, "show_results", json!({"query": "ferry"})).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
+        let (data, view) = show(&harness, "show_results", json!({"query": "ferry"})).await;
         assert_eq!(data["total"], 5);
         assert_eq!(data["results"].as_array().unwrap().len(), 5);
         let excerpt = view["cards"][0]["excerpt"].as_array().unwrap();
@@ -105,7 +106,7 @@ fn results_are_counted_by_value_and_by_time() {
         assert_eq!(counts, [1, 1, 1, 1, 1]);
 
         let narrowed = json!({"query": "ferry", "filters": {"party": ["Labor", "Greens"]}, "from": "2024-02-01", "to": "2024-04-30"});
-        let (_, view) = show(&desk, "show_results", narrowed).await;
+        let (_, view) = show(&harness, "show_results", narrowed).await;
         let mut found = titles(&view);
         found.sort_unstable();
         assert_eq!(found, ["d1", "d3"]);
@@ -129,9 +130,9 @@ fn results_are_counted_by_value_and_by_time() {
 #[test]
 fn results_come_by_id_and_by_page() {
     run(async {
-        let desk = Desk::new(speeches(), &Settings::default()).await;
+        let harness = FindHarness::new(speeches(), &Settings::default()).await;
         let (_, view) = show(
-            &desk,
+            &harness,
             "show_results",
             json!({"ids": ["d3", "nope", "d1#c0"]}),
         )
@@ -139,24 +140,26 @@ fn results_come_by_id_and_by_page() {
         assert_eq!(titles(&view), ["d3", "d1"]);
         assert_eq!(view["note"], "Not found: `nope`.");
         assert_eq!(
-            desk.refusal("show_results", json!({"ids": ["nope"]})).await,
+            harness
+                .refusal("show_results", json!({"ids": ["nope"]}))
+                .await,
             "no document with id `nope`\nhint: ids come from `search`; search again"
         );
         let many = (0..13)
             .map(|n| document(n, "Labor", "2024-05-10"))
             .collect();
-        desk.put(many).await;
-        let (_, view) = show(&desk, "show_results", json!({})).await;
+        harness.put(many).await;
+        let (_, view) = show(&harness, "show_results", json!({})).await;
         assert_eq!(
             (view["total"].as_u64(), view["next"].as_u64()),
             (Some(13), Some(10))
         );
-        let (_, view) = show(&desk, "show_results", json!({"offset": 10})).await;
+        let (_, view) = show(&harness, "show_results", json!({"offset": 10})).await;
         assert_eq!((titles(&view).len(), view["next"].as_u64()), (3, None));
-        let (_, view) = show(&desk, "show_results", json!({"query": "submarine"})).await;
+        let (_, view) = show(&harness, "show_results", json!({"query": "submarine"})).await;
         assert_eq!((titles(&view).len(), &view["histogram"]), (0, &Value::Null));
         let (_, view) = show(
-            &desk,
+            &harness,
             "show_results",
             json!({"query": "ferry partei:x party:Labr"}),
         )
@@ -191,9 +194,9 @@ fn book() -> Document {
 #[test]
 fn a_document_opens_where_the_words_are() {
     run(async {
-        let desk = Desk::new(vec![book()], &public()).await;
+        let harness = FindHarness::new(vec![book()], &public()).await;
         let arguments = json!({"id": "books/one two.md", "query": "winter ferry"});
-        let (data, view) = show(&desk, "show_document", arguments).await;
+        let (data, view) = show(&harness, "show_document", arguments).await;
         assert_eq!(
             (view["at"].as_u64(), &view["hits"]),
             (Some(250), &json!([250]))
@@ -217,19 +220,20 @@ fn a_document_opens_where_the_words_are() {
                 .contains("A ferry in winter.")
         );
         let next = json!({"id": "books/one two.md", "first": 254});
-        let (_, view) = show(&desk, "show_document", next).await;
+        let (_, view) = show(&harness, "show_document", next).await;
         assert_eq!(view["passages"][0]["index"], 254);
         let end = json!({"id": "books/one two.md", "passage": 99_999});
-        let (_, view) = show(&desk, "show_document", end).await;
+        let (_, view) = show(&harness, "show_document", end).await;
         assert_eq!(view["at"], 299);
         let part = json!({"id": "books/one two.md#c7"});
-        assert_eq!(show(&desk, "show_document", part).await.1["at"], 7);
+        assert_eq!(show(&harness, "show_document", part).await.1["at"], 7);
         assert!(
-            desk.refusal("show_document", json!({"id": "no"}))
+            harness
+                .refusal("show_document", json!({"id": "no"}))
                 .await
                 .starts_with("no document with id `no`")
         );
-        let found = desk.call("search", json!({"query": "winter"})).await;
+        let found = harness.call("search", json!({"query": "winter"})).await;
         assert_eq!(
             found["results"][0]["url"],
             "https://docs.example.org/d/books/one%20two.md"
@@ -237,7 +241,7 @@ fn a_document_opens_where_the_words_are() {
     });
 }
 
-/// Every stretch has text, and a link leads to the web.
+/// Checks that every span has text, and that links lead to the web only.
 fn check_spans(spans: &Value) {
     for span in spans.as_array().unwrap() {
         assert!(!span["text"].as_str().unwrap().is_empty(), "{span}");
@@ -255,14 +259,14 @@ proptest! {
         query in "\\PC{0,30}",
     ) {
         run(async {
-            let desk = Desk::new(documents.clone(), &public()).await;
-            for asked in [json!({"query": query}), json!({})] {
-                let (_, view) = show(&desk, "show_results", asked).await;
+            let harness = FindHarness::new(documents.clone(), &public()).await;
+            for arguments in [json!({"query": query}), json!({})] {
+                let (_, view) = show(&harness, "show_results", arguments).await;
                 for card in view["cards"].as_array().unwrap() {
                     check_spans(&card["excerpt"]);
                     let id = card["id"].as_str().unwrap();
                     assert!(documents.iter().any(|one| one.id.as_str() == id));
-                    let (_, view) = show(&desk, "show_document", json!({"id": id, "query": query})).await;
+                    let (_, view) = show(&harness, "show_document", json!({"id": id, "query": query})).await;
                     assert_eq!(view["id"], id);
                     for passage in view["passages"].as_array().unwrap() {
                         for block in passage["blocks"].as_array().unwrap() {
@@ -277,15 +281,15 @@ proptest! {
     }
 }
 
-struct Got {
+struct CardReply {
     status: u16,
     head: http::HeaderMap,
     body: String,
 }
 
-async fn get(desk: &Desk, path: &str, tag: Option<&str>) -> Got {
+async fn get(harness: &FindHarness, path: &str, tag: Option<&str>) -> CardReply {
     let options = HttpOptions {
-        routes: vec![pages::route(desk.knowledge.clone(), None)],
+        routes: vec![pages::route(harness.knowledge.clone(), None)],
         ..HttpOptions::default()
     };
     let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
@@ -294,13 +298,13 @@ async fn get(desk: &Desk, path: &str, tag: Option<&str>) -> Got {
         request = request.header("if-none-match", tag);
     }
     let request = request.body(Full::new(Bytes::new())).unwrap();
-    let answer = router(desk.app.clone(), options, guard)
+    let answer = router(harness.app.clone(), options, guard)
         .oneshot(request)
         .await
         .unwrap();
     let (head, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Got {
+    CardReply {
         status: head.status.as_u16(),
         head: head.headers,
         body: String::from_utf8(body.to_vec()).unwrap(),
@@ -310,8 +314,8 @@ async fn get(desk: &Desk, path: &str, tag: Option<&str>) -> Got {
 #[test]
 fn every_document_has_a_page_that_runs_nothing() {
     run(async {
-        let desk = Desk::new(vec![book()], &public()).await;
-        let page = get(&desk, "/d/books/one%20two.md?p=250&q=ferry", None).await;
+        let harness = FindHarness::new(vec![book()], &public()).await;
+        let page = get(&harness, "/d/books/one%20two.md?p=250&q=ferry", None).await;
         assert_eq!(page.status, 200);
         for part in [
             "<section id=\"p250\" class=\"passage here\"",
@@ -334,14 +338,14 @@ fn every_document_has_a_page_that_runs_nothing() {
         assert_eq!(header("referrer-policy"), "no-referrer");
         assert_eq!(header("x-robots-tag"), "noindex");
         let again = get(
-            &desk,
+            &harness,
             "/d/books/one%20two.md?p=250&q=ferry",
             Some(&header("etag")),
         )
         .await;
         assert_eq!((again.status, again.body.as_str()), (304, ""));
         let other = get(
-            &desk,
+            &harness,
             "/d/books/one%20two.md?p=249&q=ferry",
             Some(&header("etag")),
         )
@@ -354,7 +358,7 @@ fn every_document_has_a_page_that_runs_nothing() {
             "/d/%ff",
             "/d/books/one%20two.md/",
         ] {
-            assert_eq!(get(&desk, missing, None).await.status, 404, "{missing}");
+            assert_eq!(get(&harness, missing, None).await.status, 404, "{missing}");
         }
     });
 }

@@ -1,7 +1,7 @@
-//! Documents that not everyone may read, through the real server: each caller sees their own, and what is
-//! another's looks like what is not there, to the byte.
+//! Document permissions through the real server: each reader sees their own documents, and a forbidden document is
+//! indistinguishable from a missing one, byte for byte.
 
-mod world;
+mod permission_server;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,55 +9,63 @@ use std::sync::Arc;
 use docent::audit::{AuditLog, AuditSettings};
 use serde_json::{Value, json};
 
-use self::world::{ASKS, Ask, Client, GROUPS, NOBODY, PLAIN, TRACE, World};
-use crate::process::{Dir, Server, until};
+use self::permission_server::{
+    ASKS, GROUPS, NOBODY, PLAIN, PermissionServer, ReaderClient, ReaderRequest, TRACE,
+};
+use crate::process::{ServerProcess, TestDir, until};
 
 const CALLS: usize = 10_000;
-const AT_ONCE: usize = 64;
+const CONCURRENT: usize = 64;
 
-/// The answer about the other group is the answer about no group, but for the name that was asked with.
-fn is_absent(answer: &str, absent: &str, other: &str) -> bool {
+/// Whether the response about another group equals the response about a group that does not exist, but for its name.
+fn looks_absent(answer: &str, absent: &str, other: &str) -> bool {
     answer.replace(other, NOBODY) == *absent
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_of_two_readers_show_nothing_of_the_other() {
-    let world = Arc::new(World::start(None).await);
-    // What each hears about a group that is not there.
+    let server = Arc::new(PermissionServer::start(None).await);
+    // Reference responses: what each reader gets about a group that does not exist.
     let mut absent: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut client = Client::new(&world);
+    let mut client = ReaderClient::new(&server);
     for group in GROUPS {
         for ask in ASKS {
-            let answer = client.ask(ask, NOBODY, Some(&world.keys[group])).await;
+            let answer = client.ask(ask, NOBODY, Some(&server.keys[group])).await;
             absent.entry(group).or_default().push(answer);
         }
     }
     let absent = Arc::new(absent);
     let mut tasks = tokio::task::JoinSet::new();
-    for worker in 0..AT_ONCE {
-        let (world, absent) = (world.clone(), absent.clone());
+    for worker in 0..CONCURRENT {
+        let (server, absent) = (server.clone(), absent.clone());
         tasks.spawn(async move {
-            let mut client = Client::new(&world);
-            for n in (worker..CALLS).step_by(AT_ONCE) {
+            let mut client = ReaderClient::new(&server);
+            for n in (worker..CALLS).step_by(CONCURRENT) {
                 let (own, other) = (GROUPS[n % 2], GROUPS[(n + 1) % 2]);
-                let key = Some(world.keys[own].as_str());
+                let key = Some(server.keys[own].as_str());
                 let kind = (n / 2) % (ASKS.len() * 2 + PLAIN.len());
                 if let Some(ask) = ASKS.get(kind) {
                     let answer = client.ask(*ask, other, key).await;
                     let missing = &absent[own][kind];
-                    assert!(is_absent(&answer, missing, other), "{answer}\n{missing}");
+                    assert!(looks_absent(&answer, missing, other), "{answer}\n{missing}");
                 } else if let Some(ask) = ASKS.get(kind - ASKS.len()) {
                     let answer = client.ask(*ask, own, key).await;
-                    assert!(!answer.contains(other), "a foreign byte: {answer}");
-                    let is_page = matches!(ask, Ask::Page(_));
+                    assert!(
+                        !answer.contains(other),
+                        "a byte of the other group: {answer}"
+                    );
+                    let is_page = matches!(ask, ReaderRequest::Page(_));
                     assert!(
                         is_page || answer.contains(own),
-                        "nothing of one's own: {answer}"
+                        "no document of the reader's own group: {answer}"
                     );
                 } else {
                     let ask = PLAIN[kind - ASKS.len() * 2];
                     let answer = client.ask(ask, own, key).await;
-                    assert!(!answer.contains(other), "a foreign byte: {answer}");
+                    assert!(
+                        !answer.contains(other),
+                        "a byte of the other group: {answer}"
+                    );
                 }
             }
         });
@@ -68,14 +76,17 @@ async fn ten_thousand_calls_of_two_readers_show_nothing_of_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_not_signed_in_sees_what_is_for_everyone() {
-    let world = World::start(None).await;
-    let mut client = Client::new(&world);
+async fn anonymous_callers_see_public_documents_alone() {
+    let server = PermissionServer::start(None).await;
+    let mut client = ReaderClient::new(&server);
     for group in GROUPS {
         for ask in ASKS {
             let answer = client.ask(ask, group, None).await;
             let missing = client.ask(ask, NOBODY, None).await;
-            assert!(is_absent(&answer, &missing, group), "{answer}\n{missing}");
+            assert!(
+                looks_absent(&answer, &missing, group),
+                "{answer}\n{missing}"
+            );
         }
     }
     for ask in PLAIN {
@@ -87,32 +98,36 @@ async fn who_has_not_signed_in_sees_what_is_for_everyone() {
     }
     let found = client.ask(PLAIN[0], "", None).await;
     assert!(found.contains("open-001"), "{found}");
-    let page = client.ask(Ask::Page("/d/open-001"), "", None).await;
+    let page = client
+        .ask(ReaderRequest::Page("/d/open-001"), "", None)
+        .await;
     assert!(page.contains("cache-control: public"), "{page}");
-    // A browser has no token: what is not for everyone opens to a signed link alone.
-    let key = Some(world.keys["pear"].as_str());
-    let page = client.ask(Ask::Page("/d/pear-003"), "", key).await;
+    // Pages are opened in a browser, which has no token, so a restricted page needs a signed link.
+    let key = Some(server.keys["pear"].as_str());
+    let page = client
+        .ask(ReaderRequest::Page("/d/pear-003"), "", key)
+        .await;
     assert!(page.starts_with("HTTP/1.1 404"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "each kind of line is looked at")]
-async fn every_call_is_written_down_without_names_or_questions() {
-    let dir = Dir::new();
+#[expect(clippy::too_many_lines, reason = "every kind of line is checked")]
+async fn the_audit_log_has_every_call_without_names_or_queries() {
+    let dir = TestDir::new();
     let path = dir.path().join("audit.jsonl");
     let audit = Arc::new(AuditLog::open(&path, &AuditSettings::default()).unwrap());
-    let world = World::start(Some(audit.clone())).await;
-    let mut client = Client::new(&world);
+    let server = PermissionServer::start(Some(audit.clone())).await;
+    let mut client = ReaderClient::new(&server);
     for group in GROUPS {
         for ask in [ASKS[0], ASKS[4], ASKS[0]] {
-            client.ask(ask, group, Some(&world.keys[group])).await;
+            client.ask(ask, group, Some(&server.keys[group])).await;
         }
     }
     client.ask(PLAIN[0], "", None).await;
     client.ask(ASKS[4], NOBODY, None).await;
     client
         .ask(
-            Ask::Rpc("tools/call", r#"{"name":"nope","arguments":{}}"#),
+            ReaderRequest::Rpc("tools/call", r#"{"name":"nope","arguments":{}}"#),
             "",
             None,
         )
@@ -120,13 +135,13 @@ async fn every_call_is_written_down_without_names_or_questions() {
     for (ask, key) in [
         (PLAIN[7], Some("pear")),
         (
-            Ask::Rpc("resources/read", r#"{"uri":"docent://fields/ferry"}"#),
+            ReaderRequest::Rpc("resources/read", r#"{"uri":"docent://fields/ferry"}"#),
             None,
         ),
-        (Ask::Page("/d/open-001?q=ferry"), None),
-        (Ask::Page("/d/pear-003?exp=1&sig=canary"), None),
+        (ReaderRequest::Page("/d/open-001?q=ferry"), None),
+        (ReaderRequest::Page("/d/pear-003?exp=1&sig=canary"), None),
     ] {
-        let key = key.map(|group| world.keys[group].as_str());
+        let key = key.map(|group| server.keys[group].as_str());
         client.ask(ask, "", key).await;
     }
     tokio::task::spawn_blocking(move || audit.close())
@@ -158,7 +173,7 @@ async fn every_call_is_written_down_without_names_or_questions() {
     assert_eq!(statuses[..7], ["done"; 7]);
     assert_eq!(statuses[7..], ["mistaken"; 2]);
     assert!(calls.iter().all(|call| call["trace"] == TRACE), "{text}");
-    let told: Vec<_> = lines[10..]
+    let events: Vec<_> = lines[10..]
         .iter()
         .map(|line| {
             (
@@ -176,7 +191,7 @@ async fn every_call_is_written_down_without_names_or_questions() {
         (&json!("page"), &json!(["open-001"]), done, none),
         (&json!("page"), &json!([]), mistaken, none),
     ];
-    assert_eq!(told, expected, "{text}");
+    assert_eq!(events, expected, "{text}");
     assert!(
         lines[10..].iter().all(|line| line["trace"] == TRACE),
         "{text}"
@@ -186,7 +201,7 @@ async fn every_call_is_written_down_without_names_or_questions() {
     let verified = dir.run(&["audit", "verify", "audit.jsonl"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert!(
-        verified.stdout.starts_with("whole: 14 lines"),
+        verified.stdout.starts_with("intact: 14 lines"),
         "{verified:?}"
     );
     std::fs::write(&path, text.replacen("\"fetch\"", "\"fetsh\"", 1)).unwrap();
@@ -201,7 +216,7 @@ const RULES: &str = "search.mode = \"lexical\"\n[permissions]\ndefault = \"every
 
 #[test]
 fn rules_hold_for_a_folder_and_change_while_it_serves() {
-    let dir = Dir::small();
+    let dir = TestDir::small();
     dir.write("docs/hr/pay.md", "The ferry captain earns much.\n");
     dir.write(
         "docs/hr/list.csv",
@@ -212,11 +227,11 @@ fn rules_hold_for_a_folder_and_change_while_it_serves() {
         "---\nallowed: [board]\n---\nThe ferry is sold.\n",
     );
     dir.write("docs/docent.toml", RULES);
-    let server = Server::start(&dir, &["docs", "--audit-log", "audit.jsonl"]);
+    let server = ServerProcess::start(&dir, &["docs", "--audit-log", "audit.jsonl"]);
     server.wait_for("nobody can sign in, so callers see only what everyone may read");
     let ready = server.wait_until_synced();
     assert_eq!(ready.get("documents"), None, "{ready}");
-    let ids = |server: &Server| {
+    let ids = |server: &ServerProcess| {
         let found = server.call("find", &json!({"query": "ferry", "limit": 50}));
         let results = found["structuredContent"]["results"]
             .as_array()
@@ -234,7 +249,7 @@ fn rules_hold_for_a_folder_and_change_while_it_serves() {
         server.call("fetch", &json!({"id": "hr/pay.md"}))["isError"],
         true
     );
-    // The owner, at the terminal, sees all of it.
+    // The owner sees every document at the terminal.
     let found = dir.run(&["search", "ferry", "--path", "docs", "--json"]);
     assert_eq!(
         found.json()["results"].as_array().unwrap().len(),
@@ -265,7 +280,7 @@ fn rules_hold_for_a_folder_and_change_while_it_serves() {
     assert!(
         inside
             .stderr
-            .contains("`audit.file` lies among the documents"),
+            .contains("`audit.file` is inside the documents folder"),
         "{inside:?}"
     );
 }

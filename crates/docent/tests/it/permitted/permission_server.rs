@@ -1,4 +1,5 @@
-//! A server with the papers of two groups, the keys of two readers, and everything that they can ask.
+//! Test server with documents of two groups, an API key for a reader of each, and every request that could reveal a
+//! document: searches, filters, facets, completion, resources and pages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract;
 
-/// Two groups, and one that nobody is in and no document is of. All names have four letters.
+/// Two groups, and one without members and documents. All names have four letters, so that responses that differ only
+/// in the name have the same length.
 pub(super) const GROUPS: [&str; 2] = ["pear", "plum"];
 pub(super) const NOBODY: &str = "figs";
 
-/// The trace that every request says to belong to.
+/// The `traceparent` of every request.
 pub(super) const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-pub(super) struct World {
+pub(super) struct PermissionServer {
     address: String,
     pub(super) keys: BTreeMap<&'static str, String>,
     stop: CancellationToken,
@@ -68,7 +70,7 @@ fn open(n: usize) -> Document {
     }
 }
 
-impl World {
+impl PermissionServer {
     pub(super) async fn start(audit: Option<Arc<AuditLog>>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let engine = EmbeddedEngine::open(&dir.path().join("index")).unwrap();
@@ -128,134 +130,139 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for PermissionServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-/// One request; `{g}` in it is the name of a group.
+/// Request template; `{g}` is replaced with the name of a group.
 #[derive(Clone, Copy)]
-pub(super) enum Ask {
+pub(super) enum ReaderRequest {
     Rpc(&'static str, &'static str),
     Page(&'static str),
 }
 
-/// Everything that a caller can ask about a group.
-pub(super) const ASKS: [Ask; 19] = [
-    Ask::Rpc(
+/// Every request that a caller can make about a group.
+pub(super) const ASKS: [ReaderRequest; 19] = [
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"{g}canary"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"ferry {g}field:{g}value3"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"\"harbour of the {g}canary\""}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"{g}can"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"fetch","arguments":{"id":"{g}-003"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"fetch","arguments":{"id":"{g}-003#p1"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"find","arguments":{"query":"{g}canary","facets":["tags"]}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"find","arguments":{"query":"","tags":["{g}tag"]}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"list_fields","arguments":{"field":"{g}field"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"show_results","arguments":{"query":"{g}canary ferry"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"show_results","arguments":{"ids":["{g}-003","open-001"]}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"show_document","arguments":{"id":"{g}-003","query":"ferry"}}"#,
     ),
-    Ask::Rpc("resources/read", r#"{"uri":"docent://fields/{g}field"}"#),
-    Ask::Rpc(
+    ReaderRequest::Rpc("resources/read", r#"{"uri":"docent://fields/{g}field"}"#),
+    ReaderRequest::Rpc(
         "completion/complete",
         r#"{"ref":{"type":"ref/prompt","name":"research"},"argument":{"name":"filter","value":"{g}"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "completion/complete",
         r#"{"ref":{"type":"ref/prompt","name":"research"},"argument":{"name":"filter","value":"tags:{g}"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "completion/complete",
         r#"{"ref":{"type":"ref/resource","uri":"docent://fields/{field}"},"argument":{"name":"field","value":"{g}"}}"#,
     ),
-    Ask::Page("/d/{g}-003"),
-    Ask::Page("/d/{g}-003?q=ferry&p=1"),
-    Ask::Page("/d/{g}-003?p=9"),
+    ReaderRequest::Page("/d/{g}-003"),
+    ReaderRequest::Page("/d/{g}-003?q=ferry&p=1"),
+    ReaderRequest::Page("/d/{g}-003?p=9"),
 ];
 
-/// What names no group in what it asks.
-pub(super) const PLAIN: [Ask; 9] = [
-    Ask::Rpc(
+/// Requests that name no group.
+pub(super) const PLAIN: [ReaderRequest; 9] = [
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"ferry"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"harbor notice"}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"find","arguments":{"query":"ferry","facets":["tags"],"limit":50}}"#,
     ),
-    Ask::Rpc(
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"find","arguments":{"query":"","sort":"newest","limit":50}}"#,
     ),
-    Ask::Rpc("tools/call", r#"{"name":"list_fields","arguments":{}}"#),
-    Ask::Rpc(
+    ReaderRequest::Rpc("tools/call", r#"{"name":"list_fields","arguments":{}}"#),
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"show_results","arguments":{"query":"ferry"}}"#,
     ),
-    Ask::Rpc("tools/list", "{}"),
-    Ask::Rpc("resources/read", r#"{"uri":"docent://corpus"}"#),
-    Ask::Rpc(
+    ReaderRequest::Rpc("tools/list", "{}"),
+    ReaderRequest::Rpc("resources/read", r#"{"uri":"docent://corpus"}"#),
+    ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"fetch","arguments":{"id":"docent:about-this-search"}}"#,
     ),
 ];
 
-/// A connection that is kept.
-pub(super) struct Client {
+/// Client of the test server with a keep-alive connection.
+pub(super) struct ReaderClient {
     address: String,
     stream: Option<TcpStream>,
 }
 
-impl Client {
-    pub(super) fn new(world: &World) -> Self {
+impl ReaderClient {
+    pub(super) fn new(server: &PermissionServer) -> Self {
         Self {
-            address: world.address.clone(),
+            address: server.address.clone(),
             stream: None,
         }
     }
 
-    /// Asks, and gives the whole answer but for its date.
-    pub(super) async fn ask(&mut self, ask: Ask, group: &str, key: Option<&str>) -> String {
+    /// Sends a request, and returns the whole response without its `Date` header.
+    pub(super) async fn ask(
+        &mut self,
+        ask: ReaderRequest,
+        group: &str,
+        key: Option<&str>,
+    ) -> String {
         let request = self.request(ask, group, key);
         for _ in 0..3 {
             if self.stream.is_none() {
@@ -266,16 +273,18 @@ impl Client {
                 let kept: Vec<_> = lines.filter(|line| !line.starts_with("date:")).collect();
                 return kept.join("\r\n");
             }
-            // The server ends connections of a certain age.
+            // The server closes connections at their maximum age, so this reconnects.
             self.stream = None;
         }
         panic!("no answer to {request}");
     }
 
-    fn request(&self, ask: Ask, group: &str, key: Option<&str>) -> String {
+    fn request(&self, ask: ReaderRequest, group: &str, key: Option<&str>) -> String {
         let (line, body) = match ask {
-            Ask::Page(path) => (format!("GET {}", path.replace("{g}", group)), String::new()),
-            Ask::Rpc(method, params) => {
+            ReaderRequest::Page(path) => {
+                (format!("GET {}", path.replace("{g}", group)), String::new())
+            }
+            ReaderRequest::Rpc(method, params) => {
                 let params = params.replace("{g}", group);
                 let body =
                     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);

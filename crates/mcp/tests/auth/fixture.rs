@@ -1,4 +1,4 @@
-//! An issuer, a server that believes it, and a client.
+//! Fixture for tests of authentication: issuers on the loopback interface, a server that trusts them, and a raw client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ pub(crate) fn now() -> u64 {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EchoInput {
-    /// Handed back.
+    /// Returned unchanged, so that a test can tell whose call a response belongs to.
     #[serde(default)]
     echo: String,
 }
@@ -46,7 +46,7 @@ pub(crate) struct WhoOutput {
     owner: bool,
 }
 
-/// Says who called, as whatever tool.
+/// Tool that reports its caller, under any name and with any security schemes.
 pub(crate) struct WhoAmI(pub(crate) &'static str, pub(crate) Option<Vec<Security>>);
 
 impl Tool for WhoAmI {
@@ -60,12 +60,12 @@ impl Tool for WhoAmI {
             ToolAnnotations::READ_ONLY,
         );
         match &self.1 {
-            Some(ways) => descriptor.security(ways.clone()),
+            Some(schemes) => descriptor.security(schemes.clone()),
             None => descriptor,
         }
     }
     async fn call(&self, input: EchoInput, cx: Context) -> Result<Answer<WhoOutput>, Failure> {
-        // Whoever is asked meanwhile must not be mistaken for this one.
+        // Lets other calls run in between: their callers must not be mixed up with this one.
         tokio::task::yield_now().await;
         let caller = cx.caller();
         Ok(Answer::new(WhoOutput {
@@ -78,7 +78,7 @@ impl Tool for WhoAmI {
     }
 }
 
-/// Tools with every kind of security.
+/// App with a tool for each kind of security scheme: the default, none, OAuth, and both.
 pub(crate) fn app() -> App {
     App::builder("who", "1")
         .tool(WhoAmI("whoami", None))
@@ -95,13 +95,13 @@ pub(crate) fn app() -> App {
         .unwrap()
 }
 
-/// An issuer on the loopback interface whose keys can be changed.
+/// Issuer on the loopback interface with keys that a test can rotate, and an introspection endpoint (RFC 7662).
 pub(crate) struct LoopbackIssuer {
     pub(crate) name: String,
     pub(crate) keys: Arc<Mutex<Value>>,
     pub(crate) fetches: Arc<AtomicUsize>,
-    /// Every head that came in, so that nothing can be sent here unseen.
-    pub(crate) heard: Arc<Mutex<String>>,
+    /// Every request received, so that a test can search it for leaked credentials.
+    pub(crate) received: Arc<Mutex<String>>,
     stop: CancellationToken,
 }
 
@@ -110,7 +110,7 @@ impl LoopbackIssuer {
         Self::start_with(signers, None).await
     }
 
-    /// The same over TLS, where a certificate is given for it: it is called `localhost` then.
+    /// Starts the issuer over TLS when a certificate is given. Its name is then `https://localhost`.
     pub(crate) async fn start_with(signers: &[&Signer], tls: Option<ServerTls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -119,8 +119,8 @@ impl LoopbackIssuer {
             None => format!("http://{address}"),
         };
         let keys = Arc::new(Mutex::new(jwks(signers)));
-        let (fetches, heard) = (Arc::new(AtomicUsize::new(0)), Arc::default());
-        let routes = routes(&name, keys.clone(), fetches.clone(), Arc::clone(&heard));
+        let (fetches, received) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let routes = routes(&name, keys.clone(), fetches.clone(), Arc::clone(&received));
         let stop = CancellationToken::new();
         let options = HttpOptions {
             routes,
@@ -132,7 +132,7 @@ impl LoopbackIssuer {
             name,
             keys,
             fetches,
-            heard,
+            received,
             stop,
         }
     }
@@ -152,32 +152,32 @@ fn routes(
     name: &str,
     keys: Arc<Mutex<Value>>,
     fetches: Arc<AtomicUsize>,
-    heard: Arc<Mutex<String>>,
+    received: Arc<Mutex<String>>,
 ) -> Vec<Route> {
     let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
-    let note = heard.clone();
+    let log = received.clone();
     vec![
         Route::get(
             "/.well-known/openid-configuration",
             move |visit: RouteRequest| {
-                note.lock().unwrap().push_str(&format!("{visit:?}\n"));
+                log.lock().unwrap().push_str(&format!("{visit:?}\n"));
                 let metadata = metadata.clone();
                 async move { Ok(RouteResponse::json(&metadata)) }
             },
         ),
         Route::post("/introspect", {
-            let heard = heard.clone();
+            let received = received.clone();
             let issuer = name.to_owned();
             move |visit: RouteRequest| {
                 let body = String::from_utf8_lossy(visit.body()).into_owned();
-                heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
-                let mut word = claims(&issuer);
-                word["active"] = body.contains("token=good").into();
-                async move { Ok(RouteResponse::json(&word)) }
+                received.lock().unwrap().push_str(&format!("{visit:?}\n"));
+                let mut response = claims(&issuer);
+                response["active"] = body.contains("token=good").into();
+                async move { Ok(RouteResponse::json(&response)) }
             }
         }),
         Route::get("/jwks", move |visit: RouteRequest| {
-            heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
+            received.lock().unwrap().push_str(&format!("{visit:?}\n"));
             fetches.fetch_add(1, Ordering::SeqCst);
             let keys = keys.lock().unwrap().clone();
             async move { Ok(RouteResponse::json(&keys)) }
@@ -185,8 +185,8 @@ fn routes(
     ]
 }
 
-/// The server, its issuers and their keys.
-pub(crate) struct AuthWorld {
+/// Server with a remote and a local issuer, and the signing keys of both. `strict` is the key of the local issuer.
+pub(crate) struct AuthFixture {
     pub(crate) provider: LoopbackIssuer,
     pub(crate) rsa: Signer,
     pub(crate) ec: Signer,
@@ -195,12 +195,12 @@ pub(crate) struct AuthWorld {
     pub(crate) server: AuthTestServer,
 }
 
-impl AuthWorld {
+impl AuthFixture {
     pub(crate) async fn start() -> Self {
         Self::with(AuthRequirement::Always).await
     }
 
-    pub(crate) async fn with(demand: AuthRequirement) -> Self {
+    pub(crate) async fn with(requirement: AuthRequirement) -> Self {
         let (rsa, ec, ed) = (
             Signer::rsa("rsa"),
             Signer::p256("ec"),
@@ -216,7 +216,7 @@ impl AuthWorld {
                     .cooldown(Duration::ZERO),
             )
             .issuer(Issuer::local(STRICT, local))
-            .requirement(demand)
+            .requirement(requirement)
             .build()
             .unwrap();
         let server = AuthTestServer::start(auth).await;
@@ -230,7 +230,7 @@ impl AuthWorld {
         }
     }
 
-    /// Claims with which everybody is let in.
+    /// Claims of an access token that every tool with the default scopes accepts.
     pub(crate) fn claims(&self) -> Value {
         claims(&self.provider.name)
     }
@@ -280,7 +280,7 @@ impl AuthReply {
     }
 }
 
-/// What a client sends. Headers are bytes, because not all of them are text.
+/// Request of the raw client. Header values are bytes, because a test may send some that are no text.
 pub(crate) struct RawRequest {
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
@@ -288,7 +288,7 @@ pub(crate) struct RawRequest {
 }
 
 impl RawRequest {
-    /// A call of a tool.
+    /// A `tools/call` request with empty arguments and without a credential.
     pub(crate) fn call(tool: &str) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": tool, "arguments": {}}});
@@ -324,7 +324,7 @@ impl RawRequest {
 
 impl AuthTestServer {
     pub(crate) async fn start(auth: Auth) -> Self {
-        // Heads of the table's longest tokens pass, so that the token itself is judged.
+        // Header limits far above the longest token of the table, so that the token check and not the HTTP layer refuses it.
         let limits = HttpLimits {
             header_bytes: 512 * 1024,
             calls_per_minute: 0,

@@ -1,4 +1,4 @@
-//! A whole server in this process, with a handful of documents.
+//! Test harness for `find` and its relatives: a server in this process on an in-memory engine, with a few documents.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contract;
 
-/// A whole server in this process.
-pub(super) struct Desk {
+/// Server in this process, with its engine and knowledge base at hand, so that a test can change documents.
+pub(super) struct FindHarness {
     pub(super) engine: Arc<MemoryEngine>,
     pub(super) knowledge: Arc<KnowledgeBase>,
     pub(super) app: docent_mcp::App,
 }
 
-impl Desk {
+impl FindHarness {
     pub(super) async fn new(documents: Vec<Document>, settings: &Settings) -> Self {
         let engine = Arc::new(MemoryEngine::new());
         let knowledge = Arc::new(KnowledgeBase::new(engine.clone(), settings, "world"));
         let app = docent::app::app(&knowledge, DualFormat::Auto, TextForm::Json).unwrap();
-        let desk = Self {
+        let harness = Self {
             engine,
             knowledge,
             app,
         };
-        desk.put(documents).await;
-        desk
+        harness.put(documents).await;
+        harness
     }
 
-    /// Adds documents and tells clients, as the one who keeps the index in step does.
+    /// Adds documents and notifies clients, as the folder synchronization does.
     pub(super) async fn put(&self, documents: Vec<Document>) {
         let changes = documents.into_iter().map(DocumentChange::Put).collect();
         self.engine.apply(changes).await.unwrap();
@@ -56,7 +56,7 @@ impl Desk {
         tool(&list, name)
     }
 
-    /// Calls a tool and gives its data, after holding the result to its schema.
+    /// Calls a tool, validates the result against its output schema, and returns the structured content.
     pub(super) async fn call(&self, name: &str, arguments: Value) -> Value {
         let params = json!({"name": name, "arguments": arguments});
         let result = self.mcp("tools/call", params).await;
@@ -71,7 +71,7 @@ impl Desk {
         self.call("find", arguments).await
     }
 
-    /// Calls a tool that has to refuse, and gives what it says.
+    /// Calls a tool that must return a tool error, and returns its text.
     pub(super) async fn refusal(&self, name: &str, arguments: Value) -> String {
         let params = json!({"name": name, "arguments": arguments});
         let result = self.mcp("tools/call", params).await;
@@ -88,7 +88,7 @@ pub(super) fn tool(list: &Value, name: &str) -> Value {
         .clone()
 }
 
-/// The data of a result, which is what its text says and what its schema allows.
+/// Returns the structured content of a result, after checking that it equals the text and matches the schema.
 pub(super) fn checked(tool: &Value, result: &Value) -> Value {
     let data = &result["structuredContent"];
     let items = result["content"].as_array().unwrap();
