@@ -1,5 +1,5 @@
 //! Build script: compresses the embedding models into packed files of blocks that can be decompressed one by one.
-//! `src/embed/packed.rs` reads them.
+//! `src/embed/packed_file.rs` reads them.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,7 @@
-//! The embedders: texts into vectors.
+//! Implementations of the [`Embedder`](crate::embedder::Embedder) trait.
+//!
+//! Two models are built into the program: `granite`, a transformer, and `static_embedder`, a table of word vectors.
+//! `endpoint` is a client of an embeddings service. `query_cache` saves each of them repeated questions.
 
 mod endpoint;
 #[cfg(feature = "granite")]

@@ -1,20 +1,23 @@
-//! Files that are packed inside the program into their bytes, block by block as they are needed. `build.rs` packs them:
-//! it takes an eighth off them, and opening a block costs a ten-thousandth of a second.
+//! Reader of compressed files that are built into the program.
+//!
+//! `build.rs` compresses each file in independent zstd blocks, so that one block can be decompressed without the
+//! others. Compression saves an eighth of the size, and decompressing a block takes a ten-thousandth of a second.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Where bytes start that are read in long stretches: on a cache line, so that no load straddles two.
+/// The alignment of long ranges in bytes: a cache line, so that no SIMD load straddles two of them.
 const LINE: usize = 64;
 
-/// A packed file.
+/// A file in compressed blocks, each of which is decompressed on first use and then kept. Every block but the last
+/// holds `block` bytes, so the block of a byte is found by division.
 pub(super) struct PackedFile {
     length: usize,
-    /// How many bytes each block has, but for the last.
     block: usize,
     blocks: Vec<PackedBlock>,
 }
 
+/// One compressed block. `open` holds its bytes once it was decompressed, or `None` if it turned out to be corrupt.
 struct PackedBlock {
     packed: &'static [u8],
     length: usize,
@@ -22,7 +25,7 @@ struct PackedBlock {
 }
 
 impl PackedFile {
-    /// A file that `build.rs` wrote; nothing if it is another.
+    /// Parses the header that `build.rs` wrote; `None` if the file has another layout.
     pub(super) fn new(file: &'static [u8]) -> Option<Self> {
         let (length, file) = file.split_first_chunk()?;
         let (block, mut file) = file.split_first_chunk()?;
@@ -32,7 +35,8 @@ impl PackedFile {
             return None;
         }
         let count = length.div_ceil(block);
-        // Each block has its length here, so that no more room is made than the file has.
+        // The lengths are taken from the file before anything is allocated, so a wrong header cannot ask for more
+        // blocks than the file has room for.
         let lengths = file.split_off(..count.checked_mul(4)?)?;
         let mut blocks = Vec::with_capacity(count);
         for (at, packed) in lengths.as_chunks().0.iter().enumerate() {
@@ -49,16 +53,16 @@ impl PackedFile {
         })
     }
 
-    /// How many bytes the file has.
+    /// The length of the decompressed file in bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Copies the bytes from a place on; what was opened for it stays open.
+    /// Copies the bytes from offset `at` on. Blocks that are decompressed for it stay in memory.
     pub(super) fn read(&self, mut at: usize, mut into: &mut [u8]) -> Option<()> {
         while !into.is_empty() {
             let block = self.blocks.get(at / self.block)?.open()?;
-            // The last block is shorter: behind its end there is nothing, and never will be.
+            // Past the end of the last block there is nothing: without this check the loop would not end.
             let found = block
                 .get(at % self.block..)
                 .filter(|found| !found.is_empty())?;
@@ -71,16 +75,17 @@ impl PackedFile {
         Some(())
     }
 
-    /// A stretch in one piece, for as long as the program runs.
-    pub(super) fn leak_range(&self, wanted: Range<usize>) -> Option<&'static [u8]> {
-        let length = wanted.end.checked_sub(wanted.start)?;
-        if wanted.end > self.length {
+    /// Decompresses a range into one contiguous, cache-line-aligned buffer that lives as long as the program. Blocks
+    /// that lie wholly within the range are decompressed straight into the buffer and not kept a second time.
+    pub(super) fn leak_range(&self, range: Range<usize>) -> Option<&'static [u8]> {
+        let length = range.end.checked_sub(range.start)?;
+        if range.end > self.length {
             return None;
         }
         let mut all = vec![0; length + LINE];
         let skipped = all.as_ptr().align_offset(LINE).min(LINE);
         let mut into = all.get_mut(skipped..skipped + length)?;
-        let mut at = wanted.start;
+        let mut at = range.start;
         while !into.is_empty() {
             let block = self.blocks.get(at / self.block)?;
             let before = at % self.block;
@@ -108,8 +113,8 @@ impl PackedBlock {
     }
 
     fn unpack(&self, into: &mut [u8]) -> Option<()> {
-        let wrote = zstd::bulk::decompress_to_buffer(self.packed, into).ok()?;
-        (wrote == self.length).then_some(())
+        let written = zstd::bulk::decompress_to_buffer(self.packed, into).ok()?;
+        (written == self.length).then_some(())
     }
 }
 
@@ -117,7 +122,7 @@ impl PackedBlock {
 pub(super) mod tests {
     use super::*;
 
-    /// As `build.rs` writes it, with blocks of any length.
+    /// Compresses bytes as `build.rs` does, with blocks of any length.
     pub(in super::super) fn pack(bytes: &[u8], length: usize) -> &'static [u8] {
         let mut head = Vec::from((bytes.len() as u64).to_le_bytes());
         head.extend((length as u64).to_le_bytes());
@@ -160,7 +165,7 @@ pub(super) mod tests {
             assert!(PackedFile::new(cut).is_none(), "{end}");
         }
         assert!(PackedFile::new([whole, &[0]].concat().leak()).is_none());
-        // A block that does not hold what it should is noticed when it is opened.
+        // A corrupt block is noticed when it is decompressed.
         let mut changed = whole.to_vec();
         let last = changed.len() - 1;
         changed.truncate(last - 8);

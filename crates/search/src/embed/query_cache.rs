@@ -1,28 +1,28 @@
-//! Questions asked before into what was made of them then, so that a repeated search costs no model.
+//! An LRU cache of query vectors, so that a repeated question costs no run of the embedding model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::SearchError;
 
-/// The most questions that are remembered: a busy day's worth of repeated ones.
+/// The capacity in entries: the repeated questions of a busy day.
 const MAX_ENTRIES: usize = 2_048;
-/// The most bytes that questions, what was made of them and their keeping may take together.
+/// The capacity in bytes, for the texts, the values and the bookkeeping together.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// A longer question is unlikely to come again, and is not remembered.
+/// Longer questions are not cached: they are unlikely to be asked again.
 const MAX_TEXT_BYTES: usize = 1_024;
-/// What the two maps need for an entry besides the text and what was made of it, roughly.
+/// The approximate overhead of an entry in the two maps, besides its text and its value.
 const ENTRY_BYTES: usize = 160;
 
-/// What was made of the questions asked last. A failure is not remembered.
+/// An LRU cache from the text of a question to the value that the model computed for it. `size` tells how many bytes
+/// a value takes, so that eviction can keep the total within [`MAX_BYTES`]. Failures are not cached, because they may
+/// not happen again.
 pub(crate) struct QueryCache<V> {
-    /// How many bytes one of them takes.
     size: fn(&V) -> usize,
     state: Mutex<QueryCacheState<V>>,
 }
 
 impl<V> QueryCache<V> {
-    /// An empty memory.
     pub(crate) fn new(size: fn(&V) -> usize) -> Self {
         Self {
             size,
@@ -35,66 +35,68 @@ impl<V> QueryCache<V> {
         }
     }
 
-    /// Whether this was asked before.
+    /// Whether the value of a question is cached. This counts as a use of the entry.
     pub(crate) fn contains(&self, text: &str) -> bool {
         self.lookup(text).is_some()
     }
 
-    /// What was made of a question, or is made of it now.
+    /// Returns the cached value of a question, or computes it with `make` and caches it.
+    ///
+    /// The lock is not held while the model runs. Two callers that miss on the same question at once both run the
+    /// model, which costs less than making every other question wait.
     pub(crate) fn get(
         &self,
         text: &str,
         make: impl FnOnce() -> Result<V, SearchError>,
     ) -> Result<Arc<V>, SearchError> {
-        if let Some(known) = self.lookup(text) {
-            return Ok(known);
+        if let Some(cached) = self.lookup(text) {
+            return Ok(cached);
         }
-        // Nobody else waits while the model works; two who ask the same at once both pay for it.
-        let made = Arc::new(make()?);
+        let value = Arc::new(make()?);
         if text.len() <= MAX_TEXT_BYTES {
-            let size = text.len() + (self.size)(&made) + ENTRY_BYTES;
-            self.lock_state().insert(Arc::from(text), &made, size);
+            let size = text.len() + (self.size)(&value) + ENTRY_BYTES;
+            self.lock_state().insert(Arc::from(text), &value, size);
         }
-        Ok(made)
+        Ok(value)
     }
 
     fn lookup(&self, text: &str) -> Option<Arc<V>> {
         self.lock_state().lookup(text)
     }
 
-    /// A memory whose last user panicked is still a memory: every step leaves it whole.
+    /// Locks the state, even when a thread panicked with the lock held: every step leaves the state consistent.
     fn lock_state(&self) -> std::sync::MutexGuard<'_, QueryCacheState<V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Questions, the least recently asked first to go.
+/// The entries, and the order in which they are evicted. `clock` counts uses; `order` maps the time of each entry's
+/// last use to its text, so the first one is the least recently used. `bytes` is the size of all entries.
 struct QueryCacheState<V> {
     entries: HashMap<Arc<str>, QueryCacheEntry<V>>,
-    /// Which question was asked when, oldest first.
     order: BTreeMap<u64, Arc<str>>,
     clock: u64,
     bytes: usize,
 }
 
 struct QueryCacheEntry<V> {
-    made: Arc<V>,
+    value: Arc<V>,
     size: usize,
-    asked: u64,
+    last_used: u64,
 }
 
 impl<V> QueryCacheState<V> {
     fn lookup(&mut self, text: &str) -> Option<Arc<V>> {
         let entry = self.entries.get_mut(text)?;
         self.clock += 1;
-        if let Some(text) = self.order.remove(&entry.asked) {
+        if let Some(text) = self.order.remove(&entry.last_used) {
             self.order.insert(self.clock, text);
         }
-        entry.asked = self.clock;
-        Some(Arc::clone(&entry.made))
+        entry.last_used = self.clock;
+        Some(Arc::clone(&entry.value))
     }
 
-    fn insert(&mut self, text: Arc<str>, made: &Arc<V>, size: usize) {
+    fn insert(&mut self, text: Arc<str>, value: &Arc<V>, size: usize) {
         if size > MAX_BYTES || self.entries.contains_key(&text) {
             return;
         }
@@ -110,9 +112,9 @@ impl<V> QueryCacheState<V> {
         self.bytes += size;
         self.order.insert(self.clock, Arc::clone(&text));
         let entry = QueryCacheEntry {
-            made: Arc::clone(made),
+            value: Arc::clone(value),
             size,
-            asked: self.clock,
+            last_used: self.clock,
         };
         self.entries.insert(text, entry);
     }
@@ -124,9 +126,9 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often something had to be made; that tells the question's length.
+    /// An embedder that counts its calls. The numbers of its vectors are the length of the question.
     struct CountingEmbedder {
-        asked: AtomicUsize,
+        calls: AtomicUsize,
         width: usize,
         state: QueryCache<Vec<f32>>,
     }
@@ -134,15 +136,15 @@ mod tests {
     impl CountingEmbedder {
         fn new(width: usize) -> Self {
             Self {
-                asked: AtomicUsize::new(0),
+                calls: AtomicUsize::new(0),
                 width,
-                state: QueryCache::new(|made| made.len() * size_of::<f32>()),
+                state: QueryCache::new(|vector| vector.len() * size_of::<f32>()),
             }
         }
 
         fn query(&self, text: &str) -> Result<Arc<Vec<f32>>, SearchError> {
             self.state.get(text, || {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.calls.fetch_add(1, Ordering::Relaxed);
                 if text == "fail" {
                     return Err(SearchError::engine("no"));
                 }
@@ -150,8 +152,8 @@ mod tests {
             })
         }
 
-        fn asked(&self) -> usize {
-            self.asked.load(Ordering::Relaxed)
+        fn calls(&self) -> usize {
+            self.calls.load(Ordering::Relaxed)
         }
     }
 
@@ -160,9 +162,9 @@ mod tests {
         let outer = CountingEmbedder::new(2);
         assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
         assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
-        assert_eq!(outer.asked(), 1);
+        assert_eq!(outer.calls(), 1);
         outer.query("how?").unwrap();
-        assert_eq!(outer.asked(), 2);
+        assert_eq!(outer.calls(), 2);
         assert!(outer.state.contains("why") && !outer.state.contains("who"));
     }
 
@@ -171,7 +173,7 @@ mod tests {
         let outer = CountingEmbedder::new(2);
         assert!(outer.query("fail").is_err());
         assert!(outer.query("fail").is_err());
-        assert_eq!(outer.asked(), 2);
+        assert_eq!(outer.calls(), 2);
     }
 
     #[test]
@@ -181,18 +183,18 @@ mod tests {
             outer.query(&at.to_string()).unwrap();
         }
         outer.query("0").unwrap();
-        assert_eq!(outer.asked(), MAX_ENTRIES);
+        assert_eq!(outer.calls(), MAX_ENTRIES);
         outer.query("one more").unwrap();
         assert_eq!(outer.state.lock_state().entries.len(), MAX_ENTRIES);
         outer.query("0").unwrap();
-        assert_eq!(outer.asked(), MAX_ENTRIES + 1);
+        assert_eq!(outer.calls(), MAX_ENTRIES + 1);
         outer.query("1").unwrap();
-        assert_eq!(outer.asked(), MAX_ENTRIES + 2);
+        assert_eq!(outer.calls(), MAX_ENTRIES + 2);
     }
 
     #[test]
     fn the_memory_stays_within_its_bytes() {
-        // Four entries fill it to the last byte, and one byte more makes one of them go.
+        // Four entries fill the cache to the last byte; one byte more evicts one of them.
         let width = (MAX_BYTES / 4 - ENTRY_BYTES - 4) / size_of::<f32>();
         let outer = CountingEmbedder::new(width);
         for text in ["aaaa", "bbbb", "cccc", "dddd"] {
@@ -200,13 +202,13 @@ mod tests {
         }
         assert_eq!(outer.state.lock_state().bytes, MAX_BYTES);
         outer.query("aaaa").unwrap();
-        assert_eq!(outer.asked(), 4);
+        assert_eq!(outer.calls(), 4);
         outer.query("eeeee").unwrap();
-        let memory = outer.state.lock_state();
-        assert!(memory.bytes <= MAX_BYTES);
-        assert_eq!(memory.entries.len(), 3);
-        assert_eq!(memory.entries.len(), memory.order.len());
-        assert!(memory.entries.contains_key("aaaa"));
+        let state = outer.state.lock_state();
+        assert!(state.bytes <= MAX_BYTES);
+        assert_eq!(state.entries.len(), 3);
+        assert_eq!(state.entries.len(), state.order.len());
+        assert!(state.entries.contains_key("aaaa"));
     }
 
     #[test]
@@ -214,7 +216,7 @@ mod tests {
         let outer = CountingEmbedder::new(MAX_BYTES / size_of::<f32>());
         outer.query("a").unwrap();
         outer.query("a").unwrap();
-        assert_eq!(outer.asked(), 2);
+        assert_eq!(outer.calls(), 2);
         assert_eq!(outer.state.lock_state().bytes, 0);
     }
 
@@ -226,7 +228,7 @@ mod tests {
         for text in [&longest, &longest, &longer, &longer] {
             outer.query(text).unwrap();
         }
-        assert_eq!(outer.asked(), 3);
+        assert_eq!(outer.calls(), 3);
     }
 
     #[test]
@@ -242,6 +244,6 @@ mod tests {
                 });
             }
         });
-        assert!((10..=40).contains(&outer.asked()));
+        assert!((10..=40).contains(&outer.calls()));
     }
 }

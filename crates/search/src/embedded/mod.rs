@@ -63,9 +63,7 @@ const CACHE_BYTES: usize = 64 * 1024 * 1024;
 /// Up to this many documents a search takes less time than handing it to another thread and back.
 const MAX_DOCUMENTS_IN_PLACE: u64 = 20_000;
 
-/// An index in a folder.
-///
-/// Cloning is cheap and gives another handle of the same index.
+/// An index in a folder. Cloning is cheap and gives another handle of the same index.
 #[derive(Clone)]
 pub struct EmbeddedEngine(Arc<EmbeddedInner>);
 
@@ -87,11 +85,10 @@ struct EmbeddedInner {
 }
 
 impl EmbeddedEngine {
-    /// Opens the index in `dir` for searching and writing, or creates an empty one there.
-    ///
-    /// Only one process can have an index open this way; another one gets [`SearchError::Locked`]. Whatever
-    /// fails its checksum is quarantined, so the documents in it are missing until they are applied again; see
-    /// [`quarantined`](Self::quarantined). An index of another format version stays, and a new one is begun.
+    /// Opens the index in `dir` for searching and writing, or creates an empty one there. Only one process can have an
+    /// index open this way; another one gets [`SearchError::Locked`]. Whatever fails its checksum is quarantined, so the
+    /// documents in it are missing until they are applied again; see [`quarantined`](Self::quarantined). An index of
+    /// another format version stays, and a new one is begun.
     pub fn open(dir: &Path) -> Result<Self, SearchError> {
         Self::with_access(dir, AccessMode::Write, None)
     }

@@ -1,33 +1,33 @@
-//! Scored rows, document after document, into the best of them.
+//! Collectors that aggregate scored rows by document.
 //!
-//! The rows of a document stand together in a segment and no thread gets a part of a document, so
-//! what is best in a document is known when the next one begins.
+//! The rows of a document are adjacent in a segment, and no thread gets a part of a document. So the best row of a
+//! document is known when the next document begins, without a hash table.
 
 use super::live_documents::NO_OWNER;
 use super::top_k::{ScoredItem, TopK};
 
-/// How many rows of one document are picked at most, so that a long one leaves room for others.
-const CANDIDATES_OF_ONE: usize = 8;
+/// The most candidates of one document, so that a long one does not crowd others out of the candidate pool.
+const MAX_CANDIDATES_PER_DOCUMENT: usize = 8;
 
-/// A row, by its part and its number there.
+/// The address of a row: the segment of the view, and the index there. Sorts in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowAddress {
     pub part: usize,
     pub row: usize,
 }
 
-/// Scored rows, document after document, into the best documents.
+/// Collects the best documents. A document counts by its best row (max pooling over its passages).
 pub(super) struct DocumentCollector {
     best: TopK<()>,
     owner: u32,
-    /// The best score of the document at hand.
+    /// The best score so far of the current document.
     score: f32,
 }
 
 impl DocumentCollector {
-    pub(super) fn new(wanted: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
-            best: TopK::new(wanted),
+            best: TopK::new(limit),
             owner: NO_OWNER,
             score: f32::NEG_INFINITY,
         }
@@ -42,7 +42,7 @@ impl DocumentCollector {
         self.score = self.score.max(score);
     }
 
-    /// The document at hand is complete.
+    /// Finishes the current document and offers it to the best.
     fn close(&mut self) {
         if self.owner != NO_OWNER {
             self.best.push(ScoredItem::new(self.score, self.owner, ()));
@@ -56,20 +56,21 @@ impl DocumentCollector {
     }
 }
 
-/// Estimated rows, document after document, into the best rows with not too many of one document.
+/// Collects the candidate pool: the rows with the best estimates, at most [`MAX_CANDIDATES_PER_DOCUMENT`] of a
+/// document.
 pub(super) struct CandidateCollector {
     pub best: TopK<RowAddress>,
     owner: u32,
-    /// Rows of the document at hand.
+    /// The candidates of the current document.
     rows: Vec<ScoredItem<RowAddress>>,
 }
 
 impl CandidateCollector {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(pool_size: usize) -> Self {
         Self {
-            best: TopK::new(most),
+            best: TopK::new(pool_size),
             owner: NO_OWNER,
-            rows: Vec::with_capacity(CANDIDATES_OF_ONE),
+            rows: Vec::with_capacity(MAX_CANDIDATES_PER_DOCUMENT),
         }
     }
 
@@ -78,7 +79,7 @@ impl CandidateCollector {
             self.close();
             self.owner = owner;
         }
-        if self.rows.len() < CANDIDATES_OF_ONE {
+        if self.rows.len() < MAX_CANDIDATES_PER_DOCUMENT {
             self.rows.push(one);
             return;
         }

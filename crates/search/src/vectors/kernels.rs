@@ -1,32 +1,33 @@
-//! Rows and a question into numbers, with the widest instructions the processor has.
+//! SIMD distance kernels: dot products with int8 rows and estimates from RaBitQ codes, with the widest instructions
+//! that the CPU supports.
 //!
-//! Whatever the instructions, the results are the same to the last bit.
+//! Every implementation gives the same results to the last bit, so rankings do not depend on the CPU.
 
 #![allow(
     unsafe_code,
-    reason = "instructions that not every processor has are called after asking for them"
+    reason = "calls functions for CPU features after detecting them"
 )]
 
 use super::quantization::{BLOCK, QUERY_BIT_PLANES, RabitqGroup, RabitqQuery};
 use super::segment_layout::GROUP;
 
-/// The functions that suit this processor.
+/// A set of distance functions for one SIMD instruction set, chosen at run time.
 #[derive(Clone, Copy)]
 pub(super) struct DistanceKernels {
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests say which one failed"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests name the failing one"))]
     pub name: &'static str,
     dots: fn(&[i16], &[i8], &mut [i32]),
     estimate_group: fn(RabitqGroup, &RabitqQuery, f32, &mut [f32; GROUP]) -> u64,
 }
 
 impl DistanceKernels {
-    /// The fastest this processor has.
+    /// The fastest kernels that this CPU supports.
     pub(super) fn detect() -> Self {
         let mut all = Self::all();
         all.pop().unwrap_or_else(Self::portable)
     }
 
-    /// What every processor has.
+    /// The kernels in plain Rust, which run on every CPU.
     pub(super) fn portable() -> Self {
         Self {
             name: "portable",
@@ -35,13 +36,13 @@ impl DistanceKernels {
         }
     }
 
-    /// All that this processor has, the fastest last.
+    /// All kernels that this CPU supports, the fastest last.
     pub(super) fn all() -> Vec<Self> {
         #[cfg_attr(
             not(target_arch = "x86_64"),
             expect(
                 unused_mut,
-                reason = "elsewhere the compiler's own choice is all there is"
+                reason = "other architectures only have the portable kernels"
             )
         )]
         let mut all = vec![Self::portable()];
@@ -50,52 +51,48 @@ impl DistanceKernels {
         all
     }
 
-    /// The sum of the products with each of the rows, which lie one behind the other and are as long as the
-    /// question. There are as many sums as rows.
-    pub(super) fn dots(&self, question: &[i16], rows: &[i8], sums: &mut [i32]) {
-        (self.dots)(question, rows, sums);
+    /// Computes the dot products of the query with consecutive rows of its length, one for each element of `sums`.
+    pub(super) fn dots(&self, query: &[i16], rows: &[i8], sums: &mut [i32]) {
+        (self.dots)(query, rows, sums);
     }
 
-    /// Estimates the score of each row of a group, without the base of the question, and returns
-    /// one bit for each row whose estimate is above `least`.
+    /// Estimates the score of each row of a group from its RaBitQ codes, without the constant part of the query, and
+    /// returns a bitmap of the rows whose estimate is above `least`.
     pub(super) fn estimate_group(
         &self,
         group: RabitqGroup<'_>,
-        question: &RabitqQuery,
+        query: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
-        (self.estimate_group)(group, question, least, estimates)
+        (self.estimate_group)(group, query, least, estimates)
     }
 }
 
-fn dots_portable(question: &[i16], rows: &[i8], sums: &mut [i32]) {
-    for (sum, row) in sums
-        .iter_mut()
-        .zip(rows.chunks_exact(question.len().max(1)))
-    {
+fn dots_portable(query: &[i16], rows: &[i8], sums: &mut [i32]) {
+    for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(query.len().max(1))) {
         let product = |(a, b): (&i16, &i8)| i32::from(*a) * i32::from(*b);
-        *sum = question.iter().zip(row).map(product).sum();
+        *sum = query.iter().zip(row).map(product).sum();
     }
 }
 
 fn estimate_portable(
     group: RabitqGroup<'_>,
-    question: &RabitqQuery,
+    query: &RabitqQuery,
     least: f32,
     estimates: &mut [f32; GROUP],
 ) -> u64 {
     let mut sums = [0; GROUP];
-    bit_sums_portable(group, question, &mut sums);
-    estimates_above(group, question, least, (&sums, estimates))
+    bit_sums_portable(group, query, &mut sums);
+    estimates_above(group, query, least, (&sums, estimates))
 }
 
-/// For each row the sum of the question's numbers where the row's bit is set.
+/// For each row, the sum of the query's int4 codes where the bit of the row is set, by popcounts of bit planes.
 #[inline]
-fn bit_sums_portable(group: RabitqGroup<'_>, question: &RabitqQuery, sums: &mut [i32; GROUP]) {
-    let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+fn bit_sums_portable(group: RabitqGroup<'_>, query: &RabitqQuery, sums: &mut [i32; GROUP]) {
+    let blocks = group.words.chunks_exact(query.planes.len() * BLOCK);
     for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
-        for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
+        for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&query.planes) {
             for (sum, word) in sums.iter_mut().zip(words) {
                 *sum += weigh(planes.map(|plane| (plane & word).count_ones() as i32));
             }
@@ -103,25 +100,25 @@ fn bit_sums_portable(group: RabitqGroup<'_>, question: &RabitqQuery, sums: &mut 
     }
 }
 
-/// The counts of the four planes, each with what its bit is worth.
+/// Combines the popcounts of the four bit planes by the value of each; the highest is the sign.
 #[inline(always)]
 fn weigh([ones, twos, fours, eights]: [i32; QUERY_BIT_PLANES]) -> i32 {
     ones + 2 * twos + 4 * fours - 8 * eights
 }
 
-/// Sums into estimates, and which of them are above `least`.
+/// Turns sums over bits into estimates, and returns a bitmap of those above `least`.
 #[inline(always)]
 fn estimates_above(
     group: RabitqGroup<'_>,
-    question: &RabitqQuery,
+    query: &RabitqQuery,
     least: f32,
     (sums, estimates): (&[i32; GROUP], &mut [f32; GROUP]),
 ) -> u64 {
     let rows = sums.iter().zip(group.factors).zip(group.offsets);
     for (estimate, ((sum, factor), offset)) in estimates.iter_mut().zip(rows) {
-        // What is on the upper side less what is on the lower.
-        let balance = 2 * sum - question.total;
-        *estimate = balance as f32 * question.step * factor + offset;
+        // The dot product with signs: the sum where bits are set minus the sum where they are not.
+        let balance = 2 * sum - query.total;
+        *estimate = balance as f32 * query.step * factor + offset;
     }
     let bit = |(at, estimate): (usize, &f32)| u64::from(*estimate > least) << at;
     estimates.iter().enumerate().map(bit).fold(0, |a, b| a | b)
@@ -134,19 +131,19 @@ mod x86 {
     use super::super::segment_layout::GROUP_TAIL;
     use super::{BLOCK, DistanceKernels, GROUP, RabitqGroup, RabitqQuery, estimates_above};
 
-    /// Rows that are multiplied together, so that the question is read once for all of them.
+    /// How many rows are multiplied together, so that the query is loaded once for all of them.
     const TOGETHER: usize = 4;
 
-    /// Puts the sum of each row into its place: that of four at a time by `dots`, and the rest by `dot`.
+    /// Computes the sums of all rows: four rows at a time by `dots`, the remaining ones by `dot`.
     #[inline(always)]
     fn each_row(
-        question: &[i16],
+        query: &[i16],
         rows: &[i8],
         sums: &mut [i32],
         dots: impl Fn([&[i8]; TOGETHER]) -> [i32; TOGETHER],
         dot: impl Fn(&[i8]) -> i32,
     ) {
-        let stride = question.len().max(1);
+        let stride = query.len().max(1);
         let (fours, last) = sums.as_chunks_mut::<TOGETHER>();
         let four = rows.chunks_exact(TOGETHER * stride);
         let rest = four.remainder();
@@ -165,11 +162,11 @@ mod x86 {
         if is_x86_feature_detected!("avx2") {
             all.push(DistanceKernels {
                 name: "avx2",
-                // SAFETY: the processor has just said that it has AVX2.
-                dots: |question, rows, sums| unsafe { dots_avx2(question, rows, sums) },
+                // SAFETY: AVX2 was just detected.
+                dots: |query, rows, sums| unsafe { dots_avx2(query, rows, sums) },
                 // SAFETY: as above.
-                estimate_group: |group, question, least, out| unsafe {
-                    estimate_avx2(group, question, least, out)
+                estimate_group: |group, query, least, out| unsafe {
+                    estimate_avx2(group, query, least, out)
                 },
             });
         }
@@ -182,11 +179,11 @@ mod x86 {
         {
             all.push(DistanceKernels {
                 name: "avx512",
-                // SAFETY: the processor has just said that it has each of the features.
-                dots: |question, rows, sums| unsafe { dots_avx512(question, rows, sums) },
+                // SAFETY: each of the features was just detected.
+                dots: |query, rows, sums| unsafe { dots_avx512(query, rows, sums) },
                 // SAFETY: as above.
-                estimate_group: |group, question, least, out| unsafe {
-                    estimate_avx512(group, question, least, out)
+                estimate_group: |group, query, least, out| unsafe {
+                    estimate_avx512(group, query, least, out)
                 },
             });
         }
@@ -194,24 +191,21 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    fn dots_avx2(question: &[i16], rows: &[i8], sums: &mut [i32]) {
+    fn dots_avx2(query: &[i16], rows: &[i8], sums: &mut [i32]) {
         each_row(
-            question,
+            query,
             rows,
             sums,
             |[one, two, three, four]| {
-                // The sums of two neighbours of each row, then those of all four, twice.
+                // Horizontal additions: pairs of lanes of each row, then fours, in both halves of the register.
                 let halves = _mm256_hadd_epi32(
-                    _mm256_hadd_epi32(products_avx2(question, one), products_avx2(question, two)),
-                    _mm256_hadd_epi32(
-                        products_avx2(question, three),
-                        products_avx2(question, four),
-                    ),
+                    _mm256_hadd_epi32(products_avx2(query, one), products_avx2(query, two)),
+                    _mm256_hadd_epi32(products_avx2(query, three), products_avx2(query, four)),
                 );
                 lanes(fold(halves))
             },
             |row| {
-                let sum = fold(products_avx2(question, row));
+                let sum = fold(products_avx2(query, row));
                 let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
                 let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum));
                 _mm_cvtsi128_si32(sum)
@@ -219,26 +213,26 @@ mod x86 {
         );
     }
 
-    /// Eight numbers whose sum is that of the products.
+    /// The products of a query and a row, accumulated in eight lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn products_avx2(question: &[i16], row: &[i8]) -> __m256i {
+    fn products_avx2(query: &[i16], row: &[i8]) -> __m256i {
         let mut sums = [_mm256_setzero_si256(); 2];
-        let (questions, rows) = (question.as_chunks::<32>().0, row.as_chunks::<32>().0);
+        let (query_chunks, rows) = (query.as_chunks::<32>().0, row.as_chunks::<32>().0);
         let ahead = TOGETHER * size_of_val(row);
-        for (question, row) in questions.iter().zip(rows) {
+        for (query, row) in query_chunks.iter().zip(rows) {
             prefetch(row.as_ptr(), ahead);
-            let halves = question.as_chunks::<16>().0.iter();
+            let halves = query.as_chunks::<16>().0.iter();
             let codes = row.as_chunks::<16>().0;
-            for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
+            for ((sum, query), codes) in sums.iter_mut().zip(halves).zip(codes) {
                 // SAFETY: each array has as many bytes as the register that is loaded from it.
-                let (question, codes) = unsafe {
+                let (query, codes) = unsafe {
                     (
-                        _mm256_loadu_si256(question.as_ptr().cast()),
+                        _mm256_loadu_si256(query.as_ptr().cast()),
                         _mm_loadu_si128(codes.as_ptr().cast()),
                     )
                 };
-                let products = _mm256_madd_epi16(question, _mm256_cvtepi8_epi16(codes));
+                let products = _mm256_madd_epi16(query, _mm256_cvtepi8_epi16(codes));
                 *sum = _mm256_add_epi32(*sum, products);
             }
         }
@@ -246,7 +240,7 @@ mod x86 {
         _mm256_add_epi32(even, odd)
     }
 
-    /// The upper half of a register added to its lower half.
+    /// Adds the upper half of a register to its lower half.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn fold(sums: __m256i) -> __m128i {
@@ -264,22 +258,22 @@ mod x86 {
         lanes
     }
 
-    /// Two registers of four words each for a block of eight rows; the bits of a byte are counted
-    /// by looking its halves up, and bytes are added up for as long as they cannot overflow.
+    /// Uses two registers of four words for a block of eight rows. AVX2 has no vector popcount: the bits of each nibble
+    /// are looked up by a byte shuffle, and the counts are added as bytes for as long as these cannot overflow.
     #[target_feature(enable = "avx2")]
     fn estimate_avx2(
         group: RabitqGroup<'_>,
-        question: &RabitqQuery,
+        query: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
         let mut sums = [0; GROUP];
         let ahead = bytes_ahead(group);
-        let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+        let blocks = group.words.chunks_exact(query.planes.len() * BLOCK);
         for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
             let words = block.as_chunks::<BLOCK>().0;
-            // A byte of a count grows by at most eight with each word.
-            for (words, planes) in words.chunks(31).zip(question.planes.chunks(31)) {
+            // Each word adds at most eight to a byte of a count, so 31 words cannot overflow it.
+            for (words, planes) in words.chunks(31).zip(query.planes.chunks(31)) {
                 let mut counts = [[_mm256_setzero_si256(); 2]; 4];
                 for (words, planes) in words.iter().zip(planes) {
                     prefetch(words.as_ptr(), ahead);
@@ -303,24 +297,22 @@ mod x86 {
                 }
             }
         }
-        estimates_above(group, question, least, (&sums, estimates))
+        estimates_above(group, query, least, (&sums, estimates))
     }
 
-    /// How far before its turn a group is asked for. The processor itself does not look beyond the
-    /// page it is at, and a group is about a page; without this a search among a million rows takes
-    /// half as long again.
+    /// The prefetch distance: two groups ahead. The hardware prefetcher stops at page boundaries, and a group is about
+    /// a page; without software prefetching, a search among a million rows takes half as long again.
     fn bytes_ahead(group: RabitqGroup<'_>) -> usize {
         2 * (size_of_val(group.words) + GROUP_TAIL)
     }
 
-    /// Asks for what lies so many bytes behind `from`.
+    /// Prefetches the cache line that lies `ahead` bytes after `from`.
     fn prefetch<T>(from: *const T, ahead: usize) {
-        // SAFETY: whatever the address, even behind the end of the file, this reads nothing and
-        // fails nowhere; it is a hint.
+        // SAFETY: a prefetch is only a hint. It reads nothing and cannot fault, even past the end of the mapping.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_byte_add(ahead).cast()) };
     }
 
-    /// How many bits of each byte are set.
+    /// The popcount of each byte, by a lookup for each of its nibbles.
     #[target_feature(enable = "avx2")]
     fn byte_ones(word: __m256i) -> __m256i {
         let ones = _mm256_setr_epi8(
@@ -336,7 +328,7 @@ mod x86 {
         )
     }
 
-    /// The sum of the bytes in each of the four words.
+    /// The sums of the bytes in each of the four words.
     #[target_feature(enable = "avx2")]
     fn words_of(bytes: __m256i) -> [i64; 4] {
         let sums = _mm256_sad_epu8(bytes, _mm256_setzero_si256());
@@ -347,17 +339,17 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn dots_avx512(question: &[i16], rows: &[i8], sums: &mut [i32]) {
+    fn dots_avx512(query: &[i16], rows: &[i8], sums: &mut [i32]) {
         each_row(
-            question,
+            query,
             rows,
             sums,
-            |rows| four_avx512(question, rows),
+            |rows| four_avx512(query, rows),
             |row| {
                 let row = row.as_chunks::<32>().0;
                 let mut sum = _mm512_setzero_si512();
-                for (question, codes) in question.as_chunks::<32>().0.iter().zip(row) {
-                    sum = add_avx512(sum, load_avx512(question), codes);
+                for (query, codes) in query.as_chunks::<32>().0.iter().zip(row) {
+                    sum = add_avx512(sum, load_avx512(query), codes);
                 }
                 _mm512_reduce_add_epi32(sum)
             },
@@ -366,26 +358,25 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn four_avx512(question: &[i16], rows: [&[i8]; TOGETHER]) -> [i32; TOGETHER] {
+    fn four_avx512(query: &[i16], rows: [&[i8]; TOGETHER]) -> [i32; TOGETHER] {
         let [one, two, three, four] = rows;
-        // These are read next. The processor would notice only after the first of them were late.
+        // Prefetches the next four rows. The hardware prefetcher would only start after the first cache misses.
         let ahead = TOGETHER * size_of_val(one);
         let (one, two) = (one.as_chunks::<32>().0, two.as_chunks::<32>().0);
         let (three, four) = (three.as_chunks::<32>().0, four.as_chunks::<32>().0);
         let rows = one.iter().zip(two).zip(three.iter().zip(four));
         let [mut a, mut b, mut c, mut d] = [_mm512_setzero_si512(); TOGETHER];
-        for (question, ((one, two), (three, four))) in question.as_chunks::<32>().0.iter().zip(rows)
-        {
-            let question = load_avx512(question);
+        for (query, ((one, two), (three, four))) in query.as_chunks::<32>().0.iter().zip(rows) {
+            let query = load_avx512(query);
             for codes in [one, two, three, four] {
                 prefetch(codes.as_ptr(), ahead);
             }
-            a = add_avx512(a, question, one);
-            b = add_avx512(b, question, two);
-            c = add_avx512(c, question, three);
-            d = add_avx512(d, question, four);
+            a = add_avx512(a, query, one);
+            b = add_avx512(b, query, two);
+            c = add_avx512(c, query, three);
+            d = add_avx512(d, query, four);
         }
-        // Turned on their side: what belongs to one row comes to stand below each other.
+        // Transposes the four registers while adding, so that the lanes of one row end up in one column.
         let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
         let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
         let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
@@ -398,40 +389,40 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn load_avx512(question: &[i16; 32]) -> __m512i {
+    fn load_avx512(query: &[i16; 32]) -> __m512i {
         // SAFETY: the array has as many bytes as the register.
-        unsafe { _mm512_loadu_si512(question.as_ptr().cast()) }
+        unsafe { _mm512_loadu_si512(query.as_ptr().cast()) }
     }
 
-    /// Adds the products of 32 numbers.
+    /// Multiplies and accumulates 32 numbers (VNNI, `vpdpwssd`).
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn add_avx512(sums: __m512i, question: __m512i, codes: &[i8; 32]) -> __m512i {
+    fn add_avx512(sums: __m512i, query: __m512i, codes: &[i8; 32]) -> __m512i {
         // SAFETY: the array has as many bytes as the register.
         let codes = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
-        _mm512_dpwssd_epi32(sums, question, _mm512_cvtepi8_epi16(codes))
+        _mm512_dpwssd_epi32(sums, query, _mm512_cvtepi8_epi16(codes))
     }
 
-    /// One register holds a word of each of the eight rows of a block.
+    /// Uses one register for a word of each of the eight rows of a block, with a popcount instruction for words.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vpopcntdq")]
     fn estimate_avx512(
         group: RabitqGroup<'_>,
-        question: &RabitqQuery,
+        query: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
-        let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+        let blocks = group.words.chunks_exact(query.planes.len() * BLOCK);
         let factors = group.factors.as_chunks::<BLOCK>().0;
         let offsets = group.offsets.as_chunks::<BLOCK>().0;
         let out = estimates.as_chunks_mut::<BLOCK>().0;
-        let total = _mm512_set1_epi64(i64::from(question.total));
-        let (step, least) = (_mm256_set1_ps(question.step), _mm256_set1_ps(least));
+        let total = _mm512_set1_epi64(i64::from(query.total));
+        let (step, least) = (_mm256_set1_ps(query.step), _mm256_set1_ps(least));
         let ahead = bytes_ahead(group);
         let mut passed = 0;
         let rows = factors.iter().zip(offsets).zip(out);
         for (at, (block, ((factors, offsets), out))) in blocks.zip(rows).enumerate() {
             let mut counts = [_mm512_setzero_si512(); 4];
-            for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
+            for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&query.planes) {
                 prefetch(words.as_ptr(), ahead);
                 // SAFETY: eight words are as many bytes as the register has.
                 let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
@@ -441,7 +432,7 @@ mod x86 {
                 }
             }
             let [ones, twos, fours, eights] = counts;
-            // Twice the sum: each plane is worth twice its bit.
+            // Computes twice the sum, as the estimate needs it: each plane is shifted by one more bit.
             let sum = _mm512_add_epi64(
                 _mm512_add_epi64(_mm512_slli_epi64::<1>(ones), _mm512_slli_epi64::<2>(twos)),
                 _mm512_sub_epi64(
@@ -481,15 +472,15 @@ mod tests {
     fn every_processor_multiplies_alike() {
         let random = &mut TestRng::new(3);
         for stride in [64, 128, 384, 4096] {
-            let question: Vec<_> = (0..stride)
+            let query: Vec<_> = (0..stride)
                 .map(|_| (random.next() % 8000) as i16 - 4000)
                 .collect();
             let rows: Vec<_> = (0..11 * stride).map(|_| random.next() as i8).collect();
-            // Four at a time, and some that are left over.
+            // Multiples of four rows, and some with a remainder.
             for count in [0, 1, 3, 4, 5, 8, 11] {
                 let dots = |kernels: &DistanceKernels| {
                     let mut sums = vec![0; count];
-                    kernels.dots(&question, &rows[..count * stride], &mut sums);
+                    kernels.dots(&query, &rows[..count * stride], &mut sums);
                     sums
                 };
                 let sums = dots(&DistanceKernels::portable());
@@ -514,7 +505,7 @@ mod tests {
                 factors: &factors,
                 offsets: &offsets,
             };
-            let question = RabitqQuery {
+            let query = RabitqQuery {
                 planes: (0..count)
                     .map(|_| std::array::from_fn(|_| random.next()))
                     .collect(),
@@ -524,13 +515,13 @@ mod tests {
             };
             let mut expected = [0.0; GROUP];
             let passed =
-                DistanceKernels::portable().estimate_group(group, &question, 0.1, &mut expected);
+                DistanceKernels::portable().estimate_group(group, &query, 0.1, &mut expected);
             assert!(passed != 0 && passed != u64::MAX);
             for kernels in DistanceKernels::all() {
                 let mut estimates = [0.0; GROUP];
                 let name = kernels.name;
                 assert_eq!(
-                    kernels.estimate_group(group, &question, 0.1, &mut estimates),
+                    kernels.estimate_group(group, &query, 0.1, &mut estimates),
                     passed,
                     "{name} {count}"
                 );
@@ -541,7 +532,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_that_of_the_numbers_whose_bit_is_set() {
-        // Numbers 1, -8 and 7 at the first three places; rows with one bit each and with all.
+        // The query codes 1, -8 and 7 in the first three dimensions; rows with one bit each, and one with all three.
         let planes = vec![[0b101, 0b100, 0b100, 0b010]];
         let mut words = vec![0; GROUP];
         (words[0], words[1], words[2], words[3]) = (1, 2, 4, 7);
@@ -550,7 +541,7 @@ mod tests {
             factors: &[1.0; GROUP],
             offsets: &[0.5; GROUP],
         };
-        let question = RabitqQuery {
+        let query = RabitqQuery {
             planes,
             total: 0,
             step: 0.5,
@@ -558,7 +549,7 @@ mod tests {
         };
         for kernels in DistanceKernels::all() {
             let mut estimates = [0.0; GROUP];
-            let passed = kernels.estimate_group(group, &question, 1.0, &mut estimates);
+            let passed = kernels.estimate_group(group, &query, 1.0, &mut estimates);
             assert_eq!(
                 estimates[..5],
                 [1.5, -7.5, 7.5, 0.5, 0.5],

@@ -1,22 +1,22 @@
-//! Which documents there are, and whose each row therefore is.
+//! The live documents of a generation, and the owner of every row that follows from them.
 
 use std::sync::Arc;
 
 use super::vector_segment::VectorSegment;
 
-/// The owner of rows that belong to no live document. No document can have this ordinal.
+/// The owner of dead rows, which belong to no live document. No document can have this ordinal.
 pub(super) const NO_OWNER: u32 = u32::MAX;
 
-/// The documents of one generation: their keys, and the ordinals by which the caller knows them.
+/// The documents of one generation: their keys, and the ordinals by which the caller identifies them. They are sorted
+/// by key, as segments are, so that both can be merged in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveDocuments {
-    /// By key, ascending.
     documents: Vec<(u128, u32)>,
 }
 
 impl LiveDocuments {
-    /// Takes the documents in any order. Of two with the same key one is kept; one with the
-    /// ordinal [`u32::MAX`] is left out.
+    /// Takes the documents in any order. Of two with the same key the one with the lower ordinal is kept; a document
+    /// with the ordinal [`u32::MAX`] is left out.
     pub fn new(mut documents: Vec<(u128, u32)>) -> Self {
         documents.retain(|(_, ordinal)| *ordinal != NO_OWNER);
         documents.sort_unstable();
@@ -24,25 +24,25 @@ impl LiveDocuments {
         Self { documents }
     }
 
-    /// Everything that is in any of the segments.
+    /// All documents that are in any of the segments, for merges before the live ones are known.
     pub(super) fn everything(segments: &[Arc<VectorSegment>]) -> Self {
         let keys = segments.iter().flat_map(|segment| segment.keys());
         Self::new(keys.copied().zip(0..).collect())
     }
 
-    /// How many documents there are.
+    /// The number of live documents, embedded or not.
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Whether there are no documents.
+    /// Whether the generation has no documents.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// For each segment, the ordinal of each of its documents, or [`NOBODY`]; and the ordinals of
-    /// the documents that are in no segment. Of a document that is in several segments only the
-    /// newest counts. The segments are given oldest first.
+    /// For each segment, the ordinal of each of its documents, or [`NO_OWNER`] if it is dead; and the ordinals of the
+    /// documents that are in no segment. Segments are passed oldest first. Of a document that is in several of them,
+    /// only the newest version is live.
     pub(super) fn owners(&self, segments: &[Arc<VectorSegment>]) -> (Vec<Vec<u32>>, Vec<u32>) {
         let mut is_found = vec![false; self.documents.len()];
         let newest_first = segments.iter().rev();
@@ -55,8 +55,7 @@ impl LiveDocuments {
         (owners, missing.map(|((_, ordinal), _)| *ordinal).collect())
     }
 
-    /// Both lists ascend, so one walk along the two finds what is in both. It leaps over stretches
-    /// of documents of which the segment has none.
+    /// Intersects two sorted lists in one pass. Galloping search skips runs of documents of which the segment has none.
     fn assign_owners(&self, keys: &[u128], is_found: &mut [bool]) -> Vec<u32> {
         let mut owners = Vec::with_capacity(keys.len());
         let mut at = 0;
@@ -75,14 +74,14 @@ impl LiveDocuments {
     }
 }
 
-/// How many documents at the beginning are below `key`. Looks near the beginning first.
+/// The number of documents at the beginning with a key below `key`, by galloping (exponential) search.
 fn galloping_search(documents: &[(u128, u32)], key: u128) -> usize {
     let is_below = |at: usize| documents.get(at).is_some_and(|(live, _)| *live < key);
-    let mut reach = 1;
-    while is_below(reach - 1) {
-        reach *= 2;
+    let mut bound = 1;
+    while is_below(bound - 1) {
+        bound *= 2;
     }
-    let (from, to) = (reach / 2, (reach - 1).min(documents.len()));
+    let (from, to) = (bound / 2, (bound - 1).min(documents.len()));
     let between = documents.get(from..to).unwrap_or_default();
     from + between.partition_point(|(live, _)| *live < key)
 }

@@ -1,7 +1,7 @@
-//! The one file that says which segments there are, and its replacement as a whole.
+//! The manifest: the file that lists the segments of a store, replaced atomically as a whole.
 //!
-//! The first line is its content, the second the sum of the first. A segment that it does not name
-//! does not exist, whatever lies in the folder.
+//! The first line is JSON, the second its CRC-32 checksum. A segment that the manifest does not list does not exist,
+//! whatever else is in the folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,19 +15,19 @@ use crate::folder_lock;
 
 pub(super) const NAME: &str = "manifest.json";
 
-/// The next manifest while it is being written.
+/// The temporary name of the next manifest until it is renamed into place.
 pub(super) const TEMP_NAME: &str = "manifest.tmp";
 
-/// How the name of every segment ends.
+/// The file name extension of segments.
 pub(super) const SEGMENT_ENDING: &str = ".seg";
 
-/// Counts up whenever a manifest written before would be misread.
+/// The format version. Raise it whenever manifests written before would be misread.
 pub(super) const FORMAT: u32 = 1;
 
-/// A full manifest has a hundred bytes for each segment.
+/// The largest manifest in bytes: a full one needs about a hundred for each segment.
 const MAX_MANIFEST_BYTES: u64 = 256 * 1024;
 
-/// One segment as the manifest knows it.
+/// The entry of one segment: its number, and the rows, bytes and checksum that its file must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SegmentEntry {
     pub number: u64,
@@ -46,19 +46,20 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{number:016x}{SEGMENT_ENDING}")
 }
 
+/// The content of the manifest: the model whose vectors these are, and the segments that hold them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoreManifest {
     pub format: u32,
     pub fingerprint: String,
     pub dims: usize,
-    /// The number the next segment gets. Numbers are never used twice.
+    /// The number of the next segment. Numbers are never reused, because an old file may still be mapped.
     pub next: u64,
-    /// Oldest first.
+    /// The segments in the order in which they were committed: the newest version of a document counts.
     pub segments: Vec<SegmentEntry>,
 }
 
 impl StoreManifest {
-    /// Says no when something in it is over its bound.
+    /// Checks that all counts and lengths are within their limits.
     pub(super) fn check(&self) -> Result<(), SearchError> {
         let rows = self
             .segments
@@ -68,7 +69,7 @@ impl StoreManifest {
             ("the number of segments", self.segments.len(), MAX_SEGMENTS),
             ("the number of vectors", rows, MAX_ROWS),
             (
-                "the name of the model",
+                "the fingerprint of the model",
                 self.fingerprint.len(),
                 MAX_FINGERPRINT_BYTES,
             ),
@@ -85,7 +86,7 @@ impl StoreManifest {
         Ok(())
     }
 
-    /// Reads the manifest of `dir`. Nothing when there is none.
+    /// Reads the manifest of `dir` and verifies its checksum; `None` if there is no file.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, SearchError> {
         let path = dir.join(NAME);
         let mut text = String::new();
@@ -104,13 +105,14 @@ impl StoreManifest {
     }
 
     fn parse(text: &str, dir: &Path) -> Result<Self, SearchError> {
-        let damaged = || SearchError::corrupt(dir, format!("the sum of `{NAME}` does not match"));
-        let (content, rest) = text.split_once('\n').ok_or_else(damaged)?;
+        let mismatch =
+            || SearchError::corrupt(dir, format!("the checksum of `{NAME}` does not match"));
+        let (content, rest) = text.split_once('\n').ok_or_else(mismatch)?;
         if rest != format!("{:08x}\n", crc32fast::hash(content.as_bytes())) {
-            return Err(damaged());
+            return Err(mismatch());
         }
         let manifest: Self = serde_json::from_str(content)
-            .map_err(|_| SearchError::corrupt(dir, format!("`{NAME}` cannot be read")))?;
+            .map_err(|_| SearchError::corrupt(dir, format!("`{NAME}` is not a valid manifest")))?;
         if manifest.format != FORMAT {
             return Err(SearchError::Format {
                 path: dir.to_owned(),
@@ -124,7 +126,7 @@ impl StoreManifest {
         Ok(manifest)
     }
 
-    /// The bytes of the file.
+    /// Serializes the manifest, with the checksum on a second line.
     fn to_bytes(&self) -> Result<Vec<u8>, SearchError> {
         let mut text = serde_json::to_string(self).map_err(SearchError::engine)?;
         let sum = crc32fast::hash(text.as_bytes());
@@ -132,7 +134,7 @@ impl StoreManifest {
         Ok(text.into_bytes())
     }
 
-    /// Writes the manifest beside the present one, where it does not count yet.
+    /// Writes and syncs the manifest under its temporary name, where it has no effect yet.
     pub(super) fn prepare(&self, dir: &Path) -> Result<(), SearchError> {
         self.check()?;
         let text = self.to_bytes()?;
@@ -145,7 +147,7 @@ impl StoreManifest {
         write().map_err(|source| SearchError::io(&path, source))
     }
 
-    /// Puts the manifest that was prepared in the place of the present one.
+    /// Atomically renames the prepared manifest into place, and syncs the folder so that the rename is durable.
     pub(super) fn publish(dir: &Path) -> Result<(), SearchError> {
         let path = dir.join(NAME);
         fs::rename(dir.join(TEMP_NAME), &path)

@@ -1,8 +1,8 @@
-//! A file into memory that is read in place.
+//! Memory-mapped files, read in place as slices of numbers.
 
 #![allow(
     unsafe_code,
-    reason = "a file is mapped, and its bytes are seen as the plain numbers they are"
+    reason = "memory-maps files and reinterprets their bytes as plain numbers"
 )]
 
 use std::fs::File;
@@ -12,10 +12,10 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-/// A whole file, mapped to be read.
+/// A whole file, memory-mapped read-only.
 pub(super) struct MappedFile(Mmap);
 
-/// A number for which every pattern of bits is a value.
+/// A plain number type (POD) for which every bit pattern is a valid value.
 ///
 /// # Safety
 ///
@@ -30,16 +30,15 @@ unsafe impl PodNumber for u32 {}
 unsafe impl PodNumber for u64 {}
 // SAFETY: as above.
 unsafe impl PodNumber for u128 {}
-// SAFETY: as above; a pattern that is no number is still a value of the type.
+// SAFETY: as above; NaN patterns are values of the type too.
 unsafe impl PodNumber for f32 {}
 
 impl MappedFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        // SAFETY: a segment is written once, under a name of its own, and from then on never
-        // changed or cut: it is only ever unlinked, which leaves the mapping whole. The folder is
-        // the index's own. Whoever else writes into its files in place breaks this, as they would
-        // break the lexical index, which is mapped in the same way.
+        // SAFETY: a segment is written once, under a name of its own, and never modified or truncated afterwards. It is
+        // only ever unlinked, which leaves the mapping intact. The folder belongs to the index. A foreign process that
+        // writes to its files in place would break this, as it would break the lexical index, which is mapped alike.
         unsafe { Mmap::map(&file) }.map(Self)
     }
 
@@ -47,13 +46,12 @@ impl MappedFile {
         &self.0
     }
 
-    /// The numbers in a range of bytes. Empty when the range is not in the file or its ends do not
-    /// fall between two numbers.
+    /// The numbers in a range of bytes. Empty if the range is not within the file, or if its ends are not aligned to
+    /// the number type.
     #[inline]
     pub(super) fn numbers<T: PodNumber>(&self, range: &Range<usize>) -> &[T] {
         let bytes = self.0.get(range.clone()).unwrap_or_default();
-        // SAFETY: `T` is plain, so whatever the bytes are, they are values of it; `align_to` sees
-        // to alignment and length.
+        // SAFETY: every bit pattern is a valid `T`; `align_to` takes care of alignment and length.
         let (before, numbers, after) = unsafe { bytes.align_to::<T>() };
         if before.is_empty() && after.is_empty() {
             numbers
@@ -63,9 +61,9 @@ impl MappedFile {
     }
 }
 
-/// Plain numbers as the bytes they are in memory.
+/// The bytes of plain numbers as they are in memory, in native byte order.
 pub(super) fn bytes_of<T: PodNumber>(numbers: &[T]) -> &[u8] {
-    // SAFETY: `T` is plain, so each of its bytes is initialised; the length is that of the slice.
+    // SAFETY: `T` has no padding, so all of its bytes are initialised; the length is that of the slice.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
 

@@ -1,4 +1,7 @@
-//! Many small segments into few larger ones, without what is no longer live.
+//! Tiered merge: turns many small segments into few larger ones, and drops rows that are no longer live.
+//!
+//! Segments have no tombstones. A document is dead once it is missing from the live documents or replaced in a newer
+//! segment, and a merge is what frees its rows.
 
 use std::sync::Arc;
 
@@ -9,34 +12,33 @@ use super::vector_segment::{RowReader, VectorSegment};
 use super::vector_store::VectorStore;
 use crate::error::SearchError;
 
-/// How many segments of about one size become one. Each costs every search a few microseconds;
-/// fewer would write the same rows more often.
+/// The merge factor: how many segments of a tier become one. Every segment costs each search a few microseconds; a
+/// smaller factor would rewrite the same rows more often (write amplification).
 const SEGMENTS_TO_MERGE: usize = 8;
 
-/// Segments below this many rows count as equally small.
+/// The size of the smallest tier: segments with fewer live rows count as equal.
 const SMALLEST_TIER: usize = 512;
 
-/// One in this many rows may be dead before a segment is written anew without them.
+/// A segment is rewritten once one in this many of its rows or documents is dead.
 const DEAD_SHARE: usize = 4;
 
-/// No call merges more often than this; the next one goes on.
+/// The most merges of one call. The next call continues.
 const MAX_MERGES: usize = 64;
 
-/// What [`Store::maintain`] did.
+/// The outcome of [`VectorStore::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeReport {
-    /// How many segments became fewer or smaller.
+    /// How many segments were merged or rewritten.
     pub merged: usize,
-    /// How many rows went because their document is no longer live, or is there twice.
+    /// How many dead rows were dropped: their document is no longer live, or a newer segment replaced it.
     pub dropped: usize,
 }
 
 impl VectorStore {
-    /// Merges small segments, and writes those anew that hold too much of documents that are not
-    /// in `live`. Views made before keep what they have.
+    /// Merges small segments, and rewrites those with too many dead rows. Existing views are not affected.
     ///
-    /// After this a document that is not live may have lost its vectors: `live` has to name all
-    /// that will still be searched.
+    /// Documents that are not in `live` may lose their vectors for good, so `live` has to name all documents that will
+    /// still be searched.
     pub fn maintain(&mut self, live: &LiveDocuments) -> Result<MergeReport, SearchError> {
         self.writable()?;
         let mut done = MergeReport::default();
@@ -55,13 +57,13 @@ impl VectorStore {
         Ok(done)
     }
 
-    /// Makes one segment, or none, of the chosen ones.
+    /// Merges the chosen segments into one, or into none if nothing in them is live.
     fn merge(&mut self, chosen: &[usize], owners: &[Vec<u32>]) -> Result<(), SearchError> {
         let all = self.segments().to_vec();
         let mut documents = Vec::new();
         for (at, (segment, owners)) in all.iter().zip(owners).enumerate() {
             if chosen.contains(&at) {
-                documents.extend(kept(segment, owners));
+                documents.extend(live_sources(segment, owners));
             }
         }
         documents.sort_unstable_by_key(|document| document.key);
@@ -78,8 +80,8 @@ impl VectorStore {
     }
 }
 
-/// The documents of a segment that count.
-fn kept<'s>(
+/// The live documents of a segment, as sources for a merge.
+fn live_sources<'s>(
     segment: &'s Arc<VectorSegment>,
     owners: &[u32],
 ) -> impl Iterator<Item = RowSource<'s>> {
@@ -92,7 +94,7 @@ fn kept<'s>(
     })
 }
 
-/// How much of a segment there is, and how much of that is live.
+/// The size of a segment, in documents and in rows, and how much of it is live.
 #[derive(Clone, Copy, Debug)]
 struct SegmentSize {
     documents: usize,
@@ -117,21 +119,22 @@ fn size(segment: &VectorSegment, owners: &[u32]) -> SegmentSize {
     }
 }
 
-/// The segments to make one of next, by their places.
+/// Plans the next merge: returns the indexes of the segments to merge into one. A segment with many dead rows is
+/// rewritten alone; otherwise the smallest tier with enough segments is merged.
 fn plan_merge(sizes: &[SegmentSize]) -> Option<Vec<usize>> {
     if let Some(at) = sizes.iter().position(is_wasteful) {
         return Some(vec![at]);
     }
-    let most = sizes.iter().map(tier).max()?;
-    (0..=most).find_map(|wanted| {
-        let alike = sizes.iter().enumerate();
-        let alike = alike.filter(|(_, size)| tier(size) == wanted && !is_full(size));
-        let alike: Vec<_> = alike.map(|(at, size)| (at, size.live_rows)).collect();
-        if alike.len() < SEGMENTS_TO_MERGE {
+    let largest = sizes.iter().map(tier).max()?;
+    (0..=largest).find_map(|current| {
+        let same_tier = sizes.iter().enumerate();
+        let same_tier = same_tier.filter(|(_, size)| tier(size) == current && !is_full(size));
+        let same_tier: Vec<_> = same_tier.map(|(at, size)| (at, size.live_rows)).collect();
+        if same_tier.len() < SEGMENTS_TO_MERGE {
             return None;
         }
         let mut sum = 0;
-        let fits = alike.iter().take_while(|(_, rows)| {
+        let fits = same_tier.iter().take_while(|(_, rows)| {
             sum += rows;
             sum <= MAX_SEGMENT_ROWS
         });
@@ -140,7 +143,7 @@ fn plan_merge(sizes: &[SegmentSize]) -> Option<Vec<usize>> {
     })
 }
 
-/// Whether so much of a segment is dead that it is worth writing anew.
+/// Whether so much of a segment is dead that it is worth rewriting.
 fn is_wasteful(size: &SegmentSize) -> bool {
     let dead_rows = size.rows - size.live_rows;
     let dead_documents = size.documents - size.live_documents;
@@ -152,7 +155,7 @@ fn is_full(size: &SegmentSize) -> bool {
     size.live_rows > MAX_SEGMENT_ROWS / 2
 }
 
-/// Each tier is so many times as large as the one before as segments are merged at a time.
+/// The tier of a segment by its live rows. Tiers grow by the merge factor, so merging a tier yields one of the next.
 fn tier(size: &SegmentSize) -> u32 {
     (size.live_rows / SMALLEST_TIER)
         .checked_ilog(SEGMENTS_TO_MERGE)
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(plan_merge(&sizes), None);
     }
 
-    /// As many batches as anyone sends leave few segments.
+    /// However many batches are appended, the number of segments stays bounded.
     #[test]
     fn the_number_of_segments_stays_small() {
         let mut sizes = Vec::new();

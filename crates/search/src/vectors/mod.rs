@@ -1,9 +1,9 @@
-//! Vectors on disk, and the search among them.
+//! Vector index on disk: quantized passage vectors in memory-mapped segments, and nearest-neighbour search among them.
 //!
-//! A document has passages, a passage has a vector, and vectors that point the same way stand for
-//! texts of like meaning. A [`Store`] keeps the vectors of one [`Model`] in a folder; a [`View`] of
-//! it, together with the [`Live`] documents of one generation, is searched. Everything here can be
-//! made again from the documents: in doubt it is refused, thrown away and made again.
+//! A document has passages, and each passage has a vector. A [`VectorStore`] keeps the vectors of one [`VectorModel`]
+//! in a folder. Searches run on a [`VectorView`]: a snapshot of the store together with the [`LiveDocuments`] of one
+//! generation. Everything here can be computed again from the documents, so a file that fails a check is refused and
+//! rebuilt, never repaired.
 
 mod collectors;
 mod kernels;
@@ -36,33 +36,33 @@ pub use vector_search::{PassageHit, VectorHit, VectorSearchOptions};
 pub use vector_store::{VectorModel, VectorStore};
 pub use vector_view::VectorView;
 
-/// The most numbers a vector has.
+/// The most dimensions of a vector.
 pub const MAX_DIMENSIONS: usize = 4_096;
 
-/// The most bytes of a model's fingerprint.
+/// The most bytes of the fingerprint that identifies a model.
 pub const MAX_FINGERPRINT_BYTES: usize = 1_024;
 
-/// The most passages of a document: one for each 768 bytes of the largest.
+/// The most passages of a document: one for each 768 bytes of the largest document.
 pub const MAX_PASSAGES: usize = 65_536;
 
-/// The most vectors that are added at once: about a hundred megabytes of a usual model's.
+/// The most vectors of one batch: about a hundred megabytes for a usual model.
 pub const MAX_BATCH_ROWS: usize = 65_536;
 
-/// The most documents that are added at once.
+/// The most documents of one batch, those without passages included.
 pub const MAX_BATCH_DOCUMENTS: usize = 65_536;
 
-/// The most rows of a segment. No merge writes more than these at a time, a hundred megabytes or
-/// so, and no search gains from larger ones.
+/// The most rows of a segment. This bounds what one merge writes to about a hundred megabytes, and searches do not get
+/// faster with larger segments.
 pub const MAX_SEGMENT_ROWS: usize = 1 << 18;
 
-/// The most rows of a store.
+/// The most rows of a store, over all its segments.
 pub const MAX_ROWS: usize = 1 << 24;
 
-/// The most segments of a store. [`Store::maintain`] keeps their number far below.
+/// The most segments of a store. Merges ([`VectorStore::maintain`]) keep their number far below.
 pub const MAX_SEGMENTS: usize = 1_024;
 
-/// The most documents of an answer.
+/// The most documents that one search returns.
 pub const MAX_DOCUMENTS: usize = 1_000;
 
-/// How many passages of a found document are told.
+/// How many passages are returned for each hit.
 pub const PASSAGES_SHOWN: usize = 3;

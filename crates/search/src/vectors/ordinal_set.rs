@@ -1,38 +1,38 @@
-//! Which documents a search may return, one bit each.
+//! A bitset of document ordinals: the documents that a search may return.
 
-/// A set of documents, by the ordinals the caller gave them.
+/// A set of documents by their ordinals, stored as a bitset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrdinalSet {
     words: Vec<u64>,
 }
 
 impl OrdinalSet {
-    /// An empty set that has room for the ordinals below `documents`.
+    /// An empty set with capacity for the ordinals below `documents`.
     pub fn new(documents: u32) -> Self {
         Self {
             words: vec![0; (documents as usize).div_ceil(64)],
         }
     }
 
-    /// Takes a document into the set. One beyond the room of the set is left out.
+    /// Adds a document. Ordinals beyond the capacity are ignored.
     pub fn insert(&mut self, ordinal: u32) {
         if let Some(word) = self.words.get_mut(ordinal as usize / 64) {
             *word |= 1 << (ordinal % 64);
         }
     }
 
-    /// Whether a document is in the set.
+    /// Whether the set contains a document; never one beyond its capacity.
     pub fn contains(&self, ordinal: u32) -> bool {
         self.bit(ordinal) == 1
     }
 
-    /// How many documents are in the set.
+    /// The number of documents in the set.
     pub(super) fn count(&self) -> usize {
         let ones = self.words.iter().map(|word| word.count_ones() as usize);
         ones.sum()
     }
 
-    /// The documents in the set, ascending.
+    /// The ordinals in the set in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         let words = (0..).step_by(64).zip(&self.words);
         words
@@ -43,7 +43,7 @@ impl OrdinalSet {
             })
     }
 
-    /// One for a document in the set, zero for any other.
+    /// The bit of a document: one if it is in the set, otherwise zero.
     pub(super) fn bit(&self, ordinal: u32) -> u64 {
         let word = self.words.get(ordinal as usize / 64);
         word.map_or(0, |word| (word >> (ordinal % 64)) & 1)

@@ -1,38 +1,38 @@
-//! Vectors into few bits, and what such bits say about how near two vectors are.
+//! Vector quantization: int8 codes for scoring, RaBitQ one-bit codes for candidate selection.
 //!
-//! A row is kept twice. Eight bits a number, with one scale for the row, are as good as the vector
-//! itself for ranking. One bit a number, the side of the mean it is on, is enough to pick a few
-//! thousand rows worth a closer look, and is read eight times as fast.
+//! Every row is stored both ways. Scalar quantization to int8, with one scale a row, ranks as well as the vector
+//! itself. One bit for each dimension, the side of the centroid it is on, is enough to select a few thousand candidates
+//! for rescoring, and reads an eighth of the memory.
 
 use super::kernels::DistanceKernels;
 use super::segment_layout::GROUP;
 use crate::error::SearchError;
 
-/// The largest eight-bit number, used on both sides of zero.
+/// The largest int8 code; the range is symmetric around zero.
 const MAX_INT8: f32 = 127.0;
 
-/// A question's numbers are rounded to this many bits before they are held against one-bit rows.
-/// With four, what the rounding adds to the error is a small part of what the rows' own has.
+/// How many bits the query is quantized to for one-bit codes, each of them a bit plane. With four, the error this adds
+/// is a small part of that of the one-bit codes.
 pub(super) const QUERY_BIT_PLANES: usize = 4;
 
-/// The largest such number, used on both sides of zero.
+/// The largest int4 code of a query; the range is symmetric around zero.
 const MAX_INT4: f32 = 7.0;
 
-/// Writes `vector` as eight-bit numbers into `codes` and returns what one step of them is worth.
+/// Quantizes `vector` to int8 `codes` and returns the scale of the row: a number is about its code times the scale.
 pub(super) fn quantize_int8(vector: &[f32], codes: &mut [i8]) -> f32 {
     let per = reciprocal(max_abs(vector) / MAX_INT8);
-    let (mut shared, mut square) = (0.0, 0.0);
+    let (mut dot_product, mut square) = (0.0, 0.0);
     for (code, number) in codes.iter_mut().zip(vector) {
         let rounded = (number * per).round();
         *code = rounded as i8;
-        shared += rounded * number;
+        dot_product += rounded * number;
         square += rounded * rounded;
     }
-    // Not the step that was rounded by, but the one that brings the codes nearest to the vector.
-    shared * reciprocal(square)
+    // Not the step used for rounding, but the scale that minimizes the squared error of the codes.
+    dot_product * reciprocal(square)
 }
 
-/// One through a number that is not below zero; zero where that would be beyond all numbers.
+/// The reciprocal of a non-negative number; zero where it would overflow, as for a vector of zeros.
 fn reciprocal(number: f32) -> f32 {
     if number >= f32::MIN_POSITIVE {
         1.0 / number
@@ -49,22 +49,22 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
     left.iter().zip(right).map(|(a, b)| a * b).sum()
 }
 
-/// The one-bit numbers of up to [`GROUP`] rows, and two numbers for each row that turn a sum over
-/// its bits into an estimate of its score.
+/// RaBitQ codes of a group of up to [`GROUP`] rows: one bit for each dimension, and two numbers for each row that turn
+/// the dot product with its bits into an estimate of its score.
 ///
-/// With `r` the row less the mean `c`, the bits are the signs of `r`. What the signs of `r` give
-/// with another vector, times `|r|² / Σ|r|`, is on average what `r` itself gives with it.
+/// With `r` the row minus the centroid `c`, the bits are the signs of `r`. After the random rotation, the dot product
+/// of these signs and a query, times `|r|² / Σ|r|`, is an unbiased estimate of the dot product of `r` and the query.
 pub(super) struct RabitqCodes {
-    /// In blocks of eight rows: the first word of each of the eight, then the second, and so on.
+    /// The bits, interleaved in blocks of eight rows: the first word of each of the eight, then the second, and so on.
     pub words: Vec<u64>,
-    /// What one side of the mean more is worth.
+    /// `|r|² / Σ|r|` of each row, the factor of the estimate.
     pub factors: [f32; GROUP],
-    /// The row's product with the mean.
+    /// The dot product of each row and the centroid.
     pub offsets: [f32; GROUP],
     row: Vec<f32>,
 }
 
-/// Rows whose words stand beside each other: as many words as the widest register has.
+/// How many rows are interleaved: as many as the widest SIMD register has words.
 pub(super) const BLOCK: usize = 8;
 
 impl RabitqCodes {
@@ -83,7 +83,7 @@ impl RabitqCodes {
         self.offsets = [0.0; GROUP];
     }
 
-    /// Takes row number `at` of the group in.
+    /// Computes the code of one row, from its int8 codes, at index `at` of the group.
     pub(super) fn set(&mut self, at: usize, (codes, scale): (&[i8], f32), mean: &[f32]) {
         for (number, code) in self.row.iter_mut().zip(codes) {
             *number = f32::from(*code) * scale;
@@ -107,56 +107,56 @@ impl RabitqCodes {
     }
 }
 
-/// One bit for each of 64 numbers: whether it is above zero.
+/// The sign bits of 64 numbers: set where the number is positive.
 fn signs(numbers: &[f32]) -> u64 {
     let bit = |(at, number): (usize, &f32)| u64::from(*number > 0.0) << at;
     numbers.iter().enumerate().map(bit).fold(0, |a, b| a | b)
 }
 
-/// A question, turned as the rows of a model are, ready to be held against them.
+/// A query vector, prepared for scoring: rotated as the rows are, and quantized to 16 bits.
 pub struct QueryVector {
     dims: usize,
-    /// Filled up with zeros to the length of a row.
+    /// The rotated vector, padded with zeros to the length of a row.
     rotated: Vec<f32>,
-    /// The same in sixteen bits: so fine that only the rows' own rounding counts.
+    /// The same in int16: fine enough that only the quantization error of the rows matters.
     wide: Vec<i16>,
     step: f32,
 }
 
 impl QueryVector {
-    pub(super) fn new(mut turned: Vec<f32>, stride: usize) -> Self {
-        let dims = turned.len();
-        turned.resize(stride, 0.0);
-        // So many that no sum of products leaves an `i32`.
-        let most = (i32::MAX as f32 / (MAX_INT8 * stride as f32)).min(f32::from(i16::MAX));
-        let step = max_abs(&turned) / most.floor();
+    pub(super) fn new(mut rotated: Vec<f32>, stride: usize) -> Self {
+        let dims = rotated.len();
+        rotated.resize(stride, 0.0);
+        // The largest code for which no dot product overflows an `i32`.
+        let largest = (i32::MAX as f32 / (MAX_INT8 * stride as f32)).min(f32::from(i16::MAX));
+        let step = max_abs(&rotated) / largest.floor();
         let per = reciprocal(step);
-        let wide = turned.iter().map(|x| (x * per).round() as i16).collect();
+        let wide = rotated.iter().map(|x| (x * per).round() as i16).collect();
         Self {
             dims,
-            rotated: turned,
+            rotated,
             wide,
             step,
         }
     }
 
-    /// Refuses a question to vectors of another length.
+    /// Refuses a query vector whose dimensions are not those of the index.
     pub(super) fn check(&self, dims: usize) -> Result<(), SearchError> {
         if self.dims == dims {
             return Ok(());
         }
         Err(SearchError::engine(format!(
-            "a question has {} numbers, the vectors have {dims}",
+            "the query vector has {} dimensions, the index has {dims}",
             self.dims
         )))
     }
 
-    /// About how many bytes it takes in memory.
+    /// About how many bytes the query takes in memory, for caches.
     pub(crate) fn bytes(&self) -> usize {
         self.rotated.len() * (size_of::<f32>() + size_of::<i16>()) + size_of::<Self>()
     }
 
-    /// The product with a row.
+    /// The score of a row: its dot product with the query.
     pub(super) fn score(&self, kernels: &DistanceKernels, codes: &[i8], scale: f32) -> f32 {
         let mut sum = [0];
         kernels.dots(&self.wide, codes, &mut sum);
@@ -164,7 +164,7 @@ impl QueryVector {
         self.product(sum, scale)
     }
 
-    /// The products with up to [`GROUP`] rows that lie one behind the other, as many as there are scales.
+    /// The scores of up to [`GROUP`] consecutive rows, as many as there are scales.
     pub(super) fn scores(
         &self,
         kernels: &DistanceKernels,
@@ -184,14 +184,14 @@ impl QueryVector {
         sum as f32 * (self.step * scale)
     }
 
-    /// The question as one segment's one-bit rows are asked, with that segment's mean.
+    /// Quantizes the query for the one-bit codes of a segment, relative to the centroid of that segment.
     pub(super) fn rabitq_query(&self, mean: &[f32]) -> RabitqQuery {
-        let rest: Vec<f32> = self.rotated.iter().zip(mean).map(|(q, c)| q - c).collect();
-        let step = max_abs(&rest) / MAX_INT4;
+        let residual: Vec<f32> = self.rotated.iter().zip(mean).map(|(q, c)| q - c).collect();
+        let step = max_abs(&residual) / MAX_INT4;
         let per = reciprocal(step);
-        let mut planes = Vec::with_capacity(rest.len() / 64);
+        let mut planes = Vec::with_capacity(residual.len() / 64);
         let mut total = 0;
-        for numbers in rest.chunks_exact(64) {
+        for numbers in residual.chunks_exact(64) {
             let mut words = [0_u64; QUERY_BIT_PLANES];
             for (at, number) in numbers.iter().enumerate() {
                 let level = (number * per).round() as i32;
@@ -212,19 +212,19 @@ impl QueryVector {
     }
 }
 
-/// A question less a segment's mean, four bits a number, cut into planes: the lowest bits of 64
-/// numbers, the next ones, and so on; the last plane counts below zero.
+/// A query relative to a segment's centroid, quantized to int4 in bit planes: the lowest bits of 64 numbers, then the
+/// next ones, and so on. The last plane is the sign of two's complement, so it counts negatively.
 pub(super) struct RabitqQuery {
     pub planes: Vec<[u64; QUERY_BIT_PLANES]>,
-    /// The sum of all numbers.
+    /// The sum of all int4 codes.
     pub total: i32,
-    /// What one step is worth.
+    /// The quantization step: what an int4 code of one stands for.
     pub step: f32,
-    /// What has to be added to each estimate of the segment.
+    /// The constant part of every estimate in the segment.
     pub base: f32,
 }
 
-/// One group of one-bit rows, as it lies in the file.
+/// One group of RaBitQ codes, borrowed from the memory-mapped file.
 #[derive(Clone, Copy)]
 pub(super) struct RabitqGroup<'s> {
     pub words: &'s [u64],
@@ -244,15 +244,15 @@ mod tests {
         for dims in [1, 64, 256, 384, 4096] {
             let stride = usize::next_multiple_of(dims, 64);
             for _ in 0..20 {
-                let (row, asked) = (unit(random, dims), unit(random, dims));
+                let (row, query) = (unit(random, dims), unit(random, dims));
                 let mut codes = vec![0; stride];
                 let scale = quantize_int8(&row, &mut codes);
-                let score = QueryVector::new(asked.clone(), stride).score(
+                let score = QueryVector::new(query.clone(), stride).score(
                     &DistanceKernels::portable(),
                     &codes,
                     scale,
                 );
-                let exact = dot(&row, &asked);
+                let exact = dot(&row, &query);
                 assert!((score - exact).abs() < 0.01, "{dims}: {score} {exact}");
             }
         }
@@ -282,26 +282,25 @@ mod tests {
         );
     }
 
-    /// On average over many rows the estimate is neither above nor below, and its error is that
-    /// of one bit a number.
+    /// The RaBitQ estimate is unbiased over many rows, and its error is that of one bit for each dimension.
     #[test]
     fn one_bit_estimates_without_leaning() {
         let (random, dims) = (&mut TestRng::new(2), 384);
         let rotation = RandomRotation::new(dims);
-        // All rows share a direction, as those of real models do.
+        // All rows share a direction, as the vectors of real models do.
         let mut mean = unit(random, dims);
         rotation.rotate(&mut mean);
-        let mut turned = || {
+        let mut random_row = || {
             let mut vector = unit(random, dims);
             rotation.rotate(&mut vector);
             let moved = vector.iter().zip(&mean).map(|(x, by)| 0.8 * x + 0.6 * by);
             moved.collect::<Vec<f32>>()
         };
-        let asked = turned();
-        let rows: Vec<_> = (0..40 * GROUP).map(|_| turned()).collect();
+        let query = random_row();
+        let rows: Vec<_> = (0..40 * GROUP).map(|_| random_row()).collect();
         let mean: Vec<f32> = mean.iter().map(|x| 0.6 * x).collect();
-        let about = QueryVector::new(asked.clone(), dims).rabitq_query(&mean);
-        let (mut lean, mut error) = (0.0, 0.0);
+        let rabitq = QueryVector::new(query.clone(), dims).rabitq_query(&mean);
+        let (mut bias, mut error) = (0.0, 0.0);
         for rows in rows.chunks(GROUP) {
             let mut bits = RabitqCodes::new(dims);
             for (at, row) in rows.iter().enumerate() {
@@ -317,18 +316,18 @@ mod tests {
             };
             DistanceKernels::portable().estimate_group(
                 group,
-                &about,
+                &rabitq,
                 f32::NEG_INFINITY,
                 &mut estimates,
             );
             for (estimate, row) in estimates.iter().zip(rows) {
-                let off = estimate + about.base - dot(row, &asked);
-                lean += off;
+                let off = estimate + rabitq.base - dot(row, &query);
+                bias += off;
                 error += off * off;
             }
         }
         let count = rows.len() as f32;
-        assert!((lean / count).abs() < 0.005, "{}", lean / count);
+        assert!((bias / count).abs() < 0.005, "{}", bias / count);
         assert!((error / count).sqrt() < 0.04, "{}", (error / count).sqrt());
     }
 }

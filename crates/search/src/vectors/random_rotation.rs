@@ -1,22 +1,21 @@
-//! A vector into the same vector seen from a random angle.
+//! Random rotation of vectors before quantization: a randomized Walsh–Hadamard transform.
 //!
-//! Models put much of what they say into few of their numbers. Turned at random, every number
-//! carries about as much as any other, and eight bits or one bit for each of them lose little.
-//! Lengths and the angles between vectors stay as they were.
+//! Models concentrate much of their information in few dimensions. After a random rotation every dimension carries
+//! about as much as any other, so quantization to eight bits or to one bit loses little. A rotation is orthogonal:
+//! lengths and the angles between vectors stay the same.
 
-/// Where the signs of the turn come from. Part of the format: with another one, vectors on disk
-/// would be misread.
+/// The seed of the random signs. It is part of the file format: with another one, vectors on disk would be misread.
 const SEED: u64 = 0x646f_6365_6e74_0001;
 
-/// How often signs are drawn and numbers mixed. Two rounds already touch every number; two more
-/// make the result look alike whatever went in.
+/// How many rounds of sign flips and transforms a rotation has. Two rounds already mix every dimension; two more make
+/// the result evenly spread whatever the input.
 const ROUNDS: usize = 4;
 
-/// One turn for all vectors of a number of dimensions.
+/// The random rotation for vectors of one number of dimensions, the same for all models.
 pub(super) struct RandomRotation {
-    /// Plus or minus one for each number in each round.
+    /// Random signs, plus or minus one, for each round and dimension.
     signs: Vec<Vec<f32>>,
-    /// How many numbers one round mixes: the largest power of two that fits.
+    /// How many dimensions one round transforms: the largest power of two that fits.
     mixed: usize,
     dims: usize,
 }
@@ -38,13 +37,13 @@ impl RandomRotation {
         Self { signs, mixed, dims }
     }
 
-    /// Turns `vector` in place. It has as many numbers as the rotation was made for.
+    /// Rotates `vector` in place. It must have the dimensions of the rotation.
     pub(super) fn rotate(&self, vector: &mut [f32]) {
         for (round, signs) in self.signs.iter().enumerate() {
             for (number, sign) in vector.iter_mut().zip(signs) {
                 *number *= sign;
             }
-            // The front and the back by turns, which overlap unless they are the same.
+            // Rounds alternate between the front and the back of the vector, which overlap unless they are the same.
             let from = if round % 2 == 0 {
                 0
             } else {
@@ -58,7 +57,7 @@ impl RandomRotation {
 }
 
 impl RandomRotation {
-    /// Turns `vector` back as it was before.
+    /// Applies the inverse rotation to `vector` in place.
     pub(super) fn rotate_back(&self, vector: &mut [f32]) {
         for (round, signs) in self.signs.iter().enumerate().rev() {
             let from = if round % 2 == 0 {
@@ -76,7 +75,7 @@ impl RandomRotation {
     }
 }
 
-/// The Walsh-Hadamard transform, scaled so that lengths stay. The length is a power of two.
+/// The fast Walsh–Hadamard transform, scaled to be orthogonal. The length must be a power of two.
 fn walsh_hadamard(part: &mut [f32]) {
     let mut half = 1;
     while half < part.len() {
@@ -94,7 +93,7 @@ fn walsh_hadamard(part: &mut [f32]) {
     }
 }
 
-/// The next of a row of numbers that look random (splitmix64).
+/// The next number of the splitmix64 pseudo-random generator.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -116,10 +115,10 @@ mod tests {
         for dims in [1, 2, 3, 64, 100, 256, 384, 768] {
             let rotation = RandomRotation::new(dims);
             let vector: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
-            let mut turned = vector.clone();
-            rotation.rotate(&mut turned);
-            rotation.rotate_back(&mut turned);
-            let is_same = turned
+            let mut rotated = vector.clone();
+            rotation.rotate(&mut rotated);
+            rotation.rotate_back(&mut rotated);
+            let is_same = rotated
                 .iter()
                 .zip(&vector)
                 .all(|(a, b)| (a - b).abs() < 1e-4);
@@ -163,7 +162,7 @@ mod tests {
         RandomRotation::new(6).rotate(&mut vector);
         let bits = vector.iter().flat_map(|x| x.to_le_bytes());
         let sum = crc32fast::hash(&bits.collect::<Vec<_>>());
-        // Another sum means that vectors written before are misread: count the format up.
+        // A different checksum means that vectors written before would be misread: raise the format version.
         assert_eq!(sum, 3_932_590_397, "{vector:?}");
     }
 }

@@ -1,42 +1,42 @@
-//! How much a segment holds into where each of its parts stands in the file.
+//! File format of a segment: its header, and the byte range of each section, computed from the counts in the header.
 //!
-//! Numbers are written as the machine has them in memory, since the file is read in place. A file
-//! from a machine of the other byte order is told by its first word.
+//! Numbers are in native byte order, because the file is memory-mapped and read in place. The magic number reveals a
+//! file from a machine with the other byte order.
 
 use std::ops::Range;
 
 use super::{MAX_BATCH_DOCUMENTS, MAX_DIMENSIONS, MAX_SEGMENT_ROWS};
 
-/// The first word of every segment.
+/// The magic number at the start of every segment.
 pub(super) const MAGIC: u64 = 0x3130_4345_5644_4344;
 
-/// Counts up whenever a segment written before would be misread.
+/// The format version. Raise it whenever segments written before would be misread.
 pub(super) const FORMAT: u32 = 1;
 
-/// Each part begins at a multiple of this, the width of the widest register and of a cache line.
+/// The alignment of sections in bytes: the width of the widest SIMD register, and of a cache line.
 pub(super) const ALIGN: usize = 64;
 
 pub(super) const HEADER_BYTES: usize = ALIGN;
 
-/// The sum at the very end.
+/// The length of the CRC-32 checksum at the end of the file.
 pub(super) const SUM_BYTES: usize = 4;
 
-/// How many rows share one group of codes: as many as a word of the row mask has bits.
+/// How many rows share a group of one-bit codes: as many as a word of a row mask has bits.
 pub(super) const GROUP: usize = 64;
 
-/// Factors and offsets, the two numbers of each row in a group, stand behind the group's bits.
+/// The bytes of the factors and offsets, two floats for each row, that follow the codes of a group.
 pub(super) const GROUP_TAIL: usize = 2 * GROUP * size_of::<f32>();
 
-/// The most documents of a segment. Those without a passage have no row that would count.
+/// The most documents of a segment. It exceeds that of rows, because documents without passages have none.
 pub(super) const MAX_SEGMENT_DOCUMENTS: usize = MAX_SEGMENT_ROWS + MAX_BATCH_DOCUMENTS;
 
-/// What the first bytes of a segment say.
+/// The header at the start of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub dims: u32,
     pub documents: u32,
     pub rows: u32,
-    /// The hash of the model's fingerprint.
+    /// The hash of the fingerprint of the model.
     pub model: u64,
 }
 
@@ -52,7 +52,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Nothing when the bytes are no header of ours.
+    /// Parses a header; `None` if magic number or format version are not ours.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk()?;
         let (model, rest) = rest.split_first_chunk()?;
@@ -70,36 +70,36 @@ impl SegmentHeader {
     }
 }
 
-/// Where the parts of a segment stand, in bytes.
+/// The byte ranges of the sections of a segment, in the order in which they follow each other in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SegmentLayout {
     pub dims: usize,
-    /// The bytes of one row of eight-bit numbers: the dimensions, filled up with zeros.
+    /// The length of a row of int8 codes: the dimensions, padded with zeros to [`ALIGN`].
     pub stride: usize,
     pub documents: usize,
     pub rows: usize,
-    /// The key of each document, ascending.
+    /// The key of each document, in ascending order.
     pub keys: Range<usize>,
-    /// The row behind the last of each document.
+    /// The end of the rows of each document, exclusive.
     pub ends: Range<usize>,
-    /// Where in its document's text each row begins and ends.
+    /// The start and the end of each passage in its document's text.
     pub places: Range<usize>,
-    /// What one step of each row's eight-bit numbers is worth.
+    /// The quantization scale of each row of int8 codes.
     pub scales: Range<usize>,
-    /// The mean of all rows.
+    /// The centroid (mean) of all rows.
     pub mean: Range<usize>,
-    /// The eight-bit numbers of each row.
+    /// The int8 codes of all rows.
     pub codes: Range<usize>,
-    /// The one-bit numbers of each row, in groups.
+    /// The RaBitQ one-bit codes of all rows, in groups.
     pub groups: Range<usize>,
-    /// The bytes of one group.
+    /// The length of one group in bytes.
     pub group: usize,
-    /// The bytes before the sum.
+    /// The number of bytes that the checksum covers.
     pub summed: usize,
 }
 
 impl SegmentLayout {
-    /// Nothing when one of the numbers is over its bound.
+    /// Computes the layout; `None` if a count exceeds its limit.
     pub(super) fn new(header: &SegmentHeader) -> Option<Self> {
         let dims = usize::try_from(header.dims).ok()?;
         let documents = usize::try_from(header.documents).ok()?;
@@ -137,7 +137,7 @@ impl SegmentLayout {
         })
     }
 
-    /// The length of the whole file.
+    /// The length of the whole file, checksum included.
     pub(super) fn file_bytes(&self) -> usize {
         self.summed.saturating_add(SUM_BYTES)
     }

@@ -1,7 +1,7 @@
-//! Documents with their rows into a segment file that lasts.
+//! Writer of segment files.
 //!
-//! The parts are written one after the other from front to back, so that even the largest merge
-//! needs little memory: the rows are read again for each part.
+//! The sections of a segment are written one after the other, and the rows are read again for each of them. So even the
+//! largest merge needs little memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use super::quantization::RabitqCodes;
 use super::segment_layout::{ALIGN, GROUP, SegmentHeader, SegmentLayout};
 use super::vector_segment::{RowReader, VectorRow};
 
-/// A document to be written, and where its rows are.
+/// A document to be written: its key, and where its rows can be read.
 #[derive(Clone)]
 pub(super) struct RowSource<'r> {
     pub key: u128,
@@ -21,20 +21,20 @@ pub(super) struct RowSource<'r> {
     pub range: Range<usize>,
 }
 
-/// What became of a draft.
+/// The size and the checksum of a finished segment file.
 pub(super) struct WrittenSegment {
     pub rows: usize,
     pub bytes: u64,
     pub sum: u32,
 }
 
-/// Writes `documents`, whose keys ascend, to a new file at `path` and returns once it lasts.
+/// Writes `documents`, whose keys ascend, to a new file at `path`, and returns once it is synced to disk.
 pub(super) fn write(
     path: &Path,
     (dims, model): (usize, u64),
     documents: &[RowSource<'_>],
 ) -> io::Result<WrittenSegment> {
-    let over = || io::Error::new(io::ErrorKind::InvalidInput, "a segment over its limits");
+    let over = || io::Error::new(io::ErrorKind::InvalidInput, "a segment exceeds its limits");
     let rows: usize = documents.iter().map(|document| document.range.len()).sum();
     let header = SegmentHeader {
         dims: u32::try_from(dims).map_err(|_| over())?,
@@ -43,39 +43,39 @@ pub(super) fn write(
         model,
     };
     let layout = SegmentLayout::new(&header).ok_or_else(over)?;
-    let mut sheet = ChecksummedFile::create(path)?;
-    sheet.put(&header.to_bytes())?;
-    parts(&mut sheet, documents, &layout)?;
-    sheet.finish(rows)
+    let mut file = ChecksummedFile::create(path)?;
+    file.put(&header.to_bytes())?;
+    sections(&mut file, documents, &layout)?;
+    file.finish(rows)
 }
 
-/// All parts, in the order of the layout.
-fn parts(
-    sheet: &mut ChecksummedFile,
+/// Writes all sections in the order of the layout.
+fn sections(
+    file: &mut ChecksummedFile,
     documents: &[RowSource<'_>],
     layout: &SegmentLayout,
 ) -> io::Result<()> {
     for document in documents {
-        sheet.put(bytes_of(&[document.key]))?;
+        file.put(bytes_of(&[document.key]))?;
     }
-    sheet.align()?;
+    file.align()?;
     let mut end = 0_u32;
     for document in documents {
         end += u32::try_from(document.range.len()).unwrap_or(u32::MAX);
-        sheet.put(bytes_of(&[end]))?;
+        file.put(bytes_of(&[end]))?;
     }
-    sheet.align()?;
-    each_row(documents, |row| sheet.put(bytes_of(&row.place)))?;
-    sheet.align()?;
-    each_row(documents, |row| sheet.put(bytes_of(&[row.scale])))?;
-    sheet.align()?;
+    file.align()?;
+    each_row(documents, |row| file.put(bytes_of(&row.place)))?;
+    file.align()?;
+    each_row(documents, |row| file.put(bytes_of(&[row.scale])))?;
+    file.align()?;
     let mean = mean(documents, layout)?;
-    sheet.put(bytes_of(&mean))?;
-    sheet.align()?;
-    each_row(documents, |row| sheet.put(bytes_of(row.codes)))?;
-    sheet.align()?;
-    groups(sheet, documents, &mean)?;
-    sheet.align()
+    file.put(bytes_of(&mean))?;
+    file.align()?;
+    each_row(documents, |row| file.put(bytes_of(row.codes)))?;
+    file.align()?;
+    groups(file, documents, &mean)?;
+    file.align()
 }
 
 fn each_row<'r>(
@@ -84,8 +84,8 @@ fn each_row<'r>(
 ) -> io::Result<()> {
     for document in documents {
         for at in document.range.clone() {
-            let gone = || io::Error::new(io::ErrorKind::InvalidInput, "a row that is not there");
-            act(document.rows.row(at).ok_or_else(gone)?)?;
+            let missing = || io::Error::new(io::ErrorKind::InvalidInput, "a row is out of range");
+            act(document.rows.row(at).ok_or_else(missing)?)?;
         }
     }
     Ok(())
@@ -103,29 +103,25 @@ fn mean(documents: &[RowSource<'_>], layout: &SegmentLayout) -> io::Result<Vec<f
     Ok(sums.iter().map(|sum| (sum / count) as f32).collect())
 }
 
-fn groups(
-    sheet: &mut ChecksummedFile,
-    documents: &[RowSource<'_>],
-    mean: &[f32],
-) -> io::Result<()> {
+fn groups(file: &mut ChecksummedFile, documents: &[RowSource<'_>], mean: &[f32]) -> io::Result<()> {
     let mut bits = RabitqCodes::new(mean.len());
     let mut filled = 0;
     each_row(documents, |row| {
         bits.set(filled, (row.codes, row.scale), mean);
         filled += 1;
         if filled == GROUP {
-            sheet.put_group(&mut bits)?;
+            file.put_group(&mut bits)?;
             filled = 0;
         }
         Ok(())
     })?;
     if filled > 0 {
-        sheet.put_group(&mut bits)?;
+        file.put_group(&mut bits)?;
     }
     Ok(())
 }
 
-/// A file being written, and the sum of what is in it so far.
+/// A file being written, with the CRC-32 checksum and the length of what it holds so far.
 struct ChecksummedFile {
     file: BufWriter<File>,
     sum: crc32fast::Hasher,
@@ -133,7 +129,7 @@ struct ChecksummedFile {
 }
 
 impl ChecksummedFile {
-    /// Never writes over a file: whatever is there may be mapped.
+    /// Creates a file, and never overwrites one: an existing file may be memory-mapped.
     fn create(path: &Path) -> io::Result<Self> {
         let file = File::create_new(path)?;
         Ok(Self {
@@ -157,13 +153,13 @@ impl ChecksummedFile {
         Ok(())
     }
 
-    /// Zeros up to the beginning of the next part.
+    /// Pads with zeros up to the next section.
     fn align(&mut self) -> io::Result<()> {
         let rest = self.written.next_multiple_of(ALIGN) - self.written;
         self.put([0; ALIGN].get(..rest).unwrap_or_default())
     }
 
-    /// The sum, then everything to the disk itself.
+    /// Appends the checksum and syncs the file to disk (fsync).
     fn finish(mut self, rows: usize) -> io::Result<WrittenSegment> {
         let sum = self.sum.clone().finalize();
         self.put(&sum.to_ne_bytes())?;

@@ -1,9 +1,9 @@
-//! What the tests of this folder share: vectors, stores, and a search that looks at everything.
+//! Test fixtures of the vector index: pseudo-random vectors, stores, and a brute-force search as oracle.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "what stands beside a test fails with it"
+    reason = "a panic in a test fixture fails the test"
 )]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::{
     VectorHit, VectorModel, VectorSearchOptions, VectorStore, VectorView,
 };
 
-/// Numbers that look random and come back with the same seed.
+/// A pseudo-random number generator (xorshift64*) that is reproducible by its seed.
 pub(super) struct TestRng(u64);
 
 impl TestRng {
@@ -33,7 +33,7 @@ impl TestRng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Between minus one and one.
+    /// A number between minus one and one.
     pub(super) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
@@ -43,7 +43,7 @@ impl TestRng {
     }
 }
 
-pub(super) fn shortened(mut vector: Vec<f32>) -> Vec<f32> {
+pub(super) fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     for number in &mut vector {
         *number /= length.max(f32::MIN_POSITIVE);
@@ -51,19 +51,19 @@ pub(super) fn shortened(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// A vector of length one.
+/// A random vector, normalized to length one.
 pub(super) fn unit(random: &mut TestRng, dims: usize) -> Vec<f32> {
-    shortened((0..dims).map(|_| random.float()).collect())
+    normalized((0..dims).map(|_| random.float()).collect())
 }
 
-/// A vector of length one near another; the nearer, the smaller `far` is.
-pub(super) fn near(random: &mut TestRng, vector: &[f32], far: f32) -> Vec<f32> {
-    let apart = unit(random, vector.len());
-    let moved = vector.iter().zip(apart).map(|(x, by)| x + by * far);
-    shortened(moved.collect())
+/// A unit vector near another; the nearer, the smaller `distance` is.
+pub(super) fn near(random: &mut TestRng, vector: &[f32], distance: f32) -> Vec<f32> {
+    let noise = unit(random, vector.len());
+    let moved = vector.iter().zip(noise).map(|(x, by)| x + by * distance);
+    normalized(moved.collect())
 }
 
-/// A document with so many passages of ten bytes each.
+/// A document with `count` passages of ten bytes each and random vectors.
 pub(super) fn document(
     random: &mut TestRng,
     dims: usize,
@@ -89,18 +89,18 @@ pub(super) fn open(root: &Path, dims: usize) -> VectorStore {
     VectorStore::open(root, model(dims)).unwrap()
 }
 
-/// Every key is live, and its ordinal is the key itself.
+/// Live documents whose ordinals are their keys.
 pub(super) fn all_of(keys: impl IntoIterator<Item = u128>) -> LiveDocuments {
     LiveDocuments::new(keys.into_iter().map(|key| (key, key as u32)).collect())
 }
 
-/// The folder of the only model.
+/// The folder of the only model below `root`.
 pub(super) fn folder(root: &Path) -> std::path::PathBuf {
     let mut entries = std::fs::read_dir(root).unwrap();
     entries.next().unwrap().unwrap().path()
 }
 
-/// A document that was found, with the passages that are shown of it.
+/// A hit together with its passages, to compare both at once.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HitWithPassages {
     pub ordinal: u32,
@@ -108,7 +108,7 @@ pub(super) struct HitWithPassages {
     pub passages: Vec<PassageHit>,
 }
 
-/// What a search with this effort finds, with the passages of each document.
+/// Runs a search, with a given effort or the default one, and adds the passages of each hit; the best first.
 pub(super) fn search_hits(
     view: &VectorView,
     vector: &[f32],
@@ -120,17 +120,17 @@ pub(super) fn search_hits(
         Some(effort) => view.search_with(&question, wanted, effort),
         None => view.search(&question, wanted),
     };
-    let tell = |found: VectorHit| HitWithPassages {
+    let with_passages = |found: VectorHit| HitWithPassages {
         ordinal: found.ordinal,
         score: found.score,
         passages: view.passages(&question, found.ordinal),
     };
-    let mut told: Vec<_> = found.unwrap().into_iter().map(tell).collect();
-    told.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.ordinal.cmp(&b.ordinal)));
-    told
+    let mut hits: Vec<_> = found.unwrap().into_iter().map(with_passages).collect();
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.ordinal.cmp(&b.ordinal)));
+    hits
 }
 
-/// What a store should hold, and what should be found in it.
+/// A brute-force oracle: keeps all documents in memory, and searches them without any index.
 #[derive(Clone, Default)]
 pub(super) struct BruteForceOracle {
     pub documents: BTreeMap<u128, Vec<EmbeddedPassage>>,
@@ -148,7 +148,7 @@ impl BruteForceOracle {
         all_of(self.documents.keys().copied())
     }
 
-    /// Scores everything, then filters, then sorts, then cuts.
+    /// Scores all passages, then filters, sorts and truncates the documents.
     pub(super) fn search(
         &self,
         question: &[f32],
@@ -158,24 +158,24 @@ impl BruteForceOracle {
         let dims = question.len();
         let stride = dims.next_multiple_of(64);
         let rotation = RandomRotation::new(dims);
-        let mut turned = question.to_vec();
-        rotation.rotate(&mut turned);
-        let question = QueryVector::new(turned, stride);
+        let mut rotated = question.to_vec();
+        rotation.rotate(&mut rotated);
+        let question = QueryVector::new(rotated, stride);
         let score = |passage: &EmbeddedPassage| {
-            let (mut turned, mut codes) = (passage.vector.clone(), vec![0; stride]);
-            rotation.rotate(&mut turned);
-            let scale = quantize_int8(&turned, &mut codes);
+            let (mut rotated, mut codes) = (passage.vector.clone(), vec![0; stride]);
+            rotation.rotate(&mut rotated);
+            let scale = quantize_int8(&rotated, &mut codes);
             question.score(&DistanceKernels::portable(), &codes, scale)
         };
         let mut found = Vec::new();
         for (key, passages) in &self.documents {
-            let near = |(number, passage): (u32, &EmbeddedPassage)| PassageHit {
+            let hit = |(number, passage): (u32, &EmbeddedPassage)| PassageHit {
                 number,
                 start: passage.start,
                 end: passage.end,
                 score: score(passage),
             };
-            let mut passages: Vec<_> = (0..).zip(passages).map(near).collect();
+            let mut passages: Vec<_> = (0..).zip(passages).map(hit).collect();
             passages.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));
             passages.truncate(PASSAGES_SHOWN);
             if let Some(best) = passages.first() {

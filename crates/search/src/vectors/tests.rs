@@ -1,9 +1,9 @@
-//! The store and the search as a whole, against an oracle that keeps everything in memory.
+//! Tests of store and search as a whole, against a brute-force oracle that keeps all documents in memory.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "what stands beside a test fails with it"
+    reason = "a panic in a test fixture fails the test"
 )]
 
 mod bounds;
@@ -24,7 +24,7 @@ const ALL: VectorSearchOptions<'_> = VectorSearchOptions {
     threads: 1,
 };
 
-/// Picks among everything with several threads, however little there is.
+/// Forces the two-stage search with several threads however few rows there are, and a candidate pool for all of them.
 const PICKED: SearchEffort = SearchEffort {
     exact_rows: 0,
     scored_a_thread: 1,
@@ -34,7 +34,7 @@ const PICKED: SearchEffort = SearchEffort {
 
 #[derive(Clone, Debug)]
 enum StoreStep {
-    /// So many documents with up to so many passages each.
+    /// Appends a number of documents with up to a number of passages each.
     Append(usize, usize),
     Remove(usize),
     Maintain,
@@ -64,8 +64,8 @@ fn allowed(random: &mut TestRng, one_in: usize) -> OrdinalSet {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Whatever was added, replaced, removed, merged and reopened: what is found, with and without
-    /// a filter, is what looking at everything finds.
+    /// After any sequence of appends, removals, merges and reopenings, every search, with and without a filter, agrees
+    /// with the brute-force oracle.
     #[test]
     fn searches_find_what_looking_at_everything_finds(
         steps in steps(), seed in any::<u64>(), dims in prop::sample::select(vec![1_usize, 5, 64, 100]),
@@ -108,11 +108,11 @@ proptest! {
                 }
             }
         }
-        let asked = view.question(&question).unwrap();
+        let query = view.question(&question).unwrap();
         let expected = oracle.search(&question, 1_000, None);
         for ordinal in (0..310).chain([u32::MAX]) {
             let known = expected.iter().find(|found| found.ordinal == ordinal);
-            prop_assert_eq!(view.score(&asked, ordinal), known.map(|found| found.score));
+            prop_assert_eq!(view.score(&query, ordinal), known.map(|found| found.score));
         }
     }
 }
@@ -134,7 +134,7 @@ fn scores_are_those_of_the_vectors_themselves() {
     }
 }
 
-/// Documents in clusters, several around each of the questions, in many segments.
+/// Clusters of documents, and a query vector near the centre of each.
 fn clusters(random: &mut TestRng, dims: usize) -> (Vec<EmbeddedDocument>, Vec<Vec<f32>>) {
     let centres: Vec<_> = (0..40).map(|_| unit(random, dims)).collect();
     let documents = (0..4_000).map(|key| {
@@ -188,7 +188,8 @@ fn few_candidates_hold_nearly_all_of_the_best() {
     }
 }
 
-/// A document with a thousand passages, all nearer than those of any other, is one hit.
+/// A document whose thousand passages are nearer than those of any other is one hit and does not fill the candidate
+/// pool.
 #[test]
 fn a_long_document_does_not_hide_the_others() {
     let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(8));
@@ -245,7 +246,7 @@ fn a_view_says_which_documents_have_no_vectors_yet() {
     let mut store = open(root.path(), 8);
     let live = all_of(0..6);
     assert_eq!(VectorView::new(&store, &live).missing(), [0, 1, 2, 3, 4, 5]);
-    // One without text counts as done.
+    // A document without text counts as embedded.
     let documents = [document(random, 8, 1, 3), document(random, 8, 4, 0)];
     store.append(&documents).unwrap();
     let view = VectorView::new(&store, &live);

@@ -1,17 +1,18 @@
-//! A stream of scored things into the best of them.
+//! Top-k selection from a stream of scored items.
 
-/// The best of all that came by, at most so many.
+/// The best `k` items of a stream. It buffers up to twice as many and then prunes them by quickselect, so the
+/// amortized cost of an item is constant. `least` is the score that an item has to reach since the last pruning.
 pub(super) struct TopK<T> {
-    most: usize,
-    /// Up to twice as many as are wanted; the surplus goes whenever that is full.
+    k: usize,
     found: Vec<ScoredItem<T>>,
     least: f32,
 }
 
-/// Something with a score, and a number that decides among equal scores.
+/// An item with a score, and an order that breaks ties: the lower one wins.
 #[derive(Clone, Debug)]
 pub(super) struct ScoredItem<T> {
-    /// Both as one number, the lower the better: comparing them is most of what is done with them.
+    /// Score and order in one integer, lower is better. Most of the work is comparing items, and this takes one
+    /// comparison.
     key: u64,
     pub thing: T,
 }
@@ -23,7 +24,7 @@ impl<T> ScoredItem<T> {
     }
 
     pub(super) fn score(&self) -> f32 {
-        f32::from_bits(bits(!((self.key >> 32) as u32)))
+        f32::from_bits(from_ascending(!((self.key >> 32) as u32)))
     }
 
     pub(super) fn order(&self) -> u32 {
@@ -31,54 +32,54 @@ impl<T> ScoredItem<T> {
     }
 }
 
-/// The bits of a number into a whole number that is the greater the greater the number is.
+/// Maps the bits of a float to an integer with the same order as the floats.
 fn ascending(bits: u32) -> u32 {
     let is_negative = bits >> 31 == 1;
     bits ^ if is_negative { u32::MAX } else { 1 << 31 }
 }
 
-/// The way back.
-fn bits(ascending: u32) -> u32 {
+/// The inverse of [`ascending`]: recovers the bits of the float.
+fn from_ascending(ascending: u32) -> u32 {
     let is_negative = ascending >> 31 == 0;
     ascending ^ if is_negative { u32::MAX } else { 1 << 31 }
 }
 
 impl<T> TopK<T> {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(k: usize) -> Self {
         Self {
-            most,
-            found: Vec::with_capacity(most * 2),
+            k,
+            found: Vec::with_capacity(k * 2),
             least: f32::NEG_INFINITY,
         }
     }
 
-    /// A score below this is not among the best.
+    /// A lower bound: items with a score below it cannot be among the best.
     pub(super) fn threshold(&self) -> f32 {
         self.least
     }
 
     pub(super) fn push(&mut self, one: ScoredItem<T>) {
-        if one.score() < self.least || self.most == 0 {
+        if one.score() < self.least || self.k == 0 {
             return;
         }
         self.found.push(one);
-        if self.found.len() >= self.most * 2 {
+        if self.found.len() >= self.k * 2 {
             self.prune();
         }
     }
 
-    /// Keeps no more than are wanted.
+    /// Drops all but the best `k` items.
     fn prune(&mut self) {
-        if self.found.len() > self.most
-            && let Some(last) = self.most.checked_sub(1)
+        if self.found.len() > self.k
+            && let Some(last) = self.k.checked_sub(1)
         {
             let (_, worst, _) = self.found.select_nth_unstable_by_key(last, |one| one.key);
             self.least = worst.score();
-            self.found.truncate(self.most);
+            self.found.truncate(self.k);
         }
     }
 
-    /// The best of several such streams.
+    /// Merges the selections of several threads into one.
     pub(super) fn joined(streams: impl IntoIterator<Item = Self>) -> Option<Self> {
         streams.into_iter().reduce(|mut all, one| {
             one.found.into_iter().for_each(|one| all.push(one));
@@ -86,13 +87,13 @@ impl<T> TopK<T> {
         })
     }
 
-    /// The best, in no order.
+    /// The best items in arbitrary order.
     pub(super) fn into_unsorted(mut self) -> Vec<ScoredItem<T>> {
         self.prune();
         self.found
     }
 
-    /// The best first.
+    /// The best items, sorted by descending score.
     pub(super) fn into_sorted(mut self) -> Vec<ScoredItem<T>> {
         self.prune();
         self.found.sort_unstable_by_key(|one| one.key);
@@ -108,16 +109,16 @@ mod tests {
     #[test]
     fn keeps_what_sorting_everything_would() {
         let random = &mut TestRng::new(5);
-        for most in [0, 1, 2, 7, 100] {
-            // Few different scores, so that many are equal.
+        for k in [0, 1, 2, 7, 100] {
+            // Few distinct scores, so that there are many ties.
             let all: Vec<_> = (0..500).map(|order| (random.below(40), order)).collect();
-            let mut best = TopK::new(most);
+            let mut best = TopK::new(k);
             for (score, order) in &all {
                 best.push(ScoredItem::new(*score as f32, *order, ()));
             }
             let mut expected = all;
             expected.sort_by_key(|(score, order)| (usize::MAX - score, *order));
-            expected.truncate(most);
+            expected.truncate(k);
             let found = best.into_sorted();
             let found = found.iter().map(|x| (x.score() as usize, x.order()));
             let found: Vec<_> = found.collect();

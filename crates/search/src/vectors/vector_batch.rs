@@ -1,4 +1,4 @@
-//! Vectors as a model gives them into rows to be written.
+//! A batch of embedded documents: checks the vectors of the model, rotates and quantizes them into rows for a segment.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,36 +10,36 @@ use super::vector_segment::{RowReader, VectorRow};
 use super::{MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_PASSAGES};
 use crate::error::SearchError;
 
-/// How far from one the length of a vector may be. Models round, some to eight bits.
+/// The tolerance for the length of a unit vector. Models round their vectors, some to eight bits.
 const LENGTH_SLACK: f32 = 0.05;
 
-/// One document's vectors.
+/// A document with the vectors of its passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddedDocument {
-    /// Names the document and its content: another content has another key.
+    /// Identifies the document and its content: changed content gets another key.
     pub key: u128,
-    /// Its passages in their order, at most [`MAX_PASSAGES`]. A document without text has none.
+    /// The passages in their order, at most [`MAX_PASSAGES`]. A document without text has none.
     pub passages: Vec<EmbeddedPassage>,
 }
 
-/// A piece of a document's text and the vector that stands for it.
+/// A passage of a document's text and its vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddedPassage {
-    /// The byte of the text at which it begins.
+    /// The offset in the text at which the passage begins, in bytes.
     pub start: u32,
-    /// The byte behind its last.
+    /// The offset at which the passage ends, exclusive.
     pub end: u32,
-    /// Of length one.
+    /// The vector as the model computed it, normalized to length one.
     pub vector: Vec<f32>,
 }
 
-/// Rows in eight bits, in memory.
+/// Quantized rows in memory. `documents` maps keys to rows, sorted because a segment is; of two documents with the same
+/// key the later one wins.
 pub(super) struct VectorBatch {
     stride: usize,
     codes: Vec<i8>,
     scales: Vec<f32>,
     places: Vec<[u32; 2]>,
-    /// By key, so that they ascend. Of two with the same key the later one counts.
     documents: BTreeMap<u128, Range<usize>>,
 }
 
@@ -60,9 +60,9 @@ impl VectorBatch {
         for document in documents {
             let start = batch.scales.len();
             for passage in &document.passages {
-                let mut turned = checked_unit_vector(&passage.vector, dims)?;
-                rotation.rotate(&mut turned);
-                batch.push(&turned, [passage.start, passage.end]);
+                let mut rotated = checked_unit_vector(&passage.vector, dims)?;
+                rotation.rotate(&mut rotated);
+                batch.push(&rotated, [passage.start, passage.end]);
             }
             let range = start..batch.scales.len();
             batch.documents.insert(document.key, range);
@@ -70,15 +70,16 @@ impl VectorBatch {
         Ok(batch)
     }
 
-    fn push(&mut self, turned: &[f32], place: [u32; 2]) {
+    fn push(&mut self, rotated: &[f32], place: [u32; 2]) {
         let start = self.codes.len();
         self.codes.resize(start + self.stride, 0);
         let codes = self.codes.get_mut(start..).unwrap_or_default();
-        self.scales.push(quantization::quantize_int8(turned, codes));
+        self.scales
+            .push(quantization::quantize_int8(rotated, codes));
         self.places.push(place);
     }
 
-    /// What is to be written, in the order of the keys.
+    /// The documents to be written, sorted by key.
     pub(super) fn sources(&self) -> Vec<RowSource<'_>> {
         let source = |(key, range): (&u128, &Range<usize>)| RowSource {
             key: *key,
@@ -128,30 +129,30 @@ fn check(documents: &[EmbeddedDocument]) -> Result<(), SearchError> {
             });
         }
     }
-    let is_crooked = |passage: &EmbeddedPassage| passage.start > passage.end;
+    let is_inverted = |passage: &EmbeddedPassage| passage.start > passage.end;
     if documents
         .iter()
-        .any(|one| one.passages.iter().any(is_crooked))
+        .any(|one| one.passages.iter().any(is_inverted))
     {
         return Err(SearchError::engine("a passage ends before it begins"));
     }
     Ok(())
 }
 
-/// A copy of the vector, once it is known to be one that can be compared.
+/// Checks that a vector has the right dimensions and length one, and copies it.
 pub(super) fn checked_unit_vector(vector: &[f32], dims: usize) -> Result<Vec<f32>, SearchError> {
     if vector.len() != dims {
         let found = vector.len();
-        let reason = format!("a vector has {found} numbers where the model has {dims}");
+        let reason = format!("a vector has {found} dimensions, the model has {dims}");
         return Err(SearchError::engine(reason));
     }
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    // Numbers that are none make a length that is none, and that is near nothing.
+    // A NaN makes the length NaN, for which the comparison is false.
     if (length - 1.0).abs() <= LENGTH_SLACK {
         Ok(vector.to_vec())
     } else {
         Err(SearchError::engine(format!(
-            "a vector has the length {length}, not one"
+            "a vector is not normalized, its length is {length}"
         )))
     }
 }

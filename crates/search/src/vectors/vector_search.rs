@@ -1,14 +1,13 @@
-//! A question into the documents whose passages are nearest to it.
+//! Nearest-neighbour search: the documents whose passages are closest to a query vector by cosine.
 //!
-//! Few rows are all scored in eight bits. Of many, one bit a number picks a few thousand first,
-//! and only these are scored. What is not allowed is never scored or picked, so a narrow filter takes
-//! no place from what it lets through.
+//! Up to [`SearchEffort::exact_rows`] rows are all scored in int8. Beyond that the search has two stages: RaBitQ
+//! one-bit codes select a candidate pool of a few thousand rows, and only these are rescored in int8. Rows that a
+//! filter excludes never enter the pool, so a narrow filter costs no recall.
 //!
-//! How much this loses was measured on 72,000 vectors of 384 numbers that granite-embedding-30m made
-//! of real passages, and on a million made from these, with 100 real questions, against the vectors
-//! as they came from the model: of the ten best 0.990 to 0.997 are found, of the hundred best 0.993
-//! or more, with filters of a tenth and a hundredth as without. Nearly all of the loss is that of
-//! eight bits; the picking adds 0.001 at most. `examples/vector_speed.rs` measures it again.
+//! Recall was measured against exact search over the unquantized vectors, with 100 real questions, on 72,000 vectors of
+//! 384 dimensions that granite-embedding-30m made of real passages and on a million derived from these. It is 0.990 to
+//! 0.997 at 10 and 0.993 or more at 100, with filters of a tenth and a hundredth as without. Nearly all of the loss is
+//! int8 rounding; candidate selection adds 0.001 at most. `examples/vector_speed.rs` measures it again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,21 +24,21 @@ use super::vector_view::{RowRange, SegmentView, VectorView};
 use super::{MAX_DOCUMENTS, PASSAGES_SHOWN};
 use crate::error::SearchError;
 
-/// How much is done for an answer.
+/// The trade-off between speed and recall of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SearchEffort {
-    /// Up to this many allowed rows all are scored.
+    /// Up to this many allowed rows, search is exhaustive.
     pub exact_rows: usize,
-    /// From twice as many rows on a second thread helps to score them, and so on.
+    /// How many rows to score justify one more thread: two threads from twice as many rows on, and so on.
     pub scored_a_thread: usize,
-    /// The same where rows are only picked from.
+    /// The same for the selection of candidates, which is cheaper for each row.
     pub picked_a_thread: usize,
-    /// How many rows are picked, at least.
+    /// The smallest size of the candidate pool, in rows.
     pub candidates: usize,
 }
 
-/// Measured: with fewer rows, scoring all takes half a millisecond; a thread starts in the time that
-/// so many rows take; and so many candidates of a million find what scoring all of them finds.
+/// Measured: up to 20,000 rows, exhaustive search takes half a millisecond; starting a thread takes as long as so many
+/// rows; and rescoring 2,000 candidates of a million rows finds what scoring all of them finds.
 const DEFAULT_EFFORT: SearchEffort = SearchEffort {
     exact_rows: 20_000,
     scored_a_thread: 20_000,
@@ -47,72 +46,74 @@ const DEFAULT_EFFORT: SearchEffort = SearchEffort {
     candidates: 2_000,
 };
 
-/// How many are picked for each document that is wanted, if that is more.
-const CANDIDATES_A_DOCUMENT: usize = 20;
+/// The candidate pool holds at least this many rows for each document that is asked for.
+const CANDIDATES_PER_DOCUMENT: usize = 20;
 
-/// How many more rows are scored to find the second and third passage of what was found.
-const MAX_MORE_ROWS: usize = 4_096;
+/// How many rows are rescored on top of the candidates, so that the score of a hit is that of its best passage even
+/// where that passage was no candidate.
+const MAX_RESCORED_ROWS: usize = 4_096;
 
-/// What is wanted from a search.
+/// The options of a search: how many documents, which of them, on how many threads.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorSearchOptions<'a> {
-    /// How many documents, at most [`MAX_DOCUMENTS`].
+    /// How many documents to return, at most [`MAX_DOCUMENTS`].
     pub documents: usize,
-    /// Only these, when given.
+    /// Restricts the search to these documents, if given.
     pub allowed: Option<&'a OrdinalSet>,
-    /// How many threads may work on it.
+    /// The most threads the search may use.
     pub threads: usize,
 }
 
-/// A document that was found.
+/// A document found by a search, with the score of its nearest passage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VectorHit {
-    /// The ordinal it has among the live documents.
+    /// The ordinal of the document in [`LiveDocuments`](super::LiveDocuments).
     pub ordinal: u32,
-    /// The score of its best passage: the cosine of the angle to the question, one at best.
+    /// The cosine similarity of its best passage and the query, one at best.
     pub score: f32,
 }
 
-/// A passage that was found.
+/// A passage of a hit, with its place in the text and its own score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassageHit {
-    /// Which passage of its document, counted from zero.
+    /// The index of the passage in its document, from zero.
     pub number: u32,
-    /// The byte of the document's text at which it begins.
+    /// The offset in the document's text at which the passage begins, in bytes.
     pub start: u32,
-    /// The byte behind its last.
+    /// The offset at which the passage ends, exclusive.
     pub end: u32,
-    /// The cosine of the angle to the question.
+    /// The cosine similarity of the passage and the query.
     pub score: f32,
 }
 
 impl VectorView {
-    /// A vector as a question to these vectors and to later ones of the same model.
+    /// Prepares a query vector: checks it, rotates it as the rows are, and quantizes it. The result is valid for every
+    /// view of the same model.
     pub fn question(&self, vector: &[f32]) -> Result<QueryVector, SearchError> {
-        let mut turned = checked_unit_vector(vector, self.dims)?;
-        self.rotation.rotate(&mut turned);
-        Ok(QueryVector::new(turned, self.dims.next_multiple_of(ALIGN)))
+        let mut rotated = checked_unit_vector(vector, self.dims)?;
+        self.rotation.rotate(&mut rotated);
+        Ok(QueryVector::new(rotated, self.dims.next_multiple_of(ALIGN)))
     }
 
-    /// The best documents for a question, by their ordinals. Of many rows nearly all of the best.
+    /// Finds the nearest documents; hits are sorted by ordinal. Among many rows the search is approximate.
     pub fn search(
         &self,
         question: &QueryVector,
-        wanted: &VectorSearchOptions<'_>,
+        options: &VectorSearchOptions<'_>,
     ) -> Result<Vec<VectorHit>, SearchError> {
-        self.search_with(question, wanted, DEFAULT_EFFORT)
+        self.search_with(question, options, DEFAULT_EFFORT)
     }
 
-    /// The best documents for a question, by their ordinals, with every allowed row scored.
+    /// Finds the nearest documents by exhaustive search, with every allowed row scored; hits are sorted by ordinal.
     pub fn search_exact(
         &self,
         question: &QueryVector,
-        wanted: &VectorSearchOptions<'_>,
+        options: &VectorSearchOptions<'_>,
     ) -> Result<Vec<VectorHit>, SearchError> {
         let exact_rows = usize::MAX;
         self.search_with(
             question,
-            wanted,
+            options,
             SearchEffort {
                 exact_rows,
                 ..DEFAULT_EFFORT
@@ -120,14 +121,13 @@ impl VectorView {
         )
     }
 
-    /// How near a document is. Nothing when it has no vectors.
+    /// The score of a document: that of its nearest passage. `None` if it has no vectors.
     pub fn score(&self, question: &QueryVector, ordinal: u32) -> Option<f32> {
         let rows = self.scored(question, ordinal);
         rows.map(|(_, score)| score).max_by(f32::total_cmp)
     }
 
-    /// The passages of a document that are nearest to the question, the best first, at most
-    /// [`PASSAGES_SHOWN`].
+    /// The nearest passages of a document, the best first, at most [`PASSAGES_SHOWN`].
     pub fn passages(&self, question: &QueryVector, ordinal: u32) -> Vec<PassageHit> {
         let mut best: Vec<(RowAddress, f32)> = Vec::with_capacity(PASSAGES_SHOWN + 1);
         for (at, score) in self.scored(question, ordinal) {
@@ -137,13 +137,14 @@ impl VectorView {
                 best.truncate(PASSAGES_SHOWN);
             }
         }
-        let near = best.into_iter();
-        near.filter_map(|(at, score)| self.passage_hit(at, score))
+        let nearest = best.into_iter();
+        nearest
+            .filter_map(|(at, score)| self.passage_hit(at, score))
             .collect()
     }
 
-    /// The vectors of a document with the bytes of its text that each stands for, in their order, as exact
-    /// as they are kept.
+    /// Reconstructs the vectors of a document from their int8 codes, with the range of the text of each passage: scales
+    /// them, undoes the rotation and normalizes them.
     pub fn vectors(&self, ordinal: u32) -> Vec<EmbeddedPassage> {
         let Some(RowRange { part, rows }) = self.rows_of(ordinal) else {
             return Vec::new();
@@ -166,15 +167,15 @@ impl VectorView {
         vectors.collect()
     }
 
-    /// The rows of a document with their scores.
+    /// Scores all rows of a document.
     fn scored(
         &self,
         question: &QueryVector,
         ordinal: u32,
     ) -> impl Iterator<Item = (RowAddress, f32)> {
-        let home = self.rows_of(ordinal).into_iter();
+        let range = self.rows_of(ordinal).into_iter();
         let rows =
-            home.flat_map(|RowRange { part, rows }| rows.map(move |row| RowAddress { part, row }));
+            range.flat_map(|RowRange { part, rows }| rows.map(move |row| RowAddress { part, row }));
         rows.filter_map(|at| {
             let (codes, scale) = self.parts.get(at.part)?.segment.all_codes().row(at.row)?;
             Some((at, question.score(&self.kernels, codes, scale)))
@@ -196,23 +197,24 @@ impl VectorView {
     pub(super) fn search_with(
         &self,
         question: &QueryVector,
-        wanted: &VectorSearchOptions<'_>,
+        options: &VectorSearchOptions<'_>,
         effort: SearchEffort,
     ) -> Result<Vec<VectorHit>, SearchError> {
-        if wanted.documents > MAX_DOCUMENTS {
+        if options.documents > MAX_DOCUMENTS {
             return Err(SearchError::TooLarge {
                 what: "the number of documents to find".to_owned(),
-                size: wanted.documents,
+                size: options.documents,
                 limit: MAX_DOCUMENTS,
             });
         }
         question.check(self.dims)?;
-        // Of many rows few are picked, and asking for these is less than asking for all.
-        let is_late =
+        // A broad filter is a post-filter: few rows of many pass the estimate, and a lookup for each of these is
+        // cheaper than a mask of all rows. A selective filter, or one among few rows, becomes such a mask (pre-filter).
+        let is_post_filter =
             |allowed: &&OrdinalSet| self.rows() > effort.exact_rows && !self.is_selective(allowed);
-        let late = wanted.allowed.filter(is_late);
-        let early = wanted.allowed.filter(|allowed| !is_late(allowed));
-        let masks: Vec<Cow<'_, [u64]>> = match early {
+        let post_filter = options.allowed.filter(is_post_filter);
+        let pre_filter = options.allowed.filter(|allowed| !is_post_filter(allowed));
+        let masks: Vec<Cow<'_, [u64]>> = match pre_filter {
             None => {
                 let live = self.parts.iter().map(|part| Cow::from(&part.live));
                 live.collect()
@@ -225,9 +227,9 @@ impl VectorView {
             question,
             rows: words.map(|word| word.count_ones() as usize).sum(),
             masks,
-            post_filter: late,
-            wanted: wanted.documents,
-            threads: wanted.threads,
+            post_filter,
+            limit: options.documents,
+            threads: options.threads,
             effort,
         };
         if search.rows <= effort.exact_rows {
@@ -238,31 +240,30 @@ impl VectorView {
     }
 }
 
+/// One search in progress. `masks` has, for each segment, one bit for each row that may be returned, and `rows` is the
+/// number of these bits. `post_filter` restricts the documents further, where the masks do not.
 struct VectorSearch<'v> {
     view: &'v VectorView,
     question: &'v QueryVector,
-    /// For each part, one bit for each row that may be returned.
     masks: Vec<Cow<'v, [u64]>>,
-    /// How many these are.
     rows: usize,
-    /// Only these documents may be returned, which the masks do not know.
     post_filter: Option<&'v OrdinalSet>,
-    wanted: usize,
+    limit: usize,
     threads: usize,
     effort: SearchEffort,
 }
 
 impl VectorSearch<'_> {
-    /// Scores every row that is allowed.
+    /// Exhaustive search: scores every allowed row in int8.
     fn search_exhaustive(&self) -> Result<Vec<VectorHit>, SearchError> {
         let found = self.run_parallel(self.effort.scored_a_thread, |share| {
-            let mut documents = DocumentCollector::new(self.wanted);
-            for stretch in share {
-                let Some(part) = self.view.parts.get(stretch.part) else {
+            let mut documents = DocumentCollector::new(self.limit);
+            for range in share {
+                let Some(part) = self.view.parts.get(range.part) else {
                     continue;
                 };
                 let codes = part.segment.all_codes();
-                self.each_group(stretch, |_, at, rows| {
+                self.each_group(range, |_, at, rows| {
                     each_run(rows, |run| {
                         let rows = at * GROUP + run.start..at * GROUP + run.end;
                         self.score_rows(&mut documents, part, &codes, rows);
@@ -274,17 +275,17 @@ impl VectorSearch<'_> {
         Ok(into_hits(TopK::joined(found)))
     }
 
-    /// Scores the rows that one bit a number picks.
+    /// Two-stage search: selects a candidate pool by one-bit codes, then rescores the candidates in int8.
     fn search_two_stage(&self) -> Result<Vec<VectorHit>, SearchError> {
-        let most = (self.wanted * CANDIDATES_A_DOCUMENT).max(self.effort.candidates);
-        let picked = self.run_parallel(self.effort.picked_a_thread, |share| {
-            self.pick_candidates(share, most)
+        let pool_size = (self.limit * CANDIDATES_PER_DOCUMENT).max(self.effort.candidates);
+        let selected = self.run_parallel(self.effort.picked_a_thread, |share| {
+            self.select_candidates(share, pool_size)
         })?;
-        let picked = TopK::joined(picked).map(TopK::into_unsorted);
-        let mut rows: Vec<RowAddress> = picked.iter().flatten().map(|one| one.thing).collect();
-        // In the order of the file: rows of a document come together, and pages once.
+        let selected = TopK::joined(selected).map(TopK::into_unsorted);
+        let mut rows: Vec<RowAddress> = selected.iter().flatten().map(|one| one.thing).collect();
+        // In file order: the rows of a document come together, and each memory page is read once.
         rows.sort_unstable();
-        let mut documents = DocumentCollector::new(self.wanted);
+        let mut documents = DocumentCollector::new(self.limit);
         for RowAddress { part, row } in rows {
             let Some(part) = self.view.parts.get(part) else {
                 continue;
@@ -298,22 +299,22 @@ impl VectorSearch<'_> {
         Ok(into_hits(Some(found)))
     }
 
-    /// Picks the rows of a share that look best.
-    fn pick_candidates(&self, share: &[RowRange], most: usize) -> TopK<RowAddress> {
-        let mut picks = CandidateCollector::new(most);
+    /// Selects the rows of a share with the best RaBitQ estimates as candidates.
+    fn select_candidates(&self, share: &[RowRange], pool_size: usize) -> TopK<RowAddress> {
+        let mut candidates = CandidateCollector::new(pool_size);
         let mut estimates = [0.0; GROUP];
-        for stretch in share {
-            let Some(part) = self.view.parts.get(stretch.part) else {
+        for range in share {
+            let Some(part) = self.view.parts.get(range.part) else {
                 continue;
             };
-            let about = self.question.rabitq_query(part.segment.mean());
-            self.each_group(stretch, |number, at, rows| {
+            let query = self.question.rabitq_query(part.segment.mean());
+            self.each_group(range, |number, at, rows| {
                 let Some(group) = part.segment.group(at) else {
                     return;
                 };
-                let least = picks.best.threshold() - about.base;
+                let least = candidates.best.threshold() - query.base;
                 let kernels = &self.view.kernels;
-                let passed = kernels.estimate_group(group, &about, least, &mut estimates);
+                let passed = kernels.estimate_group(group, &query, least, &mut estimates);
                 each_bit(passed & rows, |bit| {
                     let row = at * GROUP + bit;
                     let owner = part.owner(row);
@@ -321,27 +322,30 @@ impl VectorSearch<'_> {
                         .post_filter
                         .is_none_or(|allowed| allowed.contains(owner))
                     {
-                        let score = estimates.get(bit).map_or(0.0, |x| x + about.base);
+                        let score = estimates.get(bit).map_or(0.0, |x| x + query.base);
                         let order = u32::try_from(part.before + row).unwrap_or(u32::MAX);
                         let one = ScoredItem::new(score, order, RowAddress { part: number, row });
-                        picks.push(owner, one);
+                        candidates.push(owner, one);
                     }
                 });
             });
         }
-        picks.finish()
+        candidates.finish()
     }
 
-    /// Looks at the passages of the found documents that were not picked too, while there are not
-    /// too many: one of them may be nearer.
+    /// Rescores found documents with all their passages, as long as [`MAX_RESCORED_ROWS`] allows: a passage that was no
+    /// candidate may be nearer than those that were.
     fn rescore_documents(&self, found: TopK<()>) -> TopK<()> {
-        let mut room = MAX_MORE_ROWS;
-        let mut best = TopK::new(self.wanted);
+        let mut budget = MAX_RESCORED_ROWS;
+        let mut best = TopK::new(self.limit);
         for one in found.into_sorted() {
             let (ordinal, mut score) = (one.order(), one.score());
-            let rows = self.view.rows_of(ordinal).map_or(0, |home| home.rows.len());
-            if let Some(rest) = room.checked_sub(rows) {
-                room = rest;
+            let rows = self
+                .view
+                .rows_of(ordinal)
+                .map_or(0, |range| range.rows.len());
+            if let Some(rest) = budget.checked_sub(rows) {
+                budget = rest;
                 let whole = self.view.score(self.question, ordinal);
                 score = whole.unwrap_or(score);
             }
@@ -350,7 +354,7 @@ impl VectorSearch<'_> {
         best
     }
 
-    /// Scores up to [`GROUP`] rows that lie one behind the other.
+    /// Scores up to [`GROUP`] consecutive rows.
     #[inline]
     fn score_rows(
         &self,
@@ -370,12 +374,12 @@ impl VectorSearch<'_> {
         }
     }
 
-    /// Calls `act` with each group of a stretch that has allowed rows, and with which these are.
-    fn each_group(&self, stretch: &RowRange, mut act: impl FnMut(usize, usize, u64)) {
-        let Some(mask) = self.masks.get(stretch.part) else {
+    /// Calls `act` for each group of a range that has allowed rows, with the bits of these rows.
+    fn each_group(&self, range: &RowRange, mut act: impl FnMut(usize, usize, u64)) {
+        let Some(mask) = self.masks.get(range.part) else {
             return;
         };
-        let rows = &stretch.rows;
+        let rows = &range.rows;
         let first = rows.start / GROUP;
         for (at, word) in mask
             .iter()
@@ -391,19 +395,20 @@ impl VectorSearch<'_> {
                 word &= u64::MAX >> (GROUP - rows.end % GROUP);
             }
             if word != 0 {
-                act(stretch.part, at, word);
+                act(range.part, at, word);
             }
         }
     }
 
-    /// Has the rows worked on by as many threads as are allowed and worth it.
+    /// Partitions the rows and runs `work` on each share, on as many threads as the caller allows and the number of
+    /// rows justifies. The calling thread takes the first share.
     fn run_parallel<R: Send>(
         &self,
         rows_a_thread: usize,
         work: impl Fn(&[RowRange]) -> R + Sync,
     ) -> Result<Vec<R>, SearchError> {
-        let worth = self.rows / rows_a_thread.max(1);
-        let shares = self.view.partition(self.threads.min(worth).max(1));
+        let justified = self.rows / rows_a_thread.max(1);
+        let shares = self.view.partition(self.threads.min(justified).max(1));
         let Some((own, others)) = shares.split_first() else {
             return Ok(Vec::new());
         };
@@ -415,7 +420,7 @@ impl VectorSearch<'_> {
                 .collect();
             let mut results = vec![work(own)];
             for other in others {
-                let failed = |_| SearchError::engine("a thread of the search failed");
+                let failed = |_| SearchError::engine("a search thread panicked");
                 results.push(other.join().map_err(failed)?);
             }
             Ok(results)
@@ -425,22 +430,22 @@ impl VectorSearch<'_> {
 
 fn into_hits(found: Option<TopK<()>>) -> Vec<VectorHit> {
     let found = found.map(TopK::into_unsorted).into_iter().flatten();
-    let report = |one: ScoredItem<()>| VectorHit {
+    let to_hit = |one: ScoredItem<()>| VectorHit {
         ordinal: one.order(),
         score: one.score(),
     };
-    let mut found: Vec<VectorHit> = found.map(report).collect();
+    let mut found: Vec<VectorHit> = found.map(to_hit).collect();
     found.sort_unstable_by_key(|found| found.ordinal);
     found
 }
 
-/// Calls `act` with each stretch of bits that are set.
+/// Calls `act` with each run of set bits.
 fn each_run(mut word: u64, mut act: impl FnMut(Range<usize>)) {
     while word != 0 {
         let start = word.trailing_zeros();
         let end = start + (word >> start).trailing_ones();
         act(start as usize..end as usize);
-        // Adding its lowest bit carries through the whole stretch.
+        // Adding the lowest bit of the run carries through the run and clears it.
         word &= word.wrapping_add(1 << start);
     }
 }

@@ -1,4 +1,4 @@
-//! A file of rows into rows that can be trusted.
+//! Reader of a memory-mapped segment. Opening verifies the checksum and every invariant that searches rely on.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use super::quantization::RabitqGroup;
 use super::segment_layout::{GROUP, SUM_BYTES, SegmentHeader, SegmentLayout};
 use crate::error::SearchError;
 
-/// One row in eight bits, wherever it is kept.
+/// A row in int8 codes, borrowed from a segment or from a batch that is being written.
 #[derive(Clone, Copy)]
 pub(super) struct VectorRow<'r> {
     pub codes: &'r [i8],
     pub scale: f32,
-    /// Where in its document's text it begins and ends.
+    /// The start and the end of the passage in its document's text, in bytes.
     pub place: [u32; 2],
 }
 
-/// Something that has rows, by their numbers.
+/// Random access to rows by index, so that segments are written alike from a batch and from other segments.
 pub(super) trait RowReader {
     fn row(&self, at: usize) -> Option<VectorRow<'_>>;
 }
 
-/// A segment on disk that passed every check.
+/// An immutable segment file that passed every check.
 pub(super) struct VectorSegment {
     pub entry: SegmentEntry,
     map: MappedFile,
@@ -32,40 +32,42 @@ pub(super) struct VectorSegment {
 }
 
 impl VectorSegment {
-    /// Opens the segment that `entry` describes in `dir` and checks each of its bytes.
+    /// Opens the segment that the manifest describes by `entry`, and verifies its length, checksum, header and order.
     pub(super) fn open(dir: &Path, entry: SegmentEntry, model: u64) -> Result<Self, SearchError> {
         let path = dir.join(entry.file_name());
-        let damaged =
+        let corrupt =
             |what: &str| SearchError::corrupt(dir, format!("`{}` {what}", entry.file_name()));
         let map = MappedFile::open(&path).map_err(|source| match source.kind() {
-            ErrorKind::NotFound => damaged("is missing"),
+            ErrorKind::NotFound => corrupt("is missing"),
             _ => SearchError::io(&path, source),
         })?;
         let bytes = map.bytes();
         if bytes.len() as u64 != entry.bytes {
-            return Err(damaged("has another length"));
+            return Err(corrupt("does not have the expected length"));
         }
         let (content, sum) = bytes
             .split_last_chunk::<SUM_BYTES>()
-            .ok_or_else(|| damaged("is cut short"))?;
+            .ok_or_else(|| corrupt("is truncated"))?;
         let found = crc32fast::hash(content);
         if found != u32::from_ne_bytes(*sum) || found != entry.sum {
-            return Err(damaged("has a sum that does not match"));
+            return Err(corrupt("has a checksum that does not match"));
         }
-        let header = SegmentHeader::from_bytes(content).ok_or_else(|| damaged("is no segment"))?;
-        let layout = SegmentLayout::new(&header).ok_or_else(|| damaged("is over its limits"))?;
+        let header =
+            SegmentHeader::from_bytes(content).ok_or_else(|| corrupt("is not a segment file"))?;
+        let layout = SegmentLayout::new(&header)
+            .ok_or_else(|| corrupt("exceeds the limits of a segment"))?;
         if header.model != model || layout.file_bytes() != bytes.len() {
-            return Err(damaged("does not fit its folder"));
+            return Err(corrupt("belongs to another model or has another layout"));
         }
         let segment = Self { entry, map, layout };
         if segment.is_in_order() {
             Ok(segment)
         } else {
-            Err(damaged("is not in order"))
+            Err(corrupt("has keys or rows out of order"))
         }
     }
 
-    /// What a search relies on: keys ascend, and rows belong to one document after the other.
+    /// Checks the invariants of a search: keys ascend, and rows belong to one document after the other.
     fn is_in_order(&self) -> bool {
         let (keys, ends) = (self.keys(), self.ends());
         let last = ends.last().map_or(0, |end| *end as usize);
@@ -76,17 +78,17 @@ impl VectorSegment {
             && last == self.layout.rows
     }
 
-    /// The keys of the documents, ascending.
+    /// The keys of the documents in ascending order.
     pub(super) fn keys(&self) -> &[u128] {
         self.map.numbers(&self.layout.keys)
     }
 
-    /// The row behind the last of each document.
+    /// The end of the rows of each document, exclusive.
     pub(super) fn ends(&self) -> &[u32] {
         self.map.numbers(&self.layout.ends)
     }
 
-    /// The rows of the document at a place among the keys.
+    /// The rows of the document at an index among the keys.
     pub(super) fn rows_of(&self, document: usize) -> Range<usize> {
         let ends = self.ends();
         let end = |at: usize| ends.get(at).map_or(0, |end| *end as usize);
@@ -99,12 +101,12 @@ impl VectorSegment {
         self.rows_of(self.ends().partition_point(|end| *end as usize <= row))
     }
 
-    /// The mean of all rows.
+    /// The centroid of all rows, which the one-bit codes are relative to.
     pub(super) fn mean(&self) -> &[f32] {
         self.map.numbers(&self.layout.mean)
     }
 
-    /// The one-bit numbers of 64 rows.
+    /// The RaBitQ one-bit codes of a group of 64 rows.
     pub(super) fn group(&self, at: usize) -> Option<RabitqGroup<'_>> {
         let layout = &self.layout;
         let start = layout.groups.start + at * layout.group;
@@ -122,8 +124,8 @@ impl VectorSegment {
     }
 }
 
-/// The eight-bit numbers of all rows and what one step of each is worth, cut out of the file once: a search
-/// asks for rows more often than for anything else.
+/// The int8 codes and the scales of all rows. A search takes these slices out of the mapping once, because it reads
+/// rows more often than anything else.
 pub(super) struct ScalarCodes<'s> {
     codes: &'s [i8],
     scales: &'s [f32],
@@ -137,7 +139,7 @@ impl<'s> ScalarCodes<'s> {
         Some((codes, *scales.first()?))
     }
 
-    /// Rows that lie one behind the other, and as many scales.
+    /// The codes of consecutive rows, and as many scales.
     #[inline]
     pub(super) fn rows(&self, rows: Range<usize>) -> Option<(&'s [i8], &'s [f32])> {
         let codes = rows.start * self.stride..rows.end * self.stride;

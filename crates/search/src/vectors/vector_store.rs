@@ -1,17 +1,16 @@
-//! A folder of segments, kept so that whatever was acknowledged is still there after a crash.
+//! The vectors of one model on disk: a folder of immutable segments and a manifest, durable across crashes.
 //!
 //! ```text
 //! vectors/
 //!   3f2a…91/              one folder for each model, named after the hash of its fingerprint
-//!     lock                held by the one who writes
-//!     manifest.json       which segments there are
+//!     lock                file lock, held by the writer
+//!     manifest.json       the list of segments
 //!     0000000000000001.seg …
 //! ```
 //!
-//! A batch becomes a new segment: its file is written and flushed, then the folder, then the
-//! manifest that names it is written, flushed and renamed into place, then the folder again. Only
-//! then is the batch acknowledged. A crash before the rename leaves a file that no manifest names,
-//! which the next one to open the folder removes.
+//! A batch becomes a new segment: the segment file is written and synced, then the folder; then the manifest that lists
+//! it is written, synced and atomically renamed into place, then the folder is synced again. Only then is the batch
+//! acknowledged. A crash before the rename leaves an orphaned file, which the next writer removes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,14 +29,14 @@ use crate::{failpoints, folder_lock};
 
 const LOCK: &str = "lock";
 
-/// How often a reader starts again because a writer replaced what it was opening.
+/// How often a reader retries to open a store because a writer merged segments away in the meantime.
 const MAX_READS: usize = 8;
 
-/// After this many batches small segments are merged, even if nobody asks for it: a first build
-/// adds thousands.
-const ADDED_BEFORE_MERGE: usize = 16;
+/// Small segments are merged after this many batches even without a call of [`VectorStore::maintain`]: a first build
+/// appends thousands.
+const APPENDS_BEFORE_MERGE: usize = 16;
 
-/// Whose vectors these are.
+/// The identity of an embedding model: its fingerprint and the dimensions of its vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorModel {
     fingerprint: String,
@@ -45,12 +44,12 @@ pub struct VectorModel {
 }
 
 impl VectorModel {
-    /// A model by its fingerprint, of at most [`MAX_FINGERPRINT_BYTES`], and how many numbers its
-    /// vectors have, from one to [`MAX_DIMENSIONS`].
+    /// Identifies a model by its fingerprint, of at most [`MAX_FINGERPRINT_BYTES`], and its dimensions, from one to
+    /// [`MAX_DIMENSIONS`].
     pub fn new(fingerprint: &str, dims: usize) -> Result<Self, SearchError> {
         let sizes = [
             (
-                "the name of the model",
+                "the fingerprint of the model",
                 fingerprint.len(),
                 MAX_FINGERPRINT_BYTES,
             ),
@@ -66,7 +65,7 @@ impl VectorModel {
             }
         }
         if dims == 0 {
-            return Err(SearchError::engine("a model whose vectors have no numbers"));
+            return Err(SearchError::engine("the model has `0` dimensions"));
         }
         Ok(Self {
             fingerprint: fingerprint.to_owned(),
@@ -74,12 +73,13 @@ impl VectorModel {
         })
     }
 
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// FNV-1a. Only names a folder: the manifest in it has the whole fingerprint.
+    /// The FNV-1a hash of the fingerprint. It only names a folder, so collisions do no harm: the manifest there has the
+    /// whole fingerprint.
     fn hash(&self) -> u64 {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         self.fingerprint.bytes().fold(0xcbf2_9ce4_8422_2325, step)
@@ -90,48 +90,47 @@ impl VectorModel {
     }
 }
 
-/// The vectors of one model.
+/// The vectors of one model, open for writing or read-only.
 pub struct VectorStore {
     model: VectorModel,
     dir: PathBuf,
     manifest: StoreManifest,
     segments: Vec<Arc<VectorSegment>>,
-    /// Set while it is not known which manifest the disk has.
-    is_unsure: bool,
-    /// How many segments were added since the last merge.
-    added: usize,
+    /// Set while it is unknown which manifest is on disk: a rename or its sync failed.
+    is_manifest_unknown: bool,
+    /// The number of segments appended since the last merge.
+    appended: usize,
     pub(super) rotation: Arc<RandomRotation>,
     pub(super) kernels: DistanceKernels,
-    /// Nothing when opened to be read only.
+    /// The file lock of the writer; `None` if opened read-only.
     lock: Option<File>,
 }
 
 impl VectorStore {
-    /// Opens the vectors of `model` below `root` to be searched and added to, or makes an empty
-    /// store there. Everything a crash left behind is removed.
+    /// Opens the vectors of `model` below `root` for writing, or creates an empty store there. Orphaned files of a
+    /// crash are removed.
     ///
-    /// Refused with [`Error::Locked`] while another has it open this way, and with
-    /// [`Error::Corrupt`] or [`Error::Format`] when a byte is not as it was written: then
-    /// [`Store::anew`] and making the vectors again are the cure.
+    /// Fails with [`SearchError::Locked`] while another writer has it open, and with [`SearchError::Corrupt`] or
+    /// [`SearchError::Format`] if a file fails its checks. The cure is [`VectorStore::recreate`] and embedding again.
     pub fn open(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
-        let (dir, lock, manifest) = begin(root, &model)?;
+        let (dir, lock, manifest) = open_for_writing(root, &model)?;
         let segments = load(&dir, &model, &manifest)?;
         remove_orphans(&dir, &manifest);
         Ok(Self::with(model, dir, (manifest, segments), Some(lock)))
     }
 
-    /// The same, but segments that are damaged are removed instead of being a reason to refuse, and
-    /// what was wrong with each is returned.
+    /// Opens a store like [`VectorStore::open`], but drops corrupt segments instead of failing, and returns what was
+    /// wrong with each. Their vectors are missing from then on, so they are computed again.
     pub fn open_without_corrupt(
         root: &Path,
         model: VectorModel,
     ) -> Result<(Self, Vec<String>), SearchError> {
-        let (dir, lock, manifest) = begin(root, &model)?;
+        let (dir, lock, manifest) = open_for_writing(root, &model)?;
         check_model(&dir, &model, &manifest)?;
-        let (mut sound, mut lost) = (Vec::new(), Vec::new());
+        let (mut intact, mut lost) = (Vec::new(), Vec::new());
         for entry in &manifest.segments {
             match VectorSegment::open(&dir, *entry, model.hash()) {
-                Ok(segment) => sound.push(Arc::new(segment)),
+                Ok(segment) => intact.push(Arc::new(segment)),
                 Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
                     lost.push(error.to_string());
                 }
@@ -139,12 +138,12 @@ impl VectorStore {
             }
         }
         let mut store = Self::with(model, dir, (manifest, Vec::new()), Some(lock));
-        store.commit(sound)?;
+        store.commit(intact)?;
         Ok((store, lost))
     }
 
-    /// Opens the vectors of `model` below `root` to be searched. They may be open for writing
-    /// elsewhere; what is added there later is not seen. Nothing on disk is touched.
+    /// Opens the vectors of `model` below `root` read-only, even while a writer has them open. Later appends of the
+    /// writer are not visible. Nothing on disk is changed.
     pub fn open_read_only(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
         let dir = model.folder(root);
         let mut read = 0;
@@ -156,14 +155,14 @@ impl VectorStore {
                 Ok(segments) => {
                     return Ok(Self::with(model, dir, (manifest, segments), None));
                 }
-                // A segment may be gone because a writer merged it away in the meantime.
+                // A writer may have merged a segment away since the manifest was read.
                 Err(_) if read < MAX_READS && StoreManifest::read(&dir)? != Some(manifest) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Throws away what is there for `model`, whatever state it is in, and opens an empty store.
+    /// Deletes the vectors of `model`, in whatever state they are, and opens an empty store.
     pub fn recreate(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
         let dir = model.folder(root);
         if dir.is_dir() {
@@ -185,20 +184,19 @@ impl VectorStore {
             dir,
             manifest,
             segments,
-            is_unsure: false,
-            added: 0,
+            is_manifest_unknown: false,
+            appended: 0,
             rotation,
             kernels: DistanceKernels::detect(),
             lock,
         }
     }
 
-    /// Removes the vectors of every other model below `root`. Called once the vectors of this one
-    /// are complete and searches use them; until then the old ones are worth keeping, for as long
-    /// as their model is there to turn questions into vectors.
+    /// Deletes the vectors of all other models below `root`. Call it once the vectors of this model are complete and in
+    /// use. Until then searches can use the old ones, as long as the old model is available to embed queries.
     ///
-    /// Returns how many were removed. One that is open for writing, or that cannot be removed now,
-    /// stays until the next call.
+    /// Returns how many stores were deleted. One that is locked by a writer, or that cannot be deleted now, stays until
+    /// the next call.
     pub fn remove_other_models(&self) -> usize {
         let removed = |path: &&PathBuf| {
             let lock = folder_lock::lock(path, LOCK);
@@ -207,7 +205,7 @@ impl VectorStore {
         self.other_models().iter().filter(removed).count()
     }
 
-    /// Whether other models have left vectors beside these.
+    /// Whether there are vectors of other models beside these.
     pub fn has_other_models(&self) -> bool {
         !self.other_models().is_empty()
     }
@@ -222,8 +220,8 @@ impl VectorStore {
         paths.filter(is_other).collect()
     }
 
-    /// Adds the vectors of `documents`. When this returns they are sure to last; when it fails none
-    /// of them is there. A document that is there already is replaced.
+    /// Appends the vectors of `documents` as one atomic batch: once this returns they are durable, and if it fails none
+    /// of them is visible. A document that is there already is replaced.
     pub fn append(&mut self, documents: &[EmbeddedDocument]) -> Result<(), SearchError> {
         self.writable()?;
         if documents.is_empty() {
@@ -234,24 +232,24 @@ impl VectorStore {
         let mut segments = self.segments.clone();
         segments.push(Arc::new(segment));
         self.commit(segments)?;
-        self.added += 1;
-        if self.added >= ADDED_BEFORE_MERGE {
-            self.added = 0;
-            // The batch is there whatever becomes of the merge, which is tried again later.
+        self.appended += 1;
+        if self.appended >= APPENDS_BEFORE_MERGE {
+            self.appended = 0;
+            // The batch is durable whatever becomes of the merge, which is retried after further batches.
             if let Err(error) = self.maintain(&LiveDocuments::everything(&self.segments)) {
-                tracing::warn!(%error, "small segments of vectors could not be merged");
+                tracing::warn!(%error, "merging small vector segments failed, retrying later");
             }
         }
         Ok(())
     }
 
-    /// Whether the document of this key has vectors.
+    /// Whether the document with this key has been embedded.
     pub fn contains(&self, key: u128) -> bool {
         let mut segments = self.segments.iter();
         segments.any(|segment| segment.keys().binary_search(&key).is_ok())
     }
 
-    /// How many vectors there are, those of documents long gone included.
+    /// The number of vectors, dead ones included until a merge drops them.
     pub fn rows(&self) -> usize {
         self.segments
             .iter()
@@ -259,12 +257,12 @@ impl VectorStore {
             .sum()
     }
 
-    /// How many segments there are.
+    /// The number of segments, each of which costs every search a few microseconds.
     pub fn segment_count(&self) -> usize {
         self.segments.len()
     }
 
-    /// How many bytes there are on disk.
+    /// The size of all segments on disk in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments
             .iter()
@@ -272,7 +270,7 @@ impl VectorStore {
             .sum()
     }
 
-    /// Whose vectors these are.
+    /// The model that computed the vectors.
     pub fn model(&self) -> &VectorModel {
         &self.model
     }
@@ -281,38 +279,38 @@ impl VectorStore {
         &self.segments
     }
 
-    /// Says no to whoever may not write, and finds out again what there is when the last attempt
-    /// to write left that open.
+    /// Refuses to write to a store that was opened read-only. If the last commit ended with the manifest in an unknown
+    /// state, loads again what is on disk.
     pub(super) fn writable(&mut self) -> Result<(), SearchError> {
         if self.lock.is_none() {
             return Err(SearchError::ReadOnly {
                 path: self.dir.clone(),
             });
         }
-        if self.is_unsure {
-            let gone =
+        if self.is_manifest_unknown {
+            let missing =
                 || SearchError::corrupt(&self.dir, format!("`{}` is missing", manifest::NAME));
-            let manifest = StoreManifest::read(&self.dir)?.ok_or_else(gone)?;
+            let manifest = StoreManifest::read(&self.dir)?.ok_or_else(missing)?;
             self.segments = load(&self.dir, &self.model, &manifest)?;
             self.manifest = manifest;
-            self.is_unsure = false;
+            self.is_manifest_unknown = false;
         }
         Ok(())
     }
 
-    /// Writes a segment that no manifest names yet.
+    /// Writes a segment file, which stays invisible until a manifest lists it.
     pub(super) fn write(
         &mut self,
         documents: &[RowSource<'_>],
     ) -> Result<VectorSegment, SearchError> {
         let number = self.manifest.next;
-        // Counted up even if what follows fails, so that no name is ever used twice.
+        // Incremented even if the write fails, so that no file name is ever used twice.
         self.manifest.next = number.saturating_add(1);
         let path = self.dir.join(file_name(number));
         let written = segment_writer::write(&path, (self.model.dims, self.model.hash()), documents)
             .and_then(|written| failpoints::pass("vectors-written").map(|()| written));
         let written = written.map_err(|source| {
-            // A disk that is full is not made fuller; what stays is removed when next opened.
+            // On a full disk the partial file should go at once; if that fails, the next writer removes it.
             let _ = fs::remove_file(&path);
             SearchError::io(&path, source)
         })?;
@@ -325,7 +323,8 @@ impl VectorStore {
         VectorSegment::open(&self.dir, entry, self.model.hash())
     }
 
-    /// Makes `segments` all there is. Files that are no longer named are removed.
+    /// Commits `segments` as the new content of the store: writes and atomically publishes a manifest that lists them,
+    /// then removes orphaned files.
     pub(super) fn commit(&mut self, segments: Vec<Arc<VectorSegment>>) -> Result<(), SearchError> {
         let manifest = StoreManifest {
             segments: segments.iter().map(|segment| segment.entry).collect(),
@@ -342,11 +341,11 @@ impl VectorStore {
             remove_orphans(&self.dir, &self.manifest);
             return Err(error);
         }
-        // From here on the disk may have the one manifest or the other until it says otherwise.
-        self.is_unsure = true;
+        // From here until the rename is known to be durable, either manifest may be on disk.
+        self.is_manifest_unknown = true;
         StoreManifest::publish(&self.dir)?;
         failpoints::pass("vectors-named").map_err(|source| SearchError::io(&self.dir, source))?;
-        self.is_unsure = false;
+        self.is_manifest_unknown = false;
         self.manifest = manifest;
         self.segments = segments;
         remove_orphans(&self.dir, &self.manifest);
@@ -354,14 +353,17 @@ impl VectorStore {
     }
 }
 
-/// The folder of a model, the right to write into it, and what its manifest says.
-fn begin(root: &Path, model: &VectorModel) -> Result<(PathBuf, File, StoreManifest), SearchError> {
+/// Creates and locks the folder of a model, and reads its manifest or creates an empty one.
+fn open_for_writing(
+    root: &Path,
+    model: &VectorModel,
+) -> Result<(PathBuf, File, StoreManifest), SearchError> {
     let dir = model.folder(root);
     let io = |source| SearchError::io(&dir, source);
     fs::create_dir_all(&dir).map_err(io)?;
-    for above in [Some(root), root.parent()].into_iter().flatten() {
-        if above.is_dir() {
-            folder_lock::sync_folder(above).map_err(io)?;
+    for parent in [Some(root), root.parent()].into_iter().flatten() {
+        if parent.is_dir() {
+            folder_lock::sync_folder(parent).map_err(io)?;
         }
     }
     let lock = folder_lock::lock(&dir, LOCK)?;
@@ -372,7 +374,7 @@ fn begin(root: &Path, model: &VectorModel) -> Result<(PathBuf, File, StoreManife
     Ok((dir, lock, manifest))
 }
 
-/// An empty store. A folder that has segments had a manifest once and is not empty.
+/// Creates an empty store. A folder with segments but without a manifest is corrupt rather than empty.
 fn create(dir: &Path, model: &VectorModel) -> Result<StoreManifest, SearchError> {
     if names(dir).iter().any(|name| name.ends_with(SEGMENT_ENDING)) {
         let reason = format!("`{}` is missing", manifest::NAME);
@@ -396,7 +398,7 @@ fn check_model(
     manifest: &StoreManifest,
 ) -> Result<(), SearchError> {
     if manifest.fingerprint != model.fingerprint || manifest.dims != model.dims {
-        let reason = format!("`{}` is of another model", manifest::NAME);
+        let reason = format!("`{}` belongs to another model", manifest::NAME);
         return Err(SearchError::corrupt(dir, reason));
     }
     Ok(())
@@ -412,7 +414,7 @@ fn load(
     manifest.segments.iter().map(open).collect()
 }
 
-/// The names in a folder. None of what cannot be read.
+/// The file names in a folder; empty if it cannot be read.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -420,8 +422,8 @@ fn names(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Removes our files that the manifest does not name. One that is still mapped stays readable for
-/// those who have it; what cannot be removed now is tried again later.
+/// Removes orphaned files: segments that the manifest does not list, and a temporary manifest. One that is still mapped
+/// stays readable for its views. What cannot be removed now is retried after the next commit.
 fn remove_orphans(dir: &Path, manifest: &StoreManifest) {
     let kept: Vec<String> = manifest
         .segments
@@ -436,7 +438,7 @@ fn remove_orphans(dir: &Path, manifest: &StoreManifest) {
     }
 }
 
-/// Whether a folder has the name that vectors of a model get.
+/// Whether a folder is named like that of a model: 16 hexadecimal digits.
 fn is_model_folder(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);

@@ -1,4 +1,4 @@
-//! A store and the live documents into something that can be searched.
+//! A consistent snapshot of a vector store for searches: segments, the owner of each row, and the live rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::segment_layout::GROUP;
 use super::vector_segment::VectorSegment;
 use super::vector_store::VectorStore;
 
-/// One in so many documents or fewer are few.
-const FEW: usize = 16;
+/// A filter that allows at most one in this many documents is selective.
+const SELECTIVE_SHARE: usize = 16;
 
-/// The vectors of one generation, as one answer sees them from beginning to end. What happens to
-/// the store later does not reach it.
+/// A snapshot of the vectors of one generation. A search sees the same rows from beginning to end, because segments are
+/// immutable and stay mapped for as long as a view holds them, whatever the store appends or merges later.
 pub struct VectorView {
     pub(super) dims: usize,
     pub(super) parts: Vec<SegmentView>,
@@ -23,11 +23,10 @@ pub struct VectorView {
     pub(super) kernels: DistanceKernels,
     missing: Vec<u32>,
     rows: usize,
-    /// By ordinal, ascending.
     locations: Vec<DocumentLocation>,
 }
 
-/// Where a document is.
+/// The segment of a live document, and its place among the keys of that segment. Views keep them sorted by ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DocumentLocation {
     ordinal: u32,
@@ -35,22 +34,22 @@ struct DocumentLocation {
     document: u32,
 }
 
-/// One segment and whose its rows are.
+/// A segment with the owners of its rows.
 pub(super) struct SegmentView {
     pub segment: Arc<VectorSegment>,
-    /// The ordinal of each row's document.
+    /// The ordinal of the document of each row, or [`NO_OWNER`].
     pub owners: Vec<u32>,
-    /// One bit for each row, set when its document is live.
+    /// A bitmap of the rows whose document is live.
     pub live: Vec<u64>,
-    /// How many rows the parts before it have.
+    /// The number of rows in the segments before this one.
     pub before: usize,
 }
 
 impl VectorView {
-    /// Sees what is in `store` for the documents that are in `live`.
+    /// Takes a snapshot of what `store` has for the documents in `live`.
     pub fn new(store: &VectorStore, live: &LiveDocuments) -> Self {
         let (owners, missing) = live.owners(store.segments());
-        let homes = document_locations(&owners);
+        let locations = document_locations(&owners);
         let segments = store.segments().iter().zip(owners);
         let mut before = 0;
         let parts: Vec<_> = segments
@@ -68,7 +67,7 @@ impl VectorView {
             rotation: store.rotation.clone(),
             kernels: store.kernels,
             missing,
-            locations: homes,
+            locations,
         }
     }
 
@@ -77,31 +76,31 @@ impl VectorView {
         &self.missing
     }
 
-    /// Whether the vectors of a live document are made, be it none because no passage is in a language that the
-    /// model knows.
+    /// Whether a live document has been embedded. It may have no vectors all the same, when none of its passages is in
+    /// a language of the model.
     pub fn is_embedded(&self, ordinal: u32) -> bool {
         self.rows_of(ordinal).is_some()
     }
 
-    /// How many vectors belong to live documents.
+    /// The number of vectors of live documents.
     pub fn rows(&self) -> usize {
         self.rows
     }
 }
 
-/// The live documents with a place, by their ordinals.
+/// The locations of all live documents, sorted by ordinal.
 fn document_locations(owners: &[Vec<u32>]) -> Vec<DocumentLocation> {
-    let mut homes = Vec::new();
+    let mut locations = Vec::new();
     for (part, owners) in (0..).zip(owners) {
         let live = (0..).zip(owners).filter(|(_, owner)| **owner != NO_OWNER);
-        homes.extend(live.map(|(document, owner)| DocumentLocation {
+        locations.extend(live.map(|(document, owner)| DocumentLocation {
             ordinal: *owner,
             part,
             document,
         }));
     }
-    homes.sort_unstable();
-    homes
+    locations.sort_unstable();
+    locations
 }
 
 impl SegmentView {
@@ -132,7 +131,7 @@ fn mask(owners: &[u32], bit: impl Fn(u32) -> u64) -> Vec<u64> {
     owners.chunks(GROUP).map(word).collect()
 }
 
-/// A stretch of rows of one part. It begins and ends between two documents.
+/// A range of rows of one segment. It never splits the rows of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RowRange {
     pub part: usize,
@@ -140,32 +139,32 @@ pub(super) struct RowRange {
 }
 
 impl VectorView {
-    /// The rows of a document. Nothing when it is not live or has no vectors.
+    /// The rows of a document; `None` if it is not live or has not been embedded.
     pub(super) fn rows_of(&self, ordinal: u32) -> Option<RowRange> {
-        let is_it = |home: &&DocumentLocation| home.ordinal == ordinal;
-        // Where every document has its vectors, each stands at its own ordinal.
-        let guess = self.locations.get(ordinal as usize).filter(is_it);
-        let home = guess.or_else(|| {
+        let is_match = |location: &&DocumentLocation| location.ordinal == ordinal;
+        // Once all documents are embedded, the location of each is at the index of its ordinal.
+        let guess = self.locations.get(ordinal as usize).filter(is_match);
+        let location = guess.or_else(|| {
             let at = self
                 .locations
-                .binary_search_by_key(&ordinal, |home| home.ordinal);
+                .binary_search_by_key(&ordinal, |location| location.ordinal);
             self.locations.get(at.ok()?)
         })?;
-        let part = home.part as usize;
+        let part = location.part as usize;
         let rows = self
             .parts
             .get(part)?
             .segment
-            .rows_of(home.document as usize);
+            .rows_of(location.document as usize);
         Some(RowRange { part, rows })
     }
 
-    /// Whether so few are allowed that going to each is faster than asking for each row.
+    /// Whether a filter allows so few documents that visiting each is faster than checking every row.
     pub(super) fn is_selective(&self, allowed: &OrdinalSet) -> bool {
-        allowed.count() <= self.locations.len() / FEW
+        allowed.count() <= self.locations.len() / SELECTIVE_SHARE
     }
 
-    /// For each part one bit for each row, set when its document is live and allowed.
+    /// For each segment, a bitmap of the rows whose document is live and allowed.
     pub(super) fn masks(&self, allowed: &OrdinalSet) -> Vec<Vec<u64>> {
         if !self.is_selective(allowed) {
             let mask = |part: &SegmentView| mask(&part.owners, |owner| allowed.bit(owner));
@@ -173,11 +172,11 @@ impl VectorView {
         }
         let empty = |part: &SegmentView| vec![0; part.live.len()];
         let mut masks: Vec<_> = self.parts.iter().map(empty).collect();
-        for stretch in allowed.iter().filter_map(|ordinal| self.rows_of(ordinal)) {
-            let Some(mask) = masks.get_mut(stretch.part) else {
+        for range in allowed.iter().filter_map(|ordinal| self.rows_of(ordinal)) {
+            let Some(mask) = masks.get_mut(range.part) else {
                 continue;
             };
-            for row in stretch.rows {
+            for row in range.rows {
                 if let Some(word) = mask.get_mut(row / GROUP) {
                     *word |= 1 << (row % GROUP);
                 }
@@ -186,7 +185,7 @@ impl VectorView {
         masks
     }
 
-    /// All rows, cut into about `count` equal shares for as many threads.
+    /// Partitions all rows into about `count` equal shares, one for each thread, without splitting a document.
     pub(super) fn partition(&self, count: usize) -> Vec<Vec<RowRange>> {
         let all: usize = self.parts.iter().map(|part| part.owners.len()).sum();
         let each = all.div_ceil(count.max(1)).max(1);
@@ -195,14 +194,14 @@ impl VectorView {
         for (part, rows) in self.parts.iter().map(|part| part.owners.len()).enumerate() {
             let mut start = 0;
             while start < rows {
-                let end = self.cut(part, start, room);
-                let stretch = RowRange {
+                let end = self.align_to_document(part, start, room);
+                let range = RowRange {
                     part,
                     rows: start..end,
                 };
                 room = room.saturating_sub(end - start);
                 if let Some(share) = shares.last_mut() {
-                    share.push(stretch);
+                    share.push(range);
                 }
                 if room == 0 {
                     shares.push(Vec::new());
@@ -215,8 +214,8 @@ impl VectorView {
         shares
     }
 
-    /// The end of the document that row `start + room` would cut in two.
-    fn cut(&self, part: usize, start: usize, room: usize) -> usize {
+    /// The end of a range of `room` rows, moved behind the document that it would split.
+    fn align_to_document(&self, part: usize, start: usize, room: usize) -> usize {
         let Some(part) = self.parts.get(part) else {
             return start + room;
         };

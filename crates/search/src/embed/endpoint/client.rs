@@ -1,4 +1,5 @@
-//! One list of inputs into its vectors: the request, its answer, and when to ask again.
+//! HTTP client of one embeddings endpoint: sends a batch of inputs, classifies failures, and retries those that may
+//! pass, with exponential backoff and the endpoint's own `Retry-After`.
 
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
@@ -12,36 +13,36 @@ use super::EndpointSettings;
 use super::response;
 use crate::error::SearchError;
 
-/// The most bytes of one answer: 64 vectors of 4,096 numbers written out in full are six million.
+/// The largest response in bytes: 64 vectors of 4,096 numbers written out in full are six million.
 pub(super) const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
-/// The most bytes that are looked at of an answer that says no.
-const MAX_REFUSAL_BYTES: u64 = 16 * 1024;
-/// The wait after the first failure; it doubles with each further one.
+/// How many bytes of an error response are read, in search of its error code.
+const MAX_ERROR_BYTES: u64 = 16 * 1024;
+/// The backoff after the first failure. It doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The cure for answers that do not fit the question.
+/// The hint for responses that do not fit the request.
 pub(super) const WRONG: &str = "check that the address is that of an OpenAI-compatible `/embeddings` call and that the model embeds texts";
 const DOWN: &str = "check that the endpoint runs and can be reached from here, then try again";
 const ADDRESS: &str =
     "give an address such as `http://localhost:11434/v1`, without user, password, `?` and `#`";
 
-/// Waits for as long as it is told.
+/// Sleeps before a retry. It is passed in, so that tests need no clock.
 pub(super) type WaitFn = Box<dyn Fn(Duration) + Send + Sync>;
 
-/// How often and how long an answer is waited for.
+/// How often a request is retried, and how long to wait for its response.
 pub(super) struct RetryPolicy {
-    /// The most requests for one answer.
+    /// The most attempts, the first one included.
     tries: u32,
-    /// The most requests that may end without any answer in time; each costs a whole timeout.
+    /// The most attempts that may time out. They have a limit of their own, because each costs a whole timeout.
     timeouts: u32,
-    /// The longest wait between requests, all of them together.
+    /// The total time that may be spent sleeping between attempts.
     pause: Duration,
-    /// The longest that one request may take.
+    /// The timeout of a single attempt.
     timeout: Duration,
 }
 
 impl RetryPolicy {
-    /// For passages, which nobody is waiting for.
+    /// The policy for passages: indexing runs in the background, so it can afford to be patient.
     pub(super) fn for_passages(timeout: Duration) -> Self {
         Self {
             tries: 5,
@@ -51,7 +52,7 @@ impl RetryPolicy {
         }
     }
 
-    /// For questions: a search without vectors now is worth more than one with them in a minute.
+    /// The policy for questions: lexical results now are worth more than semantic ones in a minute.
     pub(super) fn for_queries(timeout: Duration) -> Self {
         Self {
             tries: 2,
@@ -62,7 +63,7 @@ impl RetryPolicy {
     }
 }
 
-/// A client of one model at one endpoint.
+/// A client for one model at one endpoint. It keeps connections open between requests.
 pub(super) struct EndpointClient {
     agent: Agent,
     url: String,
@@ -72,15 +73,15 @@ pub(super) struct EndpointClient {
     wait: WaitFn,
 }
 
-/// Why there is no answer, and whether asking again may bring one.
+/// A failed attempt, and whether a retry may succeed.
 struct RequestFailure {
     error: SearchError,
     retry: RetryAdvice,
 }
 
+/// Whether a failure is worth a retry. `After` holds the endpoint's own `Retry-After`, if it sent one.
 enum RetryAdvice {
     Never,
-    /// The endpoint failed, and may have said when it wants to be asked again.
     After(Option<Duration>),
     TimedOut,
 }
@@ -92,22 +93,22 @@ impl EndpointClient {
             None => None,
             Some(key) => {
                 let value = HeaderValue::from_str(&format!("Bearer {}", key.0)).map_err(|_| {
-                    // The reason is not passed on: it might show a part of the key.
+                    // The parser's error is not kept as source: it might quote a part of the key.
                     error(
-                        "the endpoint's key has characters that no header can carry",
-                        "check the key for line ends and control characters",
+                        "the endpoint's API key has characters that an HTTP header cannot carry",
+                        "check the key for line breaks and control characters",
                     )
                 })?;
                 Some(value)
             }
         };
         let uri: Uri = url.parse().map_err(|_| unusable())?;
-        let here = uri.host().is_some_and(is_this_machine);
-        if authorization.is_some() && !here && uri.scheme_str() == Some("http") {
-            tracing::warn!("the key of the embeddings endpoint travels unencrypted; use https");
+        let is_local = uri.host().is_some_and(is_this_machine);
+        if authorization.is_some() && !is_local && uri.scheme_str() == Some("http") {
+            tracing::warn!("the API key is sent unencrypted to the embeddings endpoint; use https");
         }
         Ok(Self {
-            agent: agent(here),
+            agent: agent(is_local),
             url,
             model: settings.model.clone(),
             authorization,
@@ -116,59 +117,59 @@ impl EndpointClient {
         })
     }
 
-    /// Where requests go.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The vectors of the inputs, in their order and of length one; of `dimensions` numbers, where
-    /// that is known.
+    /// Embeds a batch of inputs: one unit vector each, in their order. Where `dimensions` is known, vectors of another
+    /// length are refused.
     pub(super) fn embed(
         &self,
         inputs: &[&str],
         dimensions: Option<usize>,
-        patience: &RetryPolicy,
+        policy: &RetryPolicy,
     ) -> Result<Vec<Vec<f32>>, SearchError> {
         let mut request = json!({"model": self.model, "input": inputs});
         if let (Some(fields), Some(dimensions)) = (request.as_object_mut(), self.dimensions) {
             fields.insert("dimensions".to_owned(), json!(dimensions));
         }
-        let body = self.send_with_retries(&request.to_string(), patience)?;
+        let body = self.send_with_retries(&request.to_string(), policy)?;
         response::read(&body, inputs.len(), dimensions)
             .map_err(|reason| error(format!("the endpoint answered with {reason}"), WRONG))
     }
 
-    /// The body of an answer that says yes, asked for as often as patience allows.
+    /// Sends a request with retries and exponential backoff, within the attempts and the time that `policy` allows.
+    /// Returns the body of the first successful response.
     fn send_with_retries(
         &self,
         request: &str,
-        patience: &RetryPolicy,
+        policy: &RetryPolicy,
     ) -> Result<Vec<u8>, SearchError> {
-        let mut left = patience.pause;
+        let mut left = policy.pause;
         let mut timeouts = 0;
         let mut backoff = FIRST_WAIT;
-        for tried in 1.. {
-            let failure = match self.send_once(request, patience.timeout) {
+        for attempt in 1.. {
+            let failure = match self.send_once(request, policy.timeout) {
                 Ok(body) => return Ok(body),
                 Err(failure) => failure,
             };
             let pause = match failure.retry {
                 RetryAdvice::Never => return Err(failure.error),
-                RetryAdvice::After(asked) => asked.unwrap_or(backoff),
+                RetryAdvice::After(requested) => requested.unwrap_or(backoff),
                 RetryAdvice::TimedOut => {
                     timeouts += 1;
                     backoff
                 }
             };
-            // An endpoint that asks for more time than there is will not answer any sooner.
-            if tried >= patience.tries || timeouts >= patience.timeouts || pause > left {
+            // A retry before the `Retry-After` that does not fit into the remaining time would only fail again.
+            if attempt >= policy.tries || timeouts >= policy.timeouts || pause > left {
                 return Err(failure.error);
             }
             (self.wait)(pause);
             left = left.saturating_sub(pause);
             backoff *= 2;
         }
-        Err(error("the endpoint was never asked", DOWN))
+        Err(error("no request was sent to the endpoint", DOWN))
     }
 
     fn send_once(&self, request: &str, timeout: Duration) -> Result<Vec<u8>, RequestFailure> {
@@ -202,7 +203,7 @@ impl EndpointClient {
             let what = format!("the endpoint answers with a redirect, status {status}");
             return RequestFailure::permanent(what, "give the address that the redirect leads to");
         }
-        let body = bytes(response, MAX_REFUSAL_BYTES).unwrap_or_default();
+        let body = bytes(response, MAX_ERROR_BYTES).unwrap_or_default();
         let what = match self.code(&body) {
             Some(code) => format!("the endpoint refuses with status {status}, `{code}`"),
             None => format!("the endpoint refuses with status {status}"),
@@ -212,26 +213,26 @@ impl EndpointClient {
             404 => {
                 "check the address and the model's name; the endpoint may have to load the model first"
             }
-            413 => "let the endpoint take longer inputs or cut them itself",
-            408 | 429 => "slow down, or raise the endpoint's limits",
+            413 => "raise the endpoint's input limit, or have it truncate long inputs",
+            408 | 429 => "raise the endpoint's rate limit, or try again later",
             500..=599 => DOWN,
             _ => WRONG,
         };
-        let again = match status {
+        let retry = match status {
             408 | 429 | 500..=599 => RetryAdvice::After(after),
             _ => RetryAdvice::Never,
         };
         RequestFailure {
             error: error(what, hint),
-            retry: again,
+            retry,
         }
     }
 
-    /// The short code in a refusal. Its message is left out, because endpoints quote the input and
-    /// even the key there, and neither belongs into a log.
+    /// The error code of an error response. The error message is left out, because endpoints quote the input and even
+    /// the key in it, and neither belongs in a log. For the same reason a code that may be part of the key is dropped.
     fn code(&self, body: &[u8]) -> Option<String> {
-        let refusal: Value = serde_json::from_slice(body).ok()?;
-        let details = refusal.get("error")?;
+        let response: Value = serde_json::from_slice(body).ok()?;
+        let details = response.get("error")?;
         let code = details
             .get("code")
             .and_then(Value::as_str)
@@ -239,8 +240,8 @@ impl EndpointClient {
         let plain = |c: char| c.is_ascii_lowercase() || c == '_';
         let header = self.authorization.as_ref().map(HeaderValue::as_bytes);
         let header = String::from_utf8_lossy(header.unwrap_or_default());
-        let shown = code.len() <= 40 && code.chars().all(plain) && !header.contains(code);
-        shown.then(|| code.to_owned())
+        let is_safe = code.len() <= 40 && code.chars().all(plain) && !header.contains(code);
+        is_safe.then(|| code.to_owned())
     }
 }
 
@@ -253,7 +254,8 @@ impl RequestFailure {
     }
 }
 
-/// The address that requests go to.
+/// The URL of the embeddings call below a base URL. It has to be http or https with a host; credentials, a query and a
+/// fragment are refused.
 fn address(base: &str) -> Result<String, SearchError> {
     let base = base.trim().trim_end_matches('/');
     let url = if base.ends_with("/embeddings") {
@@ -262,15 +264,15 @@ fn address(base: &str) -> Result<String, SearchError> {
         format!("{base}/embeddings")
     };
     let uri: Uri = url.parse().map_err(|_| unusable())?;
-    let named = uri.host().is_some_and(|host| !host.is_empty());
-    let web = matches!(uri.scheme_str(), Some("http" | "https"));
-    if !named || !web || url.contains(['@', '?', '#']) {
+    let has_host = uri.host().is_some_and(|host| !host.is_empty());
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    if !has_host || !is_http || url.contains(['@', '?', '#']) {
         return Err(unusable());
     }
     Ok(url)
 }
 
-/// The address is not shown, because it may hold a password.
+/// The message does not quote the address, because it may contain a password.
 fn unusable() -> SearchError {
     error("the endpoint's address cannot be used", ADDRESS)
 }
@@ -280,15 +282,16 @@ fn is_this_machine(host: &str) -> bool {
     matches!(host, "localhost" | "[::1]") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// A client that follows no redirect: texts and key go where the settings say and nowhere else.
-fn agent(here: bool) -> Agent {
+/// An HTTP client that follows no redirect: texts and key go where the settings say and nowhere else.
+fn agent(is_local: bool) -> Agent {
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
-    // A proxy cannot reach this machine, and texts meant for it must not leave it.
-    if here {
+    // Requests to the loopback interface bypass the proxy: it could not reach this machine, and texts that are meant
+    // to stay here must not leave it.
+    if is_local {
         config = config.proxy(None);
     }
     config.build().new_agent()
@@ -301,22 +304,21 @@ fn bytes(response: Response<Body>, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How long the endpoint wants to be left alone; a date instead of seconds is as good as nothing,
-/// since clocks differ.
+/// The `Retry-After` of a response in seconds. The form with a date is ignored, because clocks differ.
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get("retry-after")?.to_str().ok()?;
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
 fn transport_failure(failed: ureq::Error) -> RequestFailure {
-    let again = match &failed {
+    let retry = match &failed {
         ureq::Error::Timeout(_) => RetryAdvice::TimedOut,
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
             RetryAdvice::After(None)
         }
         _ => RetryAdvice::Never,
     };
-    let what = match &again {
+    let what = match &retry {
         RetryAdvice::TimedOut => "the endpoint did not answer in time",
         _ => "the endpoint cannot be reached",
     };
@@ -326,7 +328,7 @@ fn transport_failure(failed: ureq::Error) -> RequestFailure {
             hint: DOWN,
             source: Some(Box::new(failed)),
         },
-        retry: again,
+        retry,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Texts into vectors by way of an HTTP endpoint that speaks the embeddings call of OpenAI, as
-//! Ollama, vLLM and text-embeddings-inference do too.
+//! Embeddings from an HTTP endpoint with OpenAI's `/embeddings` API, which Ollama, vLLM and text-embeddings-inference
+//! serve too.
 
 mod client;
 mod response;
@@ -18,41 +18,40 @@ use crate::error::SearchError;
 use crate::vectors::MAX_DIMENSIONS;
 use client::{EndpointClient, RetryPolicy};
 
-/// The most bytes of an address, a model's name and a prefix: far more than any in use.
+/// The most bytes of an address, of a model's name and of a prefix: far more than any that is in use.
 pub const MAX_SETTING_BYTES: usize = 2_048;
 
-/// The most texts of one request; servers commonly refuse more by default.
+/// The most inputs of one request. Servers commonly refuse more by default.
 const MAX_INPUTS: usize = 64;
-/// The most bytes of text of one request, so that one lost answer costs little to ask for again.
+/// The most bytes of input of one request, so that the retry of a lost one is cheap.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
-/// What is sent of a text: the widest windows of models hold about this much.
+/// Texts are truncated to this many bytes, about as much as the widest context windows of embedding models hold.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Where an endpoint is and how it is spoken to.
+/// The address of an embeddings endpoint, its credentials, and the model to use there.
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
-    /// The base address, such as `http://localhost:11434/v1`; `/embeddings` is added where it is
-    /// not there yet.
+    /// The base URL, such as `http://localhost:11434/v1`. `/embeddings` is appended if it does not end so.
     pub url: String,
-    /// The model's name, as the endpoint knows it.
+    /// The name of the model at the endpoint.
     pub model: String,
-    /// What the endpoint wants to see as a bearer token.
+    /// The API key, sent as a bearer token.
     pub key: Option<ServiceKey>,
-    /// How many numbers a vector shall have. It is asked for only when it is given; without it the
-    /// endpoint decides, and is asked once at the start.
+    /// The number of dimensions. If it is given, it is part of every request; otherwise the model decides, and one
+    /// request at the start finds out.
     pub dimensions: Option<usize>,
-    /// What goes before each question, for models that were trained so.
+    /// A prefix of each question, for models that were trained with one.
     pub query_prefix: String,
-    /// What goes before each passage, for models that were trained so.
+    /// A prefix of each passage, for models that were trained with one.
     pub passage_prefix: String,
-    /// The longest that one request with passages may take.
+    /// The timeout of one request with passages.
     pub timeout: Duration,
-    /// The longest that one request with a question may take: somebody is waiting for it.
+    /// The timeout of one request with a question. It is shorter, because a user is waiting.
     pub query_timeout: Duration,
 }
 
 impl EndpointSettings {
-    /// The usual settings for a model of an endpoint.
+    /// The default settings for a model of an endpoint: no key, no prefixes, 60 s for passages and 5 s for questions.
     pub fn new(url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -67,17 +66,17 @@ impl EndpointSettings {
     }
 }
 
-/// A key that shows itself to nobody but the endpoint.
+/// An API key. Its `Debug` output is redacted, so that it cannot leak into a log.
 #[derive(Clone)]
 pub struct ServiceKey(String);
 
 impl ServiceKey {
-    /// Takes a key into keeping.
+    /// Wraps a key that was read from the settings.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
 
-    /// The key itself, for whoever has to send it.
+    /// The key in plain text, for the request that has to send it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -89,7 +88,7 @@ impl fmt::Debug for ServiceKey {
     }
 }
 
-/// The model behind an endpoint.
+/// An embedding model behind an HTTP endpoint.
 pub struct EndpointEmbedder {
     client: EndpointClient,
     query_prefix: String,
@@ -101,21 +100,21 @@ pub struct EndpointEmbedder {
 }
 
 impl EndpointEmbedder {
-    /// Checks the settings, and asks the endpoint how many numbers its vectors have where the
-    /// settings do not say.
+    /// Validates the settings. If they leave the dimensions open, a probe request finds out how many the model has.
     pub fn connect(settings: &EndpointSettings) -> Result<Self, SearchError> {
         Self::connect_with_wait(settings, std::thread::sleep)
     }
 
-    /// The same, with another way to wait between tries.
+    /// The same as [`connect`](Self::connect), with another way to sleep between retries. Tests pass one that returns
+    /// at once.
     pub fn connect_with_wait(
         settings: &EndpointSettings,
         wait: impl Fn(Duration) + Send + Sync + 'static,
     ) -> Result<Self, SearchError> {
         check(settings)?;
-        let caller = EndpointClient::new(settings, Box::new(wait))?;
+        let client = EndpointClient::new(settings, Box::new(wait))?;
         let mut endpoint = Self {
-            client: caller,
+            client,
             query_prefix: settings.query_prefix.clone(),
             passage_prefix: settings.passage_prefix.clone(),
             dimensions: settings.dimensions.unwrap_or_default(),
@@ -126,7 +125,7 @@ impl EndpointEmbedder {
         if settings.dimensions.is_none() {
             endpoint.dimensions = endpoint.probe()?;
         }
-        endpoint.fingerprint = endpoint.describe(&settings.model);
+        endpoint.fingerprint = endpoint.compute_fingerprint(&settings.model);
         Ok(endpoint)
     }
 
@@ -135,9 +134,9 @@ impl EndpointEmbedder {
         Ok(vectors.first().map(Vec::len).unwrap_or_default())
     }
 
-    /// A sum, because an index keeps it and all of this may be long; of JSON, because its quotes
-    /// keep a prefix from passing for a model's name.
-    fn describe(&self, model: &str) -> String {
+    /// The fingerprint: a hash of everything that changes the vectors. It is hashed because an index stores it and the
+    /// settings may be long, and hashed as JSON because its quotes keep a prefix from passing for a model's name.
+    fn compute_fingerprint(&self, model: &str) -> String {
         let all = json!({
             "endpoint": self.client.url(),
             "model": model,
@@ -168,10 +167,10 @@ impl Embedder for EndpointEmbedder {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in batches(&inputs) {
             let batch: Vec<&str> = batch.iter().map(String::as_str).collect();
-            let answer = self
+            let embedded = self
                 .client
                 .embed(&batch, Some(self.dimensions), &self.passages)?;
-            vectors.extend(answer);
+            vectors.extend(embedded);
         }
         Ok(vectors)
     }
@@ -192,7 +191,8 @@ impl Embedder for EndpointEmbedder {
     }
 }
 
-/// What is sent for a text. Most endpoints refuse an empty input, so a lone full stop stands for it.
+/// The input for a text: its prefix and the truncated text. Most endpoints refuse an empty input, so a full stop takes
+/// its place.
 fn input(prefix: &str, text: &str) -> String {
     let text = truncate_bytes(text, MAX_TEXT_BYTES);
     if text.trim().is_empty() {
@@ -202,7 +202,7 @@ fn input(prefix: &str, text: &str) -> String {
     }
 }
 
-/// The inputs in their order, in groups that keep within both limits of a request.
+/// Splits the inputs, in their order, into batches within both limits of a request.
 fn batches(inputs: &[String]) -> Vec<&[String]> {
     let mut batches = Vec::new();
     let mut rest = inputs;
@@ -216,7 +216,7 @@ fn batches(inputs: &[String]) -> Vec<&[String]> {
                 bytes <= MAX_BATCH_BYTES
             })
             .count();
-        // One input always goes: its own limit is far below that of a request.
+        // A batch has at least one input, whose own limit is far below that of a request.
         fits = fits.max(1);
         let (batch, after) = rest.split_at(fits);
         batches.push(batch);
@@ -225,7 +225,7 @@ fn batches(inputs: &[String]) -> Vec<&[String]> {
     batches
 }
 
-/// Refuses settings that could not work, before anything is sent anywhere.
+/// Refuses settings that cannot work before anything is sent.
 fn check(settings: &EndpointSettings) -> Result<(), SearchError> {
     for (name, value) in [
         ("address", &settings.url),
@@ -249,8 +249,8 @@ fn check(settings: &EndpointSettings) -> Result<(), SearchError> {
     }
     match settings.dimensions {
         Some(0) => Err(client::error(
-            "a vector of `0` numbers was asked for",
-            "leave the dimensions out, and the endpoint decides",
+            "the number of dimensions is `0`",
+            "leave out the dimensions to let the endpoint decide",
         )),
         Some(size) if size > MAX_DIMENSIONS => Err(SearchError::TooLarge {
             what: "the number of dimensions".to_owned(),

@@ -1,4 +1,4 @@
-//! The body of an embeddings answer into vectors of length one, in the order of the inputs.
+//! Parser of an embeddings response: normalized vectors, in the order of the inputs.
 
 use std::fmt;
 
@@ -14,35 +14,35 @@ struct EmbeddingsResponse {
     data: Vec<EmbeddingItem>,
 }
 
+/// One vector of a response. `index` is the input it belongs to; servers that leave it out answer in order.
 #[derive(Deserialize)]
 struct EmbeddingItem {
-    /// Which input it belongs to; without it the order counts.
     index: Option<usize>,
     embedding: EmbeddingVector,
 }
 
-/// Numbers written out, or the bytes of little-endian floats in base64.
+/// A vector in either encoding of the API: a JSON array of numbers, or little-endian floats in base64.
 struct EmbeddingVector(Vec<f32>);
 
-/// Reads the vectors of `inputs` inputs; of `dimensions` numbers, where that is known. The error
-/// says what the answer has instead.
+/// Parses the vectors of `inputs` inputs, and refuses those that do not have `dimensions` numbers where that is known.
+/// The error completes the sentence "the endpoint answered with …".
 pub(super) fn read(
     body: &[u8],
     inputs: usize,
     dimensions: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, String> {
-    // What the parser would say is left out: it quotes the answer.
-    let answer: EmbeddingsResponse = serde_json::from_slice(body)
+    // The parser's error is left out, because it quotes the response.
+    let response: EmbeddingsResponse = serde_json::from_slice(body)
         .map_err(|_| "something that is not a list of embeddings".to_owned())?;
-    let found = answer.data.len();
+    let found = response.data.len();
     if found != inputs {
         return Err(format!("{found} vectors for {inputs} inputs"));
     }
     let width = dimensions
-        .or_else(|| answer.data.first().map(|item| item.embedding.0.len()))
+        .or_else(|| response.data.first().map(|item| item.embedding.0.len()))
         .unwrap_or_default();
     let mut slots: Vec<Option<Vec<f32>>> = vec![None; inputs];
-    for (place, item) in answer.data.into_iter().enumerate() {
+    for (place, item) in response.data.into_iter().enumerate() {
         let index = item.index.unwrap_or(place);
         let slot = slots
             .get_mut(index)
@@ -52,7 +52,7 @@ pub(super) fn read(
         }
         *slot = Some(normalized(item.embedding.0, width)?);
     }
-    // As many vectors as inputs, and no input twice: none is left out.
+    // As many vectors as inputs and no index twice: every slot is filled.
     Ok(slots.into_iter().flatten().collect())
 }
 
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for EmbeddingVector {
     }
 }
 
-/// Takes either form as it comes, without a copy of the answer in between.
+/// Deserializes either encoding directly, without an intermediate JSON value.
 struct FloatsOrBase64Visitor;
 
 impl<'de> Visitor<'de> for FloatsOrBase64Visitor {
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for FloatsOrBase64Visitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<EmbeddingVector, A::Error> {
         let mut numbers = Vec::new();
-        // As double precision first: whether a number is out of range is for the check below to say.
+        // Read as f64: a number beyond f32 becomes infinite, and `normalized` refuses it with its own message.
         while let Some(number) = list.next_element::<f64>()? {
             numbers.push(number as f32);
         }
@@ -123,25 +123,25 @@ impl<'de> Visitor<'de> for FloatsOrBase64Visitor {
 mod tests {
     use super::*;
 
-    fn answer(data: &str) -> Vec<u8> {
+    fn response(data: &str) -> Vec<u8> {
         format!(r#"{{"object":"list","data":{data},"usage":{{}}}}"#).into_bytes()
     }
 
     #[test]
     fn vectors_come_in_the_order_of_the_inputs_and_of_length_one() {
-        let body = answer(r#"[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}]"#);
+        let body = response(r#"[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}]"#);
         assert_eq!(
             read(&body, 2, None),
             Ok(vec![vec![0.6, 0.8], vec![0.0, 1.0]])
         );
-        let unnumbered = answer(r#"[{"embedding":[3,4]},{"embedding":[0,2]}]"#);
+        let unnumbered = response(r#"[{"embedding":[3,4]},{"embedding":[0,2]}]"#);
         assert_eq!(read(&unnumbered, 2, Some(2)), read(&body, 2, Some(2)));
     }
 
     #[test]
     fn base64_means_the_same() {
         let bytes: Vec<u8> = [3f32, 4.0].iter().flat_map(|n| n.to_le_bytes()).collect();
-        let body = answer(&format!(
+        let body = response(&format!(
             r#"[{{"index":0,"embedding":"{}"}}]"#,
             STANDARD.encode(bytes)
         ));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_longest_numbers_do_not_overflow() {
-        let body = answer(r#"[{"index":0,"embedding":[3e38,0]}]"#);
+        let body = response(r#"[{"index":0,"embedding":[3e38,0]}]"#);
         assert_eq!(read(&body, 1, None), Ok(vec![vec![1.0, 0.0]]));
     }
 
@@ -184,7 +184,7 @@ mod tests {
         ];
         for (data, expected) in cases {
             assert_eq!(
-                read(&answer(&data), 1, Some(1)),
+                read(&response(&data), 1, Some(1)),
                 Err(expected.to_owned()),
                 "{data}"
             );
@@ -198,7 +198,7 @@ mod tests {
             r#"[{"index":-1,"embedding":[1]}]"#,
             "null",
         ] {
-            let refused = read(&answer(data), 1, Some(1));
+            let refused = read(&response(data), 1, Some(1));
             assert_eq!(
                 refused,
                 Err("something that is not a list of embeddings".to_owned()),
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn no_input_gets_two_vectors() {
-        let body = answer(r#"[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]"#);
+        let body = response(r#"[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]"#);
         assert_eq!(
             read(&body, 2, None),
             Err("two vectors for input 0".to_owned())
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn vectors_of_one_answer_are_equally_long() {
-        let body = answer(r#"[{"embedding":[1]},{"embedding":[1,1]}]"#);
+        let body = response(r#"[{"embedding":[1]},{"embedding":[1,1]}]"#);
         assert_eq!(
             read(&body, 2, None),
             Err("a vector of 2 numbers instead of 1".to_owned())
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_vector_may_have_as_many_numbers_as_the_limit_and_not_one_more() {
         let one = |count: usize| {
-            answer(&format!(
+            response(&format!(
                 r#"[{{"embedding":[{}1]}}]"#,
                 "1,".repeat(count - 1)
             ))

@@ -1,4 +1,4 @@
-//! The client against a real server on this machine that answers as told.
+//! Tests of the client against a real HTTP server on the loopback interface, with scripted replies.
 
 use std::error::Error as _;
 use std::io::{Read, Write};
@@ -11,28 +11,29 @@ use serde_json::Value;
 
 use super::*;
 
-/// What the server does with one connection.
+/// What the fake server does with one connection.
 #[derive(Clone)]
 enum EndpointReply {
-    /// A status line, headers and a body, with the body's true length.
+    /// A status line, headers and a body, with a correct content length.
     Full(&'static str, String),
-    /// A body shorter than its length says.
+    /// A body that is shorter than its content length.
     Truncated,
-    /// Nothing, until the client gives up.
+    /// No reply until the client hangs up.
     Silence,
-    /// A vector of these many numbers for each input, the first of them its place in the batch.
+    /// A vector of this many numbers for each input; the first is its index in the batch.
     Vectors(usize),
-    /// A body of this many bytes.
+    /// A valid body padded to this many bytes.
     Long(usize),
 }
 
+/// A server that records its requests and replies from a script.
 struct FakeEndpoint {
     url: String,
     seen: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl FakeEndpoint {
-    /// Answers one connection with each reply, and all further ones with the last.
+    /// Starts the server. It gives each reply to one connection, and the last one to all that follow.
     fn start(replies: Vec<EndpointReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -120,7 +121,7 @@ fn write(stream: &mut TcpStream, head: &str, body: &str, length: usize) {
     );
 }
 
-/// An endpoint that notes how long it would have waited.
+/// An embedder that records its backoff instead of sleeping.
 fn connect(settings: &EndpointSettings) -> (EndpointEmbedder, Arc<Mutex<Vec<Duration>>>) {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&waits);
@@ -234,9 +235,9 @@ fn a_text_is_cut_at_its_limit_between_characters() {
 #[test]
 fn a_busy_endpoint_is_asked_again_when_it_says() {
     let busy = full("429 Too Many Requests\r\nretry-after: 7", "{}");
-    let (answer, asked, waits) = passages(vec![busy, EndpointReply::Vectors(2)]);
+    let (answer, requests, waits) = passages(vec![busy, EndpointReply::Vectors(2)]);
     assert!(answer.is_ok());
-    assert_eq!(asked, 2);
+    assert_eq!(requests, 2);
     assert_eq!(waits, [Duration::from_secs(7)]);
 }
 
@@ -248,20 +249,20 @@ fn an_endpoint_that_asks_for_too_much_time_gets_none() {
         } else {
             "503 Busy\r\nretry-after: 61"
         };
-        let (answer, asked, _) = passages(vec![full(head, "{}")]);
+        let (answer, requests, _) = passages(vec![full(head, "{}")]);
         assert!(answer.is_err());
-        assert_eq!(asked, tries, "{seconds}");
+        assert_eq!(requests, tries, "{seconds}");
     }
 }
 
 #[test]
 fn an_endpoint_that_keeps_failing_is_given_up_on() {
-    let (answer, asked, waits) = passages(vec![full("500 Oops", "no")]);
+    let (answer, requests, waits) = passages(vec![full("500 Oops", "no")]);
     assert_eq!(
         message(&answer.unwrap_err()),
         "the endpoint refuses with status 500"
     );
-    assert_eq!(asked, 5);
+    assert_eq!(requests, 5);
     let expected = [500, 1000, 2000, 4000].map(Duration::from_millis);
     assert_eq!(waits, expected);
 }
@@ -279,14 +280,14 @@ fn a_question_is_not_kept_waiting() {
 fn what_will_not_change_is_not_asked_twice() {
     let refusal =
         r#"{"error":{"message":"Incorrect key sesame for `one`","code":"invalid_api_key"}}"#;
-    let (answer, asked, _) = passages(vec![full("401 Unauthorized", refusal)]);
+    let (answer, requests, _) = passages(vec![full("401 Unauthorized", refusal)]);
     let error = answer.unwrap_err();
     assert_eq!(
         message(&error),
         "the endpoint refuses with status 401, `invalid_api_key`"
     );
     assert_eq!(error.hint(), "check the endpoint's key");
-    assert_eq!(asked, 1);
+    assert_eq!(requests, 1);
 }
 
 #[test]
@@ -309,23 +310,23 @@ fn wrong_answers_are_refused_at_once() {
             "the endpoint answered with something that is not a list of embeddings",
         ),
     ] {
-        let (answer, asked, _) = passages(vec![full("200 OK", body)]);
+        let (answer, requests, _) = passages(vec![full("200 OK", body)]);
         assert_eq!(message(&answer.unwrap_err()), expected);
-        assert_eq!(asked, 1);
+        assert_eq!(requests, 1);
     }
 }
 
 #[test]
 fn a_body_that_breaks_off_is_asked_for_again() {
-    let (answer, asked, _) = passages(vec![EndpointReply::Truncated, EndpointReply::Vectors(2)]);
+    let (answer, requests, _) = passages(vec![EndpointReply::Truncated, EndpointReply::Vectors(2)]);
     assert!(answer.is_ok());
-    assert_eq!(asked, 2);
-    let (answer, asked, _) = passages(vec![EndpointReply::Truncated]);
+    assert_eq!(requests, 2);
+    let (answer, requests, _) = passages(vec![EndpointReply::Truncated]);
     assert_eq!(
         message(&answer.unwrap_err()),
         "the endpoint cannot be reached"
     );
-    assert_eq!(asked, 5);
+    assert_eq!(requests, 5);
 }
 
 #[test]
@@ -347,10 +348,10 @@ fn an_answer_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
     let limit = usize::try_from(client::MAX_ANSWER_BYTES).unwrap();
     let (answer, ..) = passages(vec![EndpointReply::Long(limit)]);
     assert_eq!(answer.unwrap(), [[0.6, 0.8]]);
-    let (answer, asked, _) = passages(vec![EndpointReply::Long(limit + 1)]);
+    let (answer, requests, _) = passages(vec![EndpointReply::Long(limit + 1)]);
     let expected = "the endpoint's answer is over the limit of 16777216 bytes";
     assert_eq!(message(&answer.unwrap_err()), expected);
-    assert_eq!(asked, 1);
+    assert_eq!(requests, 1);
 }
 
 #[test]
@@ -359,10 +360,10 @@ fn a_redirect_is_not_followed() {
     let head: &'static str = Box::leak(
         format!("307 Elsewhere\r\nlocation: {}/embeddings", elsewhere.url).into_boxed_str(),
     );
-    let (answer, asked, _) = passages(vec![full(head, "")]);
+    let (answer, requests, _) = passages(vec![full(head, "")]);
     let expected = "the endpoint answers with a redirect, status 307";
     assert_eq!(message(&answer.unwrap_err()), expected);
-    assert_eq!(asked, 1);
+    assert_eq!(requests, 1);
     assert!(elsewhere.requests().is_empty());
 }
 

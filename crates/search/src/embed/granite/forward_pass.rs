@@ -1,6 +1,7 @@
-//! Tokens of several texts into one vector each: the model's layers, one after the other.
+//! The forward pass of the transformer encoder: from the tokens of several texts to one unit vector each.
 //!
-//! The texts lie end to end, so that the matrices see many rows at once and no padding.
+//! The texts of a batch are concatenated, so that each matrix multiplication sees many rows at once and no padding.
+//! Activations are quantized to int8 before every multiplication.
 
 use std::ops::Range;
 
@@ -10,15 +11,14 @@ use super::kernels::{
 };
 use super::weights::{EncoderLayer, GraniteWeights, HIDDEN, WIDE};
 
-/// The panels of the first matrix of a layer that make the queries; those behind make keys and
-/// values.
+/// How many panels of the `qkv` matrix compute the queries. Those after them compute keys and values.
 const QUERIES: usize = HIDDEN / PANEL;
 
-/// A pass through the model; keeps its memory from one batch to the next.
+/// A forward pass, and its buffers, which are reused from one batch to the next.
 pub(super) struct ForwardPass<'a> {
     weights: &'a GraniteWeights,
     instructions: InstructionSet,
-    quantised: QuantizedRows,
+    quantized: QuantizedRows,
     heads: Vec<f32>,
     own_heads: Vec<f32>,
     attended: Vec<f32>,
@@ -31,7 +31,7 @@ impl<'a> ForwardPass<'a> {
         Self {
             weights,
             instructions,
-            quantised: QuantizedRows::default(),
+            quantized: QuantizedRows::default(),
             heads: Vec::new(),
             own_heads: Vec::new(),
             attended: Vec::new(),
@@ -40,11 +40,12 @@ impl<'a> ForwardPass<'a> {
         }
     }
 
-    /// The vector of each text, of length one.
+    /// Embeds a batch of tokenized texts: one vector each, normalized to length one. The model pools by the first token
+    /// (CLS pooling), so the last layer computes only that one.
     pub(super) fn run(&mut self, texts: &[Vec<u16>]) -> Vec<Vec<f32>> {
         let weights = self.weights;
         let (mut rows, texts) = embed(weights, texts);
-        self.normalise(&weights.norm, &mut rows);
+        self.normalize(&weights.norm, &mut rows);
         let Some((last, layers)) = weights.layers.split_last() else {
             return Vec::new();
         };
@@ -57,14 +58,14 @@ impl<'a> ForwardPass<'a> {
         firsts.chunks_exact(HIDDEN).map(to_unit).collect()
     }
 
-    /// Every token looks at every token of its text.
+    /// Self-attention of a layer: every token attends to every token of its own text.
     fn attend(&mut self, layer: &EncoderLayer, rows: &[f32], texts: &[Range<usize>]) {
         let count = rows.len() / HIDDEN;
-        self.quantise(rows, HIDDEN);
+        self.quantize(rows, HIDDEN);
         self.heads.resize(3 * rows.len(), 0.0);
         self.attended.resize(rows.len(), 0.0);
         self.instructions.run(LinearKernel {
-            input: &self.quantised,
+            input: &self.quantized,
             matrix: &layer.qkv,
             panels: 0..3 * QUERIES,
             out: (&mut self.heads, OutputLayout::Panels),
@@ -77,7 +78,7 @@ impl<'a> ForwardPass<'a> {
         };
         let mut out = self.attended.as_mut_slice();
         for text in texts {
-            let Some((own, behind)) = out.split_at_mut_checked(text.len() * HIDDEN) else {
+            let Some((own, rest)) = out.split_at_mut_checked(text.len() * HIDDEN) else {
                 return;
             };
             self.instructions.run(AttentionKernel {
@@ -86,12 +87,12 @@ impl<'a> ForwardPass<'a> {
                 out: own,
                 scratch: &mut self.scratch,
             });
-            out = behind;
+            out = rest;
         }
     }
 
-    /// The first token of each text looks at every token of it; gives the rows of those tokens.
-    /// Behind the last layer nothing reads the others, so nothing of theirs is computed.
+    /// Self-attention of the last layer, for the first token of each text only; returns the rows of these tokens.
+    /// Pooling reads no other, so queries of the others are not computed.
     fn attend_first(
         &mut self,
         layer: &EncoderLayer,
@@ -99,10 +100,10 @@ impl<'a> ForwardPass<'a> {
         texts: &[Range<usize>],
     ) -> Vec<f32> {
         let count = rows.len() / HIDDEN;
-        self.quantise(rows, HIDDEN);
+        self.quantize(rows, HIDDEN);
         self.heads.resize(2 * rows.len(), 0.0);
         self.instructions.run(LinearKernel {
-            input: &self.quantised,
+            input: &self.quantized,
             matrix: &layer.qkv,
             panels: QUERIES..3 * QUERIES,
             out: (&mut self.heads, OutputLayout::Panels),
@@ -114,11 +115,11 @@ impl<'a> ForwardPass<'a> {
             .flatten()
             .copied()
             .collect();
-        self.quantise(&firsts, HIDDEN);
+        self.quantize(&firsts, HIDDEN);
         self.own_heads.resize(firsts.len(), 0.0);
         self.attended.resize(firsts.len(), 0.0);
         self.instructions.run(LinearKernel {
-            input: &self.quantised,
+            input: &self.quantized,
             matrix: &layer.qkv,
             panels: 0..QUERIES,
             out: (&mut self.own_heads, OutputLayout::Panels),
@@ -144,35 +145,36 @@ impl<'a> ForwardPass<'a> {
         firsts
     }
 
-    /// Everything of a layer behind its attention, row by row.
+    /// The rest of a layer after its attention: output projection, then the feed-forward network with GELU, each with
+    /// its residual connection and layer norm.
     fn transform(&mut self, layer: &EncoderLayer, rows: &mut [f32]) {
         let attended = std::mem::take(&mut self.attended);
-        self.quantise(&attended, HIDDEN);
+        self.quantize(&attended, HIDDEN);
         self.attended = attended;
         self.multiply(&layer.attended, rows, GemmEpilogue::Add);
-        self.normalise(&layer.attended_norm, rows);
+        self.normalize(&layer.attended_norm, rows);
 
-        self.quantise(rows, HIDDEN);
+        self.quantize(rows, HIDDEN);
         let mut wide = std::mem::take(&mut self.wide);
         wide.resize(rows.len() / HIDDEN * WIDE, 0.0);
         self.multiply(&layer.widen, &mut wide, GemmEpilogue::Gelu);
-        self.quantise(&wide, WIDE);
+        self.quantize(&wide, WIDE);
         self.wide = wide;
         self.multiply(&layer.narrow, rows, GemmEpilogue::Add);
-        self.normalise(&layer.norm, rows);
+        self.normalize(&layer.norm, rows);
     }
 
-    fn quantise(&mut self, rows: &[f32], width: usize) {
+    fn quantize(&mut self, rows: &[f32], width: usize) {
         self.instructions.run(QuantizeKernel {
             rows,
             width,
-            into: &mut self.quantised,
+            into: &mut self.quantized,
         });
     }
 
     fn multiply(&self, matrix: &QuantizedMatrix, out: &mut [f32], finish: GemmEpilogue) {
         self.instructions.run(LinearKernel {
-            input: &self.quantised,
+            input: &self.quantized,
             matrix,
             panels: 0..matrix.bias.len() / PANEL,
             out: (out, OutputLayout::Rows),
@@ -180,12 +182,12 @@ impl<'a> ForwardPass<'a> {
         });
     }
 
-    fn normalise(&self, norm: &LayerNorm, rows: &mut [f32]) {
+    fn normalize(&self, norm: &LayerNorm, rows: &mut [f32]) {
         self.instructions.run(LayerNormKernel { norm, rows });
     }
 }
 
-/// The rows of all tokens before the first layer, and which of them belong to each text.
+/// Looks up the embeddings of all tokens. Returns them as rows, with the range of rows of each text.
 fn embed(weights: &GraniteWeights, texts: &[Vec<u16>]) -> (Vec<f32>, Vec<Range<usize>>) {
     let count: usize = texts.iter().map(Vec::len).sum();
     let mut rows = vec![0.0; count * HIDDEN];
@@ -193,9 +195,9 @@ fn embed(weights: &GraniteWeights, texts: &[Vec<u16>]) -> (Vec<f32>, Vec<Range<u
     let mut ranges = Vec::with_capacity(texts.len());
     let mut start = 0;
     for text in texts {
-        for (place, (&token, row)) in text.iter().zip(&mut free).enumerate() {
-            // A token or place outside the tables would stay a row of zeros; there is none.
-            let _ = weights.words.write(token, place, row);
+        for (position, (&token, row)) in text.iter().zip(&mut free).enumerate() {
+            // A token or position outside the tables would leave a row of zeros; the tokenizer gives none.
+            let _ = weights.words.write(token, position, row);
         }
         ranges.push(start..start + text.len());
         start += text.len();
@@ -203,7 +205,7 @@ fn embed(weights: &GraniteWeights, texts: &[Vec<u16>]) -> (Vec<f32>, Vec<Range<u
     (rows, ranges)
 }
 
-/// A vector of length one that points the same way.
+/// Normalizes a vector to length one; one of zeros stays as it is.
 fn to_unit(row: &[f32]) -> Vec<f32> {
     let length = row.iter().map(|number| number * number).sum::<f32>().sqrt();
     let scale = if length > 0.0 { 1.0 / length } else { 0.0 };

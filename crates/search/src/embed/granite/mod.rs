@@ -1,5 +1,5 @@
-//! Texts into vectors with granite-embedding-30m-english, a small model by IBM that is part of the
-//! program: no download, no service, no graphics card.
+//! The built-in embedding model, granite-embedding-30m-english by IBM: a transformer encoder of six layers, quantized
+//! to int8 and run on the CPU. It needs no download, no service and no GPU.
 
 mod forward_pass;
 mod kernels;
@@ -17,25 +17,24 @@ use kernels::InstructionSet;
 use tokenizer::MAX_TOKENS;
 use weights::{GraniteWeights, HIDDEN};
 
-/// The model's revision as its authors number it, and how its weights are packed and its
-/// activations rounded here. Whoever changes the arithmetic counts the last number up.
-/// The last number is the version of the rule that says which passages get a vector: those in English, since 4 by
-/// [`LanguageId`](crate::analysis::LanguageId) as it is now.
+/// The model's revision as its authors number it, its quantization, and a version. The version is raised when a change
+/// of the arithmetic changes vectors, and when the rule changes which passages get one: those in English, since 4 as
+/// [`LanguageId`](crate::analysis::LanguageId) identifies it now.
 const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/4";
 
-/// How many tokens are passed through the layers together: enough to reuse each weight from the
-/// cache many times, few enough for the rows themselves to stay in it.
+/// How many tokens go through the layers together: enough to reuse each weight in the CPU cache many times, few enough
+/// for the activations to stay there too.
 const BATCH_TOKENS: usize = 256;
 
-/// A token of English or of code has about this many bytes.
+/// About how many bytes a token of English or of code has; batches are sized with it before tokenization.
 const BYTES_A_TOKEN: usize = 4;
 
-/// The most tokens of a question that count, about a hundred words: somebody waits for it, and each
-/// token takes its time.
-const MAX_QUESTION_TOKENS: usize = 128;
+/// Questions are truncated to this many tokens, about a hundred words. A user is waiting, and every token adds
+/// latency.
+const MAX_QUERY_TOKENS: usize = 128;
 
-/// The embedding model inside the program: English, 384 numbers a vector, the first 512 tokens of
-/// each text.
+/// The built-in embedding model: English, 384 dimensions, reads the first 512 tokens of each text. Weights are loaded
+/// on first use.
 pub struct GraniteEmbedder {
     weights: OnceLock<Option<GraniteWeights>>,
     instructions: InstructionSet,
@@ -49,12 +48,12 @@ impl Default for GraniteEmbedder {
 }
 
 impl GraniteEmbedder {
-    /// The model on as many threads as the machine runs at once.
+    /// The model with one thread for each CPU that the process may use.
     pub fn new() -> Self {
         Self::with_threads(std::thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// The model on at most this many threads; a single text always uses one.
+    /// The model with at most this many threads. A single text always runs on one.
     pub fn with_threads(threads: usize) -> Self {
         let fastest = InstructionSet::available().into_iter().next();
         Self {
@@ -64,14 +63,13 @@ impl GraniteEmbedder {
         }
     }
 
-    /// The names of the vector instructions that this processor could use, the fastest first.
+    /// The names of the SIMD instruction sets that this CPU supports, the fastest first.
     pub fn instructions() -> Vec<&'static str> {
         let available = InstructionSet::available();
         available.into_iter().map(InstructionSet::name).collect()
     }
 
-    /// The same model held to one set of vector instructions, to compare them; nothing if the
-    /// processor does not have it.
+    /// The same model restricted to one SIMD instruction set, for comparisons; `None` if the CPU does not support it.
     pub fn with_instructions(self, instructions: &str) -> Option<Self> {
         let mut available = InstructionSet::available().into_iter();
         let instructions = available.find(|one| one.name() == instructions)?;
@@ -81,14 +79,14 @@ impl GraniteEmbedder {
         })
     }
 
-    /// How many tokens a text has, the opening and closing ones included; at most 512.
+    /// The number of tokens that the model reads of a text, `<s>` and `</s>` included; at most 512.
     pub fn tokens(&self, text: &str) -> Result<usize, SearchError> {
         Ok(self.weights()?.tokenizer.encode(text).len())
     }
 
     fn weights(&self) -> Result<&GraniteWeights, SearchError> {
         let weights = self.weights.get_or_init(GraniteWeights::load).as_ref();
-        weights.ok_or_else(|| SearchError::engine("the embedding model in the program is damaged"))
+        weights.ok_or_else(|| SearchError::engine("the built-in embedding model is corrupt"))
     }
 }
 
@@ -129,9 +127,7 @@ impl Embedder for GraniteEmbedder {
             done
         });
         if done.len() != texts.len() {
-            return Err(SearchError::engine(
-                "a thread of the embedding model failed",
-            ));
+            return Err(SearchError::engine("an embedding thread panicked"));
         }
         done.sort_unstable_by_key(|(at, _)| *at);
         Ok(done.into_iter().map(|(_, vector)| vector).collect())
@@ -140,19 +136,19 @@ impl Embedder for GraniteEmbedder {
     fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         let weights = self.weights()?;
         let mut tokens = weights.tokenizer.encode(text);
-        if let (Some(&last), true) = (tokens.last(), tokens.len() > MAX_QUESTION_TOKENS) {
-            // It ends with the closing token, wherever it ends.
-            tokens.truncate(MAX_QUESTION_TOKENS - 1);
+        if let (Some(&last), true) = (tokens.last(), tokens.len() > MAX_QUERY_TOKENS) {
+            // A truncated question ends with `</s>` too.
+            tokens.truncate(MAX_QUERY_TOKENS - 1);
             tokens.push(last);
         }
         let vectors = ForwardPass::new(weights, self.instructions).run(&[tokens]);
         let vector = vectors.into_iter().next();
-        vector.ok_or_else(|| SearchError::engine("the embedding model gave no vector"))
+        vector.ok_or_else(|| SearchError::engine("the embedding model returned no vector"))
     }
 }
 
-/// Places of texts that are embedded together, the longest first, so that the threads finish at
-/// about the same time.
+/// Groups texts, by their indexes, into batches of about [`BATCH_TOKENS`] tokens. The longest go first, so that the
+/// threads finish at about the same time.
 fn batches(texts: &[&str]) -> Vec<Vec<usize>> {
     let mut order: Vec<(usize, usize)> = texts
         .iter()

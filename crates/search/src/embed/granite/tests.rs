@@ -1,4 +1,4 @@
-//! The model as its users see it, against vectors that were computed elsewhere in full precision.
+//! Tests of the model as a whole, against golden vectors that the original model computed in full precision.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn every_set_of_instructions_gives_the_same_vectors() {
             .collect();
         for (name, vector) in &vectors {
             assert!(cosine(vector, &expected) > 0.99, "{name}: {text:?}");
-            // Without a fused step the numbers round differently, and so do the bytes.
+            // Without fused multiply-add the numbers round differently, and so do their int8 codes.
             if *name != "portable" {
                 assert_eq!(vector, &vectors[0].1, "{name}: {text:?}");
             }

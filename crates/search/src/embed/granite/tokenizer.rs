@@ -1,22 +1,22 @@
-//! A text into the numbers of its tokens, exactly as the model's own tokenizer cuts it: byte-level
-//! BPE over pieces of letters, digits, other signs and blanks.
+//! The model's tokenizer: byte-level BPE over pre-tokens of letters, digits, other characters and whitespace. It gives
+//! the same tokens as the original, which the golden files check.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// The most tokens the model reads, its opening and closing ones included.
+/// The context window of the model in tokens, `<s>` and `</s>` included.
 pub(super) const MAX_TOKENS: usize = 512;
 
-/// How much of a text is looked at. The longest token has 128 bytes, so what lies behind cannot be
-/// among the first 512 tokens.
+/// Texts are truncated to this many bytes. The longest token has 128 bytes, so nothing beyond can be among the first
+/// 512 tokens.
 const MAX_TEXT_BYTES: usize = 128 * MAX_TOKENS;
 
 const OPEN: u16 = 0;
 const CLOSE: u16 = 2;
 
-/// Texts that stand for one token wherever they occur, as the model's own tokenizer has it.
+/// Special tokens. Like the original tokenizer, this one recognises their spelling anywhere in a text.
 const SPECIAL: [(&str, u16); 5] = [
     ("<s>", OPEN),
     ("<pad>", 1),
@@ -24,16 +24,15 @@ const SPECIAL: [(&str, u16); 5] = [
     ("<unk>", 3),
     (MASK, 50264),
 ];
-/// The one special text that swallows the blanks before it.
+/// The only special token that swallows the whitespace before it.
 const MASK: &str = "<mask>";
 
-/// The vocabulary, read in place from the packed file.
+/// The vocabulary and the merge table of the tokenizer, read in place from the decompressed model file as little-endian
+/// numbers. `bytes` has the token of each byte. `merges` has right half, rank and result of each merge, sorted by left
+/// half and then by right half; `begins` has, for each token, where the merges that it begins start there.
 pub(super) struct BpeTokenizer {
-    /// The token of each single byte.
     bytes: &'static [[u8; 2]],
-    /// For each token, where the merges that it begins start in `merges`.
     begins: &'static [[u8; 4]],
-    /// Right half, rank and result of each merge, sorted by left half and then by right half.
     merges: &'static [[u8; 6]],
 }
 
@@ -46,16 +45,16 @@ impl BpeTokenizer {
         }
     }
 
-    /// The tokens of a text between the opening and the closing one, at most [`MAX_TOKENS`].
+    /// Tokenizes a text: `<s>`, its tokens, `</s>`, at most [`MAX_TOKENS`] in all.
     pub(super) fn encode(&self, text: &str) -> Vec<u16> {
-        let mut rest = clip(text);
+        let mut rest = truncate(text);
         let mut word = BpeWord::default();
         let mut tokens = vec![OPEN];
         while !rest.is_empty() && tokens.len() < MAX_TOKENS {
-            let (plain, special, behind) = split_special(rest);
+            let (plain, special, after) = split_special(rest);
             self.encode_plain(plain, &mut word, &mut tokens);
             tokens.extend(special);
-            rest = behind;
+            rest = after;
         }
         tokens.truncate(MAX_TOKENS - 1);
         tokens.push(CLOSE);
@@ -64,28 +63,28 @@ impl BpeTokenizer {
 
     fn encode_plain(&self, mut text: &str, word: &mut BpeWord, tokens: &mut Vec<u16>) {
         while !text.is_empty() && tokens.len() < MAX_TOKENS {
-            let Some((piece, behind)) = text.split_at_checked(piece_length(text)) else {
+            let Some((piece, after)) = text.split_at_checked(piece_length(text)) else {
                 return;
             };
             self.merge(piece, word, tokens);
-            text = behind;
+            text = after;
         }
     }
 
-    /// Joins the bytes of one piece, the pair of the lowest rank first and the leftmost of those,
-    /// until no pair is in the vocabulary.
+    /// Applies byte-pair merges to one pre-token, the lowest rank first and of equal ranks the leftmost, until no
+    /// adjacent pair has a merge. A priority queue keeps this at O(n log n) for a long run of letters.
     fn merge(&self, piece: &str, word: &mut BpeWord, tokens: &mut Vec<u16>) {
         word.fill(piece.bytes().filter_map(|byte| self.byte(byte)));
         for at in 0..word.symbols.len() {
             self.queue_pair(word, at);
         }
         while let Some(Reverse((_, at, left, right))) = word.pairs.pop() {
-            // A pair whose halves have since been joined with others is stale.
+            // An entry of the queue is stale once one of its halves was merged with another token.
             if word.pair(at) != Some((left, right)) {
                 continue;
             }
-            if let Some((_, joined)) = self.merge_of(left, right) {
-                word.join(at, joined);
+            if let Some((_, merged)) = self.merge_of(left, right) {
+                word.join(at, merged);
                 if let Some(before) = word.before(at) {
                     self.queue_pair(word, before);
                 }
@@ -95,7 +94,7 @@ impl BpeTokenizer {
         tokens.extend(word.tokens());
     }
 
-    /// Puts the pair that starts at a symbol in the queue, if it can be joined.
+    /// Queues the pair that starts at a symbol, if there is a merge for it.
     fn queue_pair(&self, word: &mut BpeWord, at: usize) {
         if let Some((left, right)) = word.pair(at)
             && let Some((rank, _)) = self.merge_of(left, right)
@@ -108,7 +107,7 @@ impl BpeTokenizer {
         Some(u16::from_le_bytes(*self.bytes.get(usize::from(byte))?))
     }
 
-    /// The rank of a pair and the token that it becomes.
+    /// Looks up the merge of a pair: its rank and the resulting token.
     fn merge_of(&self, left: u16, right: u16) -> Option<(u16, u16)> {
         let begin = |token: usize| Some(u32::from_le_bytes(*self.begins.get(token)?) as usize);
         let left = usize::from(left);
@@ -124,15 +123,15 @@ impl BpeTokenizer {
     }
 }
 
-/// A piece under way from bytes to tokens; kept between pieces for its memory.
+/// The working state of one pre-token: a linked list of symbols, and the queue of candidate merges with rank, position
+/// and both halves. It is reused for the next pre-token to save allocations.
 #[derive(Default)]
 struct BpeWord {
     symbols: Vec<BpeSymbol>,
-    /// Rank, place and halves of the pairs that may be joined.
     pairs: BinaryHeap<Reverse<(u16, usize, u16, u16)>>,
 }
 
-/// A token and its neighbours; one that was joined to the left has no token any more.
+/// A node of the linked list. A symbol that was merged into its left neighbour has no token any more.
 struct BpeSymbol {
     token: Option<u16>,
     before: Option<usize>,
@@ -160,11 +159,11 @@ impl BpeWord {
         self.symbols.get(at)?.before
     }
 
-    fn join(&mut self, at: usize, joined: u16) {
-        let Some(gone) = self.symbols.get(at).map(|left| left.after) else {
+    fn join(&mut self, at: usize, merged: u16) {
+        let Some(right_at) = self.symbols.get(at).map(|left| left.after) else {
             return;
         };
-        let Some(right) = self.symbols.get_mut(gone) else {
+        let Some(right) = self.symbols.get_mut(right_at) else {
             return;
         };
         right.token = None;
@@ -173,7 +172,7 @@ impl BpeWord {
             next.before = Some(at);
         }
         if let Some(left) = self.symbols.get_mut(at) {
-            left.token = Some(joined);
+            left.token = Some(merged);
             left.after = after;
         }
     }
@@ -183,34 +182,34 @@ impl BpeWord {
     }
 }
 
-/// The part of a text that is looked at, cut between two characters.
-fn clip(text: &str) -> &str {
+/// Truncates a text to [`MAX_TEXT_BYTES`], at a character boundary.
+fn truncate(text: &str) -> &str {
     docent_unicode::truncate_bytes(text, MAX_TEXT_BYTES)
 }
 
-/// The text before the first special one, that one's token, and the text behind it.
+/// Splits a text at its first special token: the text before, the token, the text after.
 fn split_special(text: &str) -> (&str, Option<u16>, &str) {
     for (at, _) in text.match_indices('<') {
         let Some((before, from)) = text.split_at_checked(at) else {
             continue;
         };
         for (name, token) in SPECIAL {
-            if let Some(behind) = from.strip_prefix(name) {
+            if let Some(after) = from.strip_prefix(name) {
                 let before = if name == MASK {
                     before.trim_end()
                 } else {
                     before
                 };
-                return (before, Some(token), behind);
+                return (before, Some(token), after);
             }
         }
     }
     (text, None, "")
 }
 
-/// How many bytes the first piece of a text has. A piece is an English contraction, or a run of
-/// letters, digits or other signs with at most one space before it, or a run of blanks; the last
-/// blank of such a run is left to the word behind it.
+/// The length in bytes of the first pre-token, by the regular expression of GPT-2 written as code: an English
+/// contraction; or a run of letters, digits or other characters with at most one space before it; or a run of
+/// whitespace, whose last character is left to the word that follows.
 fn piece_length(text: &str) -> usize {
     for contraction in ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"] {
         if text.starts_with(contraction) {
@@ -224,12 +223,12 @@ fn piece_length(text: &str) -> usize {
     if class == CharClass::Blank {
         return blank_length(text);
     }
-    let end = unspaced.find(|sign| CharClass::of(sign) != class);
+    let end = unspaced.find(|c| CharClass::of(c) != class);
     text.len() - unspaced.len() + end.unwrap_or(unspaced.len())
 }
 
 fn blank_length(text: &str) -> usize {
-    let Some(end) = text.find(|sign: char| !sign.is_whitespace()) else {
+    let Some(end) = text.find(|c: char| !c.is_whitespace()) else {
         return text.len();
     };
     let last = text
@@ -241,6 +240,7 @@ fn blank_length(text: &str) -> usize {
     }
 }
 
+/// The character classes `\p{L}`, `\p{N}`, `\s` and everything else, by which pre-tokens are split.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharClass {
     Letter,
@@ -250,14 +250,14 @@ enum CharClass {
 }
 
 impl CharClass {
-    fn of(sign: char) -> Self {
-        if sign.is_ascii() {
-            return Self::of_ascii(sign);
+    fn of(c: char) -> Self {
+        if c.is_ascii() {
+            return Self::of_ascii(c);
         }
-        if sign.is_whitespace() {
+        if c.is_whitespace() {
             return Self::Blank;
         }
-        match get_general_category(sign) {
+        match get_general_category(c) {
             GeneralCategory::UppercaseLetter
             | GeneralCategory::LowercaseLetter
             | GeneralCategory::TitlecaseLetter
@@ -270,12 +270,12 @@ impl CharClass {
         }
     }
 
-    fn of_ascii(sign: char) -> Self {
-        if sign.is_ascii_alphabetic() {
+    fn of_ascii(c: char) -> Self {
+        if c.is_ascii_alphabetic() {
             Self::Letter
-        } else if sign.is_ascii_digit() {
+        } else if c.is_ascii_digit() {
             Self::Digit
-        } else if sign.is_whitespace() {
+        } else if c.is_whitespace() {
             Self::Blank
         } else {
             Self::Other
@@ -290,10 +290,10 @@ mod tests {
     fn pieces(mut text: &str) -> Vec<&str> {
         let mut pieces = Vec::new();
         while !text.is_empty() {
-            let (piece, behind) = text.split_at(piece_length(text));
+            let (piece, after) = text.split_at(piece_length(text));
             assert!(!piece.is_empty());
             pieces.push(piece);
-            text = behind;
+            text = after;
         }
         pieces
     }
@@ -318,14 +318,14 @@ mod tests {
     #[test]
     fn the_part_of_a_text_that_is_looked_at_is_bounded() {
         let at = "a".repeat(MAX_TEXT_BYTES);
-        assert_eq!(clip(&at), at);
-        assert_eq!(clip(&format!("{at}a")), at);
+        assert_eq!(truncate(&at), at);
+        assert_eq!(truncate(&format!("{at}a")), at);
         for before in 0..4 {
             let text = format!("{}😀", "a".repeat(MAX_TEXT_BYTES - before));
-            assert_eq!(clip(&text).len(), MAX_TEXT_BYTES - before);
+            assert_eq!(truncate(&text).len(), MAX_TEXT_BYTES - before);
         }
         let fits = format!("{}😀", "a".repeat(MAX_TEXT_BYTES - 4));
-        assert_eq!(clip(&fits), fits);
+        assert_eq!(truncate(&fits), fits);
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! The packed file into the model's tables and matrices. Most of it is unpacked once, for the whole program; the
-//! vectors of words, which are the larger half of it, as texts need them.
+//! Loads the weights of the transformer from the compressed model file.
+//!
+//! Most of the file is decompressed once for the whole program. The token embeddings, which are its larger half, are
+//! decompressed block by block as texts need them. `pack.py` in the model's folder writes the file.
 
 use std::sync::OnceLock;
 
@@ -7,43 +9,43 @@ use super::super::packed_file::PackedFile;
 use super::kernels::{LayerNorm, PANEL, QuantizedMatrix};
 use super::tokenizer::{BpeTokenizer, MAX_TOKENS};
 
-/// How many numbers stand for a token between the layers.
+/// The hidden size: how many numbers represent a token between the layers.
 pub(super) const HIDDEN: usize = 384;
-/// How many numbers stand for a token inside the second half of a layer.
+/// The width of the feed-forward network inside a layer.
 pub(super) const WIDE: usize = 4 * HIDDEN;
 const LAYERS: usize = 6;
 const VOCABULARY: usize = 50265;
 
 const MAGIC: &[u8] = b"DOCENTGR\x01\0\0\0";
 
-/// Where the vectors of words start in the file.
-const ROWS: usize = 702_848;
-/// Where the sections behind them start.
-const BEHIND: usize = (ROWS + VOCABULARY * HIDDEN).next_multiple_of(64);
+/// The offset of the token embeddings in the file.
+const EMBEDDINGS: usize = 702_848;
+/// The offset of the sections after the token embeddings.
+const AFTER_EMBEDDINGS: usize = (EMBEDDINGS + VOCABULARY * HIDDEN).next_multiple_of(64);
 
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/granite.bin.packed"));
-/// Unpacked once, however many models are made of it.
+/// Decompressed once, however many embedders are created.
 static FILE: OnceLock<Option<PackedModel>> = OnceLock::new();
 
-/// The file, but for the vectors of words in the middle of it.
+/// The sections of the file before and after the token embeddings, decompressed, and the file to read those from.
 struct PackedModel {
     before: &'static [u8],
     words: PackedFile,
-    behind: &'static [u8],
+    after: &'static [u8],
 }
 
 impl PackedModel {
     fn open(bytes: &'static [u8]) -> Option<Self> {
         let file = PackedFile::new(bytes)?;
         Some(Self {
-            before: file.leak_range(0..ROWS)?,
-            behind: file.leak_range(BEHIND..file.len())?,
+            before: file.leak_range(0..EMBEDDINGS)?,
+            after: file.leak_range(AFTER_EMBEDDINGS..file.len())?,
             words: file,
         })
     }
 }
 
-/// The whole model.
+/// The model: tokenizer, embeddings with their layer norm, and the encoder layers.
 pub(super) struct GraniteWeights {
     pub(super) tokenizer: BpeTokenizer,
     pub(super) words: TokenEmbeddings,
@@ -51,14 +53,15 @@ pub(super) struct GraniteWeights {
     pub(super) layers: Vec<EncoderLayer>,
 }
 
-/// What each token and each place in the text contributes before the first layer.
+/// The token embeddings, quantized to int8 with one scale a row, and the position embeddings in f32.
 pub(super) struct TokenEmbeddings {
     scales: &'static [[u8; 4]],
     rows: &'static PackedFile,
     positions: &'static [[u8; 4]],
 }
 
-/// One layer: attention, then a wide and a narrow matrix, each half with its norm.
+/// One encoder layer: self-attention (`qkv` and the output projection `attended`), then the feed-forward network
+/// (`widen` and `narrow`), each followed by its layer norm.
 pub(super) struct EncoderLayer {
     pub(super) qkv: QuantizedMatrix,
     pub(super) attended: QuantizedMatrix,
@@ -69,7 +72,7 @@ pub(super) struct EncoderLayer {
 }
 
 impl GraniteWeights {
-    /// Reads the file inside the program; nothing if it is not the one this code was written for.
+    /// Loads the built-in model file; `None` if its layout is not the one this code was written for.
     pub(super) fn load() -> Option<Self> {
         let file = FILE.get_or_init(|| PackedModel::open(PACKED));
         file.as_ref().and_then(Self::read)
@@ -85,11 +88,11 @@ impl GraniteWeights {
         }
         let tokenizer = sections.tokenizer()?;
         let scales = sections.take(4 * VOCABULARY)?.as_chunks().0;
-        if sections.at.next_multiple_of(64) != ROWS {
+        if sections.at.next_multiple_of(64) != EMBEDDINGS {
             return None;
         }
         let mut sections = SectionReader {
-            bytes: file.behind,
+            bytes: file.after,
             at: 0,
         };
         let words = TokenEmbeddings {
@@ -100,7 +103,7 @@ impl GraniteWeights {
         let norm = sections.norm()?;
         let layers = (0..LAYERS).map(|_| sections.layer());
         let layers = layers.collect::<Option<Vec<_>>>()?;
-        let whole = sections.at == file.behind.len();
+        let whole = sections.at == file.after.len();
         whole.then_some(Self {
             tokenizer,
             words,
@@ -111,21 +114,21 @@ impl GraniteWeights {
 }
 
 impl TokenEmbeddings {
-    /// Writes what a token at a place contributes.
-    pub(super) fn write(&self, token: u16, place: usize, row: &mut [f32]) -> Option<()> {
+    /// Writes the input of the first layer for a token: its embedding plus that of its position.
+    pub(super) fn write(&self, token: u16, position: usize, row: &mut [f32]) -> Option<()> {
         let token = usize::from(token);
         let scale = f32::from_le_bytes(*self.scales.get(token)?);
         let mut word = [0; HIDDEN];
-        self.rows.read(ROWS + token * HIDDEN, &mut word)?;
-        let position = self.positions.get(place * HIDDEN..)?;
-        for ((number, word), position) in row.iter_mut().zip(word).zip(position) {
+        self.rows.read(EMBEDDINGS + token * HIDDEN, &mut word)?;
+        let positions = self.positions.get(position * HIDDEN..)?;
+        for ((number, word), position) in row.iter_mut().zip(word).zip(positions) {
             *number = scale * f32::from(word.cast_signed()) + f32::from_le_bytes(*position);
         }
         Some(())
     }
 }
 
-/// Walks through the file; every section starts on a cache line.
+/// Reads one section after the other. Each starts on a cache line, so that SIMD loads are aligned.
 struct SectionReader {
     bytes: &'static [u8],
     at: usize,
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha256};
 
-    /// The file as it was before it was packed.
+    /// The decompressed model file as a whole.
     fn unpacked() -> &'static [u8] {
         let file = PackedFile::new(PACKED).unwrap();
         file.leak_range(0..file.len()).unwrap()
@@ -218,7 +221,7 @@ mod tests {
         assert!(read(whole));
         assert!(!read(&whole[..whole.len() - 1]));
         assert!(!read(&whole[64..]));
-        assert!(!read(&whole[..ROWS]));
+        assert!(!read(&whole[..EMBEDDINGS]));
         assert!(!read(&[]));
         assert!(!read(&[whole, &[0]].concat()));
     }
@@ -228,12 +231,12 @@ mod tests {
         let weights = GraniteWeights::load().unwrap();
         let whole = unpacked();
         let mut found = [0.0; HIDDEN];
-        // Rows within a block of the packed file, over its edge, and the last one.
+        // Rows within a compressed block, across its end, and the last one.
         for token in [0, 1, 255, 256, 50_264] {
             weights.words.write(token, 0, &mut found).unwrap();
             let token = usize::from(token);
             let scale = f32::from_le_bytes(weights.words.scales[token]);
-            let row = &whole[ROWS + token * HIDDEN..][..HIDDEN];
+            let row = &whole[EMBEDDINGS + token * HIDDEN..][..HIDDEN];
             for ((found, row), position) in found.iter().zip(row).zip(weights.words.positions) {
                 let expected = scale * f32::from(row.cast_signed()) + f32::from_le_bytes(*position);
                 assert_eq!(*found, expected);

@@ -1,5 +1,5 @@
-//! Texts into vectors by looking up one vector per word in a table that travels with the program:
-//! thousands of times faster than a transformer, and less wise.
+//! Static embeddings: the vector of a text is the normalized sum of its word vectors, from a table that is built into
+//! the program. This is thousands of times faster than a transformer, and less accurate.
 
 mod vocabulary;
 
@@ -13,34 +13,34 @@ use crate::error::SearchError;
 use crate::fusion::CosineScale;
 use vocabulary::WordPieceVocabulary;
 
-/// Names the table; another table gets another name.
-/// Only passages in English have a vector; v4 is the version of the rule that tells which are.
+/// Identifies the table. `v4` is the version of the language filter: only English passages get a vector, so a filter
+/// that decides differently makes other vectors.
 const FINGERPRINT: &str = "docent-table-256-v4";
-/// How many numbers a vector has.
+/// The number of dimensions of a word vector.
 const DIMENSIONS: usize = 256;
-/// What is looked at of a text; whatever cuts passages stays far below.
+/// Texts are truncated to this many bytes. Passages stay far below.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// A word of English or of code has about this many bytes, with what parts it from the next.
+/// About how many bytes a word of English or of code has, its separator included. It only sizes a buffer.
 const BYTES_A_WORD: usize = 6;
 
-/// What its cosines are worth beside words: over twelve judged collections slopes from 1.5 to 2.8
-/// are within .002 of each other.
+/// The calibration of its cosines for score fusion. Over twelve judged collections, slopes from 1.5 to 2.8 are within
+/// .002 of each other.
 const SCALE: CosineScale = CosineScale {
     slope: 2.0,
     offset: 3.0,
 };
 
-/// One line a row: words, then the tails of words, which begin with two number signs.
+/// The vocabulary: one word or word tail for each row of the table; tails begin with `##`.
 static ROWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rows.txt.packed"));
-/// The scale of every row as a little-endian float, then the rows, a signed byte a number.
+/// The word vectors, quantized to int8: the scale of every row as a little-endian float, then the rows.
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/table.bin.packed"));
-/// Both of them, unpacked once, however many tables are made of them.
+/// Both files, decompressed once for the whole program.
 static FILES: OnceLock<Option<(&'static str, &'static [u8])>> = OnceLock::new();
 
 /// The built-in table of word vectors.
 ///
-/// A text's vector is the sum of those of its words, brought to length one; how much a word counts
-/// is in the length of its own vector.
+/// The vector of a text is the sum of the vectors of its words, normalized to length one. The weight of a word is the
+/// length of its own vector.
 pub struct StaticEmbedder {
     words: WordPieceVocabulary,
     scales: Vec<f32>,
@@ -48,18 +48,18 @@ pub struct StaticEmbedder {
 }
 
 impl StaticEmbedder {
-    /// Makes the built-in table ready, which takes some milliseconds.
+    /// Loads the built-in table. The first call decompresses it, which takes some milliseconds.
     pub fn new() -> Result<Self, SearchError> {
-        let (rows, table) = FILES.get_or_init(files).ok_or_else(damaged)?;
+        let (rows, table) = FILES.get_or_init(files).ok_or_else(corrupt)?;
         Self::read(rows, table)
     }
 
     fn read(lines: &'static str, table: &'static [u8]) -> Result<Self, SearchError> {
         let count = lines.lines().count();
-        let (scales, rows) = table.split_at_checked(4 * count).ok_or_else(damaged)?;
+        let (scales, rows) = table.split_at_checked(4 * count).ok_or_else(corrupt)?;
         let (rows, rest) = rows.as_chunks();
         if rows.len() != count || !rest.is_empty() {
-            return Err(damaged());
+            return Err(corrupt());
         }
         let (scales, _) = scales.as_chunks::<4>();
         Ok(Self {
@@ -71,11 +71,12 @@ impl StaticEmbedder {
 
     fn vector(&self, text: &str) -> Vec<f32> {
         let mut found = Vec::with_capacity(text.len() / BYTES_A_WORD);
-        self.words.rows(truncate_bytes(text, MAX_TEXT_BYTES), |row| {
-            if let (Some(scale), Some(row)) = (self.scales.get(row), self.rows.get(row)) {
-                found.push((*scale, row));
-            }
-        });
+        self.words
+            .rows(truncate_bytes(text, MAX_TEXT_BYTES), |row| {
+                if let (Some(scale), Some(row)) = (self.scales.get(row), self.rows.get(row)) {
+                    found.push((*scale, row));
+                }
+            });
         let mut sum = [0.0; DIMENSIONS];
         let (fours, rest) = found.as_chunks::<4>();
         for four in fours {
@@ -123,8 +124,8 @@ impl Embedder for StaticEmbedder {
     }
 }
 
-/// Adds several rows at once: they come from all over a table larger than the caches, and so the
-/// waits for them overlap.
+/// Adds several rows in one pass. Rows are scattered over a table that is larger than the CPU caches, so this lets
+/// their cache misses overlap.
 fn add<const N: usize>(sum: &mut [f32; DIMENSIONS], rows: &[(f32, &[u8; DIMENSIONS]); N]) {
     for (at, sum) in sum.iter_mut().enumerate() {
         for (scale, row) in rows {
@@ -134,8 +135,8 @@ fn add<const N: usize>(sum: &mut [f32; DIMENSIONS], rows: &[(f32, &[u8; DIMENSIO
     }
 }
 
-/// The vector of a text without a word that is known: as near to a right angle to all others as a
-/// fixed one can be.
+/// The vector of a text without any known word: alternating signs, which is as close to orthogonal to all other
+/// vectors as a fixed one can be.
 fn fallback_vector() -> Vec<f32> {
     let part = 1.0 / (DIMENSIONS as f32).sqrt();
     (0..DIMENSIONS)
@@ -149,10 +150,10 @@ fn files() -> Option<(&'static str, &'static [u8])> {
     Some((rows, table.leak_range(0..table.len())?))
 }
 
-fn damaged() -> SearchError {
+fn corrupt() -> SearchError {
     SearchError::Embedder {
-        what: "the built-in table of word vectors is damaged".to_owned(),
-        hint: "build the program again from unchanged sources",
+        what: "the built-in table of word vectors is corrupt".to_owned(),
+        hint: "rebuild the program from unmodified sources",
         source: None,
     }
 }
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The numbers are those of the program that made the table, with its own cutting of texts.
+    /// The expected numbers come from the training program, with its own tokenizer.
     #[test]
     fn vectors_are_those_of_the_program_that_made_the_table() {
         let table = StaticEmbedder::new().unwrap();

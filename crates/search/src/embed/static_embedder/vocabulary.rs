@@ -1,26 +1,26 @@
-//! A text into the rows of a table that stand for its words: a word that has no row of its own is
-//! cut into pieces that have one.
+//! The tokenizer of the table of word vectors, in the manner of WordPiece: a word that has no row of its own is split
+//! into the longest pieces that have one.
 
 use docent_unicode::truncate_chars;
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
 
-/// No row stands for more characters than this.
+/// The longest piece of a word in the vocabulary, in characters.
 const MAX_PIECE_CHARS: usize = 24;
-/// What is looked at of a run of letters and digits: longer ones are no words but data.
+/// Longer runs of letters and digits are truncated: they are data, not words.
 const MAX_RUN_CHARS: usize = 64;
-/// How a line says that its row stands for the tail of a word.
+/// The prefix of vocabulary lines that are tails of words, as in WordPiece.
 const TAIL: &str = "##";
 
-/// Which row stands for which word, and which for which tail of one.
+/// Maps words (`heads`) and tails of words (`tails`) to rows of the embedding table.
 pub(super) struct WordPieceVocabulary {
     heads: FxHashMap<&'static str, usize>,
     tails: FxHashMap<&'static str, usize>,
 }
 
 impl WordPieceVocabulary {
-    /// Reads one word or tail a line.
+    /// Reads the vocabulary: one word or tail per line, in the order of the rows.
     pub(super) fn new(lines: &'static str) -> Self {
         let mut words = Self {
             heads: FxHashMap::default(),
@@ -35,7 +35,8 @@ impl WordPieceVocabulary {
         words
     }
 
-    /// Says each row of a text to `found`, in the order of the text.
+    /// Tokenizes a text and calls `found` with the row of each token, in the order of the text. Text is decomposed
+    /// (NFKD) and stripped of its accents first.
     pub(super) fn rows(&self, text: &str, mut found: impl FnMut(usize)) {
         let mut lower = String::with_capacity(MAX_RUN_CHARS);
         if text.is_ascii() {
@@ -52,7 +53,7 @@ impl WordPieceVocabulary {
             if run.is_empty() {
                 continue;
             }
-            lowered(run, lower);
+            lowercase(run, lower);
             if let Some(row) = self.heads.get(lower.as_str()) {
                 found(*row);
             } else {
@@ -61,12 +62,12 @@ impl WordPieceVocabulary {
         }
     }
 
-    /// `parseHTMLPage2` is looked up as `parse`, `html`, `page` and `2`.
+    /// Splits an identifier at its camel-case humps: `parseHTMLPage2` becomes `parse`, `html`, `page` and `2`.
     fn parts(&self, run: &str, lower: &mut String, found: &mut impl FnMut(usize)) {
         let mut rest = truncate_chars(run, MAX_RUN_CHARS);
         while !rest.is_empty() {
             let (part, after) = rest.split_at(part_length(rest));
-            lowered(part, lower);
+            lowercase(part, lower);
             match self.heads.get(lower.as_str()) {
                 Some(row) => found(*row),
                 None => self.pieces(lower, found),
@@ -75,7 +76,7 @@ impl WordPieceVocabulary {
         }
     }
 
-    /// The longest head that has a row, then the longest tails. A character in none is left out.
+    /// Greedy longest match: the longest head that has a row, then the longest tails. Unknown characters are skipped.
     fn pieces(&self, word: &str, found: &mut impl FnMut(usize)) {
         let mut rest = word;
         let mut table = &self.heads;
@@ -97,7 +98,7 @@ impl WordPieceVocabulary {
     }
 }
 
-fn lowered(text: &str, lower: &mut String) {
+fn lowercase(text: &str, lower: &mut String) {
     lower.clear();
     if text.is_ascii() {
         lower.push_str(text);
@@ -107,8 +108,8 @@ fn lowered(text: &str, lower: &mut String) {
     }
 }
 
-/// Where the first part of a run ends: between letters and digits, before a capital after a small
-/// letter, and before the last of several capitals when a small letter follows it.
+/// The length of the first part of an identifier. A part ends between letters and digits, before a capital that
+/// follows a small letter, and before the last of several capitals if a small letter comes next.
 fn part_length(run: &str) -> usize {
     let mut chars = run.char_indices().peekable();
     let mut last = ' ';

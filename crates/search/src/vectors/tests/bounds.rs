@@ -1,4 +1,4 @@
-//! Each bound holds at its value and refuses one more.
+//! Tests of the limits: each is accepted at its value and refused one above.
 
 use super::super::quantization::QueryVector;
 use super::super::test_support::{TestRng, all_of, document, model, open, search_hits, unit};
@@ -14,7 +14,7 @@ fn too_large<T>(result: &Result<T, SearchError>) -> bool {
     matches!(result, Err(SearchError::TooLarge { .. }))
 }
 
-/// A document of so many passages of one number each.
+/// A document with `count` passages of one dimension each.
 fn small(key: u128, count: usize) -> EmbeddedDocument {
     let passage = EmbeddedPassage {
         start: 0,
@@ -115,9 +115,9 @@ fn what_is_no_vector_of_the_model_is_refused_whole() {
         let view = VectorView::new(&store, &all_of(0..3));
         assert!(view.question(&vector).is_err(), "{vector:?}");
     }
-    let mut crooked = document(random, 4, 3, 1);
-    crooked.passages[0].start = 11;
-    assert!(store.append(&[crooked]).is_err());
+    let mut inverted = document(random, 4, 3, 1);
+    inverted.passages[0].start = 11;
+    assert!(store.append(&[inverted]).is_err());
     assert_eq!((store.rows(), store.segment_count()), (0, 0));
 }
 

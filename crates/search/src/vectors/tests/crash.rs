@@ -1,4 +1,4 @@
-//! What a crash, a full disk or a flipped bit leaves behind.
+//! Tests of crash safety: interrupted writes, failing disks and flipped bits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,9 @@ use crate::error::SearchError;
 
 const DIMS: usize = 64;
 
-/// Files with their content.
 type SavedFiles = Vec<(PathBuf, Vec<u8>)>;
 
-/// Every file of a folder but the lock.
+/// All files of a folder except for the lock.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir)
         .unwrap()
@@ -25,7 +24,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Puts exactly these files into a folder.
+/// Replaces the files of a folder by exactly these.
 fn restore(dir: &Path, content: &[(PathBuf, Vec<u8>)]) {
     for path in files(dir) {
         fs::remove_file(path).unwrap();
@@ -44,7 +43,7 @@ fn batch(random: &mut TestRng, keys: std::ops::Range<u128>) -> Vec<EmbeddedDocum
     keys.map(|key| document(random, DIMS, key, 2)).collect()
 }
 
-/// The store opens, holds what `oracle` says and nothing else lies about, and can be added to.
+/// Asserts that the store opens, has the content of `oracle` and no orphaned files, and accepts further batches.
 fn assert_recovers(root: &Path, oracle: &BruteForceOracle, state: &str) {
     let random = &mut TestRng::new(99);
     let question = unit(random, DIMS);
@@ -76,8 +75,9 @@ fn assert_recovers(root: &Path, oracle: &BruteForceOracle, state: &str) {
     );
 }
 
-/// All states of the disk between before and after: first the new segment grows, then the coming
-/// manifest grows, then it takes the place of the present one, then old segments go.
+/// All states of the disk that a crash can leave between `before` and `after`: the new segment partially written, then
+/// the temporary manifest partially written, then the manifest replaced, then old segments removed one by one. The flag
+/// tells whether the change is committed.
 fn states(before: &[(PathBuf, Vec<u8>)], after: &[(PathBuf, Vec<u8>)]) -> Vec<(bool, SavedFiles)> {
     let is_manifest = |path: &Path| path.ends_with("manifest.json");
     let is_new = |path: &PathBuf| !is_manifest(path) && !before.iter().any(|(old, _)| old == path);
@@ -139,7 +139,7 @@ fn a_crash_while_adding_leaves_all_or_nothing_of_the_batch() {
             documents: oracle.documents.clone(),
         };
         if *is_done {
-            // Two of the rows are of documents that were replaced.
+            // Two documents were replaced, so their old rows are dead.
             let mut store = open(root.path(), DIMS);
             store.maintain(&oracle.live()).unwrap();
         }
@@ -225,9 +225,9 @@ fn every_flipped_bit_and_every_cut_is_found() {
         );
         restore(&dir, &whole);
     }
-    // One whole segment in the place of another.
+    // An intact segment under the name of another.
     assert_found(&whole[0].0, &whole[1].1, "swapped");
-    // The cure.
+    // Recreating the store is the cure.
     let store = VectorStore::recreate(root.path(), model(DIMS)).unwrap();
     assert_eq!((store.rows(), files(&dir).len()), (0, 1));
 }
@@ -244,28 +244,28 @@ fn what_cannot_be_written_is_not_there_and_the_next_batch_is() {
     let lost = batch(random, 10..13);
     let count = |store: &VectorStore| store.rows();
 
-    // The segment cannot be made.
+    // The segment file cannot be created.
     let taken = dir.join(format!("{:016x}.seg", 2));
     fs::create_dir(&taken).unwrap();
     assert!(store.append(&lost).is_err());
     fs::remove_dir(&taken).unwrap();
     assert_eq!(count(&store), 6);
 
-    // The coming manifest cannot be written.
+    // The temporary manifest cannot be written.
     let coming = dir.join("manifest.tmp");
     fs::create_dir(&coming).unwrap();
     assert!(store.append(&lost).is_err());
     fs::remove_dir(&coming).unwrap();
     assert_eq!((count(&store), files(&dir).len()), (6, 2));
 
-    // It cannot be put in place; what the disk has then counts.
-    let (present, aside) = (dir.join("manifest.json"), root.path().join("aside"));
-    fs::rename(&present, &aside).unwrap();
+    // The rename of the manifest fails; afterwards the state on disk counts.
+    let (present, backup) = (dir.join("manifest.json"), root.path().join("backup"));
+    fs::rename(&present, &backup).unwrap();
     fs::create_dir_all(present.join("full")).unwrap();
     assert!(store.append(&lost).is_err());
     assert!(store.append(&lost).is_err());
     fs::remove_dir_all(&present).unwrap();
-    fs::rename(&aside, &present).unwrap();
+    fs::rename(&backup, &present).unwrap();
 
     let second = batch(random, 20..23);
     store.append(&second).unwrap();

@@ -1,4 +1,4 @@
-//! One folder for each model, and the change from one to another.
+//! Tests of one folder for each model, and of the switch from one model to another.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
     assert_eq!(VectorView::new(&new, &all_of([1])).missing(), [1]);
     new.append(&[document(random, 16, 1, 3)]).unwrap();
 
-    // Both are searched, each with its own questions.
+    // Both are searched, each with query vectors of its own model.
     let found = search_hits(
         &VectorView::new(&old, &all_of([1])),
         &unit(random, 8),
@@ -35,7 +35,7 @@ fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
     );
     assert_eq!(found.len(), 1);
 
-    // Whoever writes to the old one keeps it.
+    // A store that is locked by a writer is not deleted.
     fs::create_dir(root.path().join("not ours")).unwrap();
     assert_eq!(new.remove_other_models(), 0);
     drop(old);

@@ -1,6 +1,6 @@
-//! Attention: each token's query against the keys of all tokens of its text, and the mean of their
-//! values by how well they match.
-#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+//! Scaled dot-product attention: the scores of each query against all keys of its text, their softmax, and the mean of
+//! the values weighted by it.
+#![allow(unsafe_code, reason = "SIMD instructions and raw loads")]
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::SimdKernel;
 use super::lanes::{SimdLanes, WIDTH};
 use super::linear::PANEL;
 
-/// How many numbers of a token one head looks at.
+/// The dimensions of one attention head.
 const HEAD: usize = 32;
 
-/// The score of a place where no token is; two to its power is as good as zero.
+/// The score of padding. Its power of two is next to zero, so padding gets no attention.
 const MASKED_SCORE: f32 = -1e30;
 
-/// Heads of all tokens of a batch as [`super::Order::Panels`] leaves them: two heads a panel.
+/// The heads of all tokens of a batch in [`super::OutputLayout::Panels`]: two heads to a panel.
 #[derive(Clone, Copy)]
 pub(in super::super) struct AttentionHeads<'a> {
     pub(in super::super) panels: &'a [f32],
@@ -26,31 +26,31 @@ impl AttentionHeads<'_> {
         self.panels.len() / (self.rows * HEAD).max(1)
     }
 
-    /// Where a head of a row begins.
-    fn place(&self, head: usize, row: usize) -> usize {
+    /// The index at which a head of a row begins.
+    fn offset(&self, head: usize, row: usize) -> usize {
         (head / 2 * self.rows + row) * PANEL + head % 2 * HEAD
     }
 }
 
-/// One text's attention. Scores are powers of two, so the queries come multiplied by log₂ e.
+/// Attention of one text, all heads. `others` holds the keys of all heads, then the values of all heads. `out` gets one
+/// row for each query, with its heads side by side. `scratch` only keeps its allocation between calls.
+///
+/// The softmax is computed with powers of two, which are cheaper: the packed weights multiply queries by log₂ e / √32.
 pub(in super::super) struct AttentionKernel<'a> {
     pub(in super::super) queries: (AttentionHeads<'a>, Range<usize>),
-    /// The keys of all heads, then the values of all heads.
     pub(in super::super) others: (AttentionHeads<'a>, Range<usize>),
-    /// As many rows as queries were asked for, all heads of a row together.
     pub(in super::super) out: &'a mut [f32],
-    /// Kept between calls for its memory.
     pub(in super::super) scratch: &'a mut Vec<f32>,
 }
 
 impl SimdKernel for AttentionKernel<'_> {
     #[inline(always)]
     unsafe fn run<V: SimdLanes>(self) {
-        let (queries, asking) = self.queries;
-        let (others, answering) = self.others;
+        let (queries, query_rows) = self.queries;
+        let (others, key_rows) = self.others;
         let heads = queries.heads();
-        let (rows, count) = (asking.len(), answering.len());
-        assert!(asking.end <= queries.rows && answering.end <= others.rows && count > 0);
+        let (rows, count) = (query_rows.len(), key_rows.len());
+        assert!(query_rows.end <= queries.rows && key_rows.end <= others.rows && count > 0);
         assert!(others.heads() == 2 * heads && self.out.len() == rows * heads * HEAD);
         let padded = count.next_multiple_of(V::VECTORS * WIDTH);
         self.scratch.resize(padded * (2 * HEAD + GROUP), 0.0);
@@ -60,14 +60,14 @@ impl SimdKernel for AttentionKernel<'_> {
             gather(
                 &others,
                 (head, heads + head),
-                answering.clone(),
+                key_rows.clone(),
                 (keys, values),
             );
             for row in (0..rows).step_by(GROUP) {
-                let place = queries.place(head, asking.start + row);
+                let offset = queries.offset(head, query_rows.start + row);
                 let group = AttentionQueryGroup {
                     // SAFETY: the row is one that `queries` has.
-                    query: unsafe { queries.panels.as_ptr().add(place) },
+                    query: unsafe { queries.panels.as_ptr().add(offset) },
                     keys: keys.as_ptr(),
                     values: values.as_ptr(),
                     scores: scores.as_mut_ptr(),
@@ -83,11 +83,11 @@ impl SimdKernel for AttentionKernel<'_> {
     }
 }
 
-/// How many queries meet the keys and values before the next head or query: enough that fetching
-/// those from the second cache costs little, few enough that their scores stay in the first.
+/// How many queries of a head are processed together: enough to amortize reading the keys and values from the L2
+/// cache, few enough for their scores to stay in L1.
 const GROUP: usize = 24;
 
-/// Copies one head's keys, turned on their side and filled up with zeros, and its values.
+/// Copies the keys of one head, transposed and padded with zeros, and its values.
 #[inline(always)]
 fn gather(
     heads: &AttentionHeads<'_>,
@@ -97,12 +97,12 @@ fn gather(
 ) {
     let padded = keys.len() / HEAD;
     for line in keys.chunks_exact_mut(padded) {
-        if let Some(behind) = line.get_mut(rows.len()..) {
-            behind.fill(0.0);
+        if let Some(padding) = line.get_mut(rows.len()..) {
+            padding.fill(0.0);
         }
     }
     for (at, row) in rows.enumerate() {
-        let (key, value) = (heads.place(key, row), heads.place(value, row));
+        let (key, value) = (heads.offset(key, row), heads.offset(value, row));
         if let Some(key) = heads.panels.get(key..key + HEAD) {
             for (line, number) in keys.chunks_exact_mut(padded).zip(key) {
                 if let Some(place) = line.get_mut(at) {
@@ -117,20 +117,20 @@ fn gather(
     }
 }
 
-/// Some queries of one head against all keys and values of it.
+/// A group of queries of one head, with the keys and values of that head. `sizes` is the number of keys, without and
+/// with the padding to whole tiles.
 struct AttentionQueryGroup {
     query: *const f32,
     keys: *const f32,
     values: *const f32,
     scores: *mut f32,
-    /// How many keys there are, and how many with those that fill up the last tile.
     sizes: (usize, usize),
     out: *mut f32,
     out_stride: usize,
 }
 
 impl AttentionQueryGroup {
-    /// At most [`GROUP`] rows.
+    /// Computes the attention of at most [`GROUP`] queries.
     #[inline(always)]
     unsafe fn run<V: SimdLanes>(&self, rows: usize) {
         let tiles = || {
@@ -138,7 +138,7 @@ impl AttentionQueryGroup {
             starts.map(|row| (row, V::ROWS.min(rows - row)))
         };
         let mut scales = [0.0; GROUP];
-        // SAFETY: the caller vouches for the pointers; the keys are padded to whole tiles.
+        // SAFETY: the caller guarantees that the pointers are valid; the keys are padded to whole tiles.
         unsafe {
             for key in (0..self.sizes.1).step_by(V::VECTORS * WIDTH) {
                 for (row, count) in tiles() {
@@ -186,7 +186,7 @@ impl AttentionQueryGroup {
         row: usize,
         scales: &[f32; GROUP],
     ) {
-        // SAFETY: as for `mix`; a head is two vectors wide.
+        // SAFETY: as for `weighted_sum`; a head is two vectors wide.
         unsafe {
             if V::VECTORS == 4 {
                 self.weighted_sum::<V, R, 2>(row, 0, scales);
@@ -197,7 +197,7 @@ impl AttentionQueryGroup {
         }
     }
 
-    /// The products of `R` queries with `C` vectors of keys.
+    /// Computes the scores of `R` queries against `C` vectors of keys.
     #[inline(always)]
     unsafe fn score<V: SimdLanes, const R: usize, const C: usize>(&self, row: usize, key: usize) {
         let padded = self.sizes.1;
@@ -228,7 +228,8 @@ impl AttentionQueryGroup {
         }
     }
 
-    /// Turns the scores of one query into powers, and gives their sum.
+    /// The softmax of one query, without the division: replaces its scores by powers of two and returns their sum. The
+    /// maximum is subtracted first, so that no power overflows.
     #[inline(always)]
     unsafe fn softmax<V: SimdLanes>(&self, row: usize) -> f32 {
         let (count, padded) = self.sizes;
@@ -254,7 +255,7 @@ impl AttentionQueryGroup {
         }
     }
 
-    /// The mean of the values for `R` queries, in `C` vectors of columns.
+    /// Computes the weighted mean of the values for `R` queries, in `C` vectors of columns.
     #[inline(always)]
     unsafe fn weighted_sum<V: SimdLanes, const R: usize, const C: usize>(
         &self,

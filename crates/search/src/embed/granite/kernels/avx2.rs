@@ -1,22 +1,23 @@
-//! [`Lanes`] in two registers of 256 bits, for processors without byte dot products: bytes are multiplied and added
-//! in pairs of 16 bits, which the packed weights never leave, and those pairs in 32.
-#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+//! [`SimdLanes`] in two AVX2 registers of 256 bits, for CPUs without VNNI dot products. Products of bytes are added in
+//! pairs of 16 bits, which saturate; the packed weights are quantized so that no pair leaves 16 bits. Pairs are added
+//! in 32 bits.
+#![allow(unsafe_code, reason = "SIMD instructions and raw loads")]
 
 use std::arch::x86_64::*;
 
 use super::SimdKernel;
 use super::lanes::SimdLanes;
 
-/// Whether this processor has everything that [`run`] needs.
+/// Whether this CPU supports every feature that [`run`] needs.
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-/// Does a piece of work in registers of eight numbers.
+/// Runs a kernel with AVX2 and FMA enabled, so that everything inlined into it may use them.
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn run(work: impl SimdKernel) {
-    // SAFETY: this function is only compiled into, and only called on, what has these features.
-    unsafe { work.run::<Avx2Lanes>() }
+pub(super) fn run(kernel: impl SimdKernel) {
+    // SAFETY: these features are enabled for this function, and callers detect them first.
+    unsafe { kernel.run::<Avx2Lanes>() }
 }
 
 #[derive(Clone, Copy)]
@@ -28,10 +29,10 @@ impl Avx2Lanes {
         Self(with(self.0, other.0), with(self.1, other.1))
     }
 
-    /// Folds eight numbers to one.
+    /// Reduces eight numbers to one: the halves, then their halves, and so on.
     #[inline(always)]
     unsafe fn fold(eight: __m256, with: impl Fn(__m128, __m128) -> __m128) -> f32 {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the CPU features.
         unsafe {
             let upper = _mm256_extractf128_ps::<1>(eight);
             let four = with(_mm256_castps256_ps128(eight), upper);
@@ -40,20 +41,20 @@ impl Avx2Lanes {
         }
     }
 
-    /// Eight numbers, each from 0 to 255 when rounded, as whole numbers of 16 bits.
+    /// Rounds eight numbers, each from 0 to 255 when rounded, and packs them as integers of 16 bits.
     #[inline(always)]
-    unsafe fn halves(eight: __m256) -> __m128i {
-        // SAFETY: the caller has the instructions.
+    unsafe fn to_i16(eight: __m256) -> __m128i {
+        // SAFETY: the caller guarantees the CPU features.
         unsafe {
-            let whole = _mm256_cvtps_epi32(eight);
-            let upper = _mm256_extracti128_si256::<1>(whole);
-            _mm_packs_epi32(_mm256_castsi256_si128(whole), upper)
+            let integers = _mm256_cvtps_epi32(eight);
+            let upper = _mm256_extracti128_si256::<1>(integers);
+            _mm_packs_epi32(_mm256_castsi256_si128(integers), upper)
         }
     }
 
     #[inline(always)]
     unsafe fn power_of_two(eight: __m256) -> __m256 {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the CPU features.
         unsafe {
             let biased = _mm256_add_epi32(_mm256_cvtps_epi32(eight), _mm256_set1_epi32(127));
             _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
@@ -62,7 +63,7 @@ impl Avx2Lanes {
 
     #[inline(always)]
     unsafe fn dot_eight(sums: __m256i, unsigned: __m256i, signed: __m256i) -> __m256i {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the CPU features.
         unsafe {
             let pairs = _mm256_maddubs_epi16(unsigned, signed);
             let fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
@@ -71,8 +72,8 @@ impl Avx2Lanes {
     }
 }
 
-// SAFETY, for every block below: the trait's contract asks the caller for the instructions and for
-// pointers that are good for the whole vector; the loads and stores used need no alignment.
+// SAFETY, for every block below: the trait's contract requires the CPU features and pointers that are valid for the
+// whole vector; loads and stores are unaligned ones.
 impl SimdLanes for Avx2Lanes {
     const ROWS: usize = 4;
     const VECTORS: usize = 1;
@@ -140,7 +141,7 @@ impl SimdLanes for Avx2Lanes {
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
         unsafe {
-            let bytes = _mm_packus_epi16(Self::halves(self.0), Self::halves(self.1));
+            let bytes = _mm_packus_epi16(Self::to_i16(self.0), Self::to_i16(self.1));
             _mm_storeu_si128(to.cast(), bytes);
         }
     }
@@ -190,7 +191,12 @@ impl SimdLanes for Avx2Lanes {
         }
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::IntLanes) -> Self {
-        unsafe { Self(_mm256_cvtepi32_ps(whole.0), _mm256_cvtepi32_ps(whole.1)) }
+    unsafe fn float(integers: Self::IntLanes) -> Self {
+        unsafe {
+            Self(
+                _mm256_cvtepi32_ps(integers.0),
+                _mm256_cvtepi32_ps(integers.1),
+            )
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! [`Lanes`] of 512 bits, with the instruction that multiplies and adds four bytes a lane.
-#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+//! [`SimdLanes`] in one AVX-512 register, with the VNNI instruction that adds the products of four bytes a lane.
+#![allow(unsafe_code, reason = "SIMD instructions and raw loads")]
 
 use std::arch::x86_64::*;
 
 use super::SimdKernel;
 use super::lanes::SimdLanes;
 
-/// Whether this processor has everything that [`run`] needs.
+/// Whether this CPU supports every feature that [`run`] needs.
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -14,18 +14,18 @@ pub(super) fn available() -> bool {
         && is_x86_feature_detected!("avx512vnni")
 }
 
-/// Does a piece of work sixteen numbers at a time.
+/// Runs a kernel with AVX-512 enabled, so that everything inlined into it may use it.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) fn run(work: impl SimdKernel) {
-    // SAFETY: this function is only compiled into, and only called on, what has these features.
-    unsafe { work.run::<Avx512Lanes>() }
+pub(super) fn run(kernel: impl SimdKernel) {
+    // SAFETY: these features are enabled for this function, and callers detect them first.
+    unsafe { kernel.run::<Avx512Lanes>() }
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Avx512Lanes(__m512);
 
-// SAFETY, for every block below: the trait's contract asks the caller for the instructions and for
-// pointers that are good for the whole vector; the loads and stores used need no alignment.
+// SAFETY, for every block below: the trait's contract requires the CPU features and pointers that are valid for the
+// whole vector; loads and stores are unaligned ones.
 impl SimdLanes for Avx512Lanes {
     const ROWS: usize = 6;
     const VECTORS: usize = 4;
@@ -85,7 +85,7 @@ impl SimdLanes for Avx512Lanes {
 
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
-        // The library's own sum leaves the order to the compiler.
+        // `_mm512_reduce_add_ps` leaves the order of additions to the compiler; this order is that of the other lanes.
         unsafe {
             let upper = _mm512_castpd_ps(_mm512_shuffle_f64x2::<0b1110>(
                 _mm512_castps_pd(self.0),
@@ -130,7 +130,7 @@ impl SimdLanes for Avx512Lanes {
         unsafe { _mm512_dpbusd_epi32(sums, unsigned, signed) }
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::IntLanes) -> Self {
-        Self(unsafe { _mm512_cvtepi32_ps(whole) })
+    unsafe fn float(integers: Self::IntLanes) -> Self {
+        Self(unsafe { _mm512_cvtepi32_ps(integers) })
     }
 }

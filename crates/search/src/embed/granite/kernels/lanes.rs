@@ -1,94 +1,93 @@
-//! Sixteen numbers in as many registers as the processor needs for them, and the functions built
-//! on that.
+//! The SIMD abstraction that kernels are written over: sixteen numbers in as many registers as the CPU needs for them.
 //!
-//! Sixteen everywhere, and sums folded in one order: processors that fuse multiplication and
-//! addition then give the same vectors to the last bit, whatever the width of their registers.
-#![allow(unsafe_code, reason = "vector instructions and raw loads")]
-// One contract for every function here, said once at the trait instead of at each of twenty lines.
+//! There are sixteen everywhere, and sums are reduced in a fixed order. So all CPUs with fused multiply-add compute the
+//! same embeddings to the last bit, whatever the width of their registers.
+#![allow(unsafe_code, reason = "SIMD instructions and raw loads")]
+// All functions share one safety contract, which is stated at the trait.
 #![allow(clippy::missing_safety_doc)]
 
-/// How many numbers a vector has.
+/// The number of lanes of a vector.
 pub(in super::super) const WIDTH: usize = 16;
 
-/// A vector of f32, and beside it one of i32 that sums products of bytes.
+/// Sixteen f32 lanes, with `IntLanes` as sixteen i32 accumulators for products of bytes. `load` and `store` access
+/// sixteen numbers, `store_bytes` sixteen bytes, `splat_bytes` four bytes and `load_bytes` four for each lane.
 ///
 /// # Safety
-/// All functions need the instructions of the type they are called on, and every pointer must be
-/// good for as many numbers (or bytes) as the function's own line says.
+/// The CPU must support the instructions of the implementing type, and every pointer must be valid for as many
+/// numbers or bytes as the function accesses.
 pub(in super::super) trait SimdLanes: Copy {
-    /// How many rows a tile covers without running out of registers; at most six.
+    /// How many rows a tile covers without spilling registers; at most six.
     const ROWS: usize;
-    /// How many vectors of columns it covers: one or four.
+    /// How many vectors of columns a tile covers: one or four.
     const VECTORS: usize;
-    /// The sums of products of bytes; also four bytes a lane.
+    /// Integer lanes: i32 accumulators, or four bytes a lane as factors of a dot product.
     type IntLanes: Copy;
 
     unsafe fn splat(number: f32) -> Self;
-    /// Reads sixteen numbers.
     unsafe fn load(from: *const f32) -> Self;
-    /// Writes sixteen numbers.
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
-    /// `self * factor + term`.
+    /// Computes `self * factor + term`, with a single rounding where the CPU has fused multiply-add.
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self;
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
-    /// To the nearest whole number; good for numbers below four million.
+    /// Rounds to the nearest integer. Valid for numbers below four million.
     unsafe fn round(self) -> Self;
-    /// Times two to the power of `power`, which holds whole numbers from −126 to 127.
+    /// Multiplies by two to the power of `power`, which holds integers from −126 to 127.
     unsafe fn times_power_of_two(self, power: Self) -> Self;
-    /// Writes sixteen bytes: each number, known to be from 0 to 255, rounded.
+    /// Rounds each number to a byte and stores it. Numbers must be from 0 to 255.
     unsafe fn store_bytes(self, to: *mut u8);
 
-    /// The sum of all: of the halves, of their halves, and so on.
+    /// The sum of all lanes, reduced in a fixed order: the halves, then their halves, and so on.
     unsafe fn sum(self) -> f32;
     unsafe fn least(self) -> f32;
     unsafe fn greatest(self) -> f32;
 
     unsafe fn zero() -> Self::IntLanes;
-    /// The same four bytes in each lane.
+    /// Broadcasts four bytes to each lane.
     unsafe fn splat_bytes(from: *const u8) -> Self::IntLanes;
-    /// Reads four bytes for each lane.
+    /// Loads four bytes for each lane.
     unsafe fn load_bytes(from: *const u8) -> Self::IntLanes;
-    /// Adds to each lane the products of its four unsigned with its four signed bytes. No two
-    /// neighbouring products may leave 16 bits; the packed weights see to that.
+    /// Adds to each lane the dot product of its four unsigned and its four signed bytes. Two neighbouring products must
+    /// not leave 16 bits when added, because AVX2 saturates; the packed weights guarantee it.
     unsafe fn dot(
         sums: Self::IntLanes,
         unsigned: Self::IntLanes,
         signed: Self::IntLanes,
     ) -> Self::IntLanes;
-    unsafe fn float(whole: Self::IntLanes) -> Self;
+    unsafe fn float(integers: Self::IntLanes) -> Self;
 
-    /// Two to the power of each number, which is at most 127; right to 2e-7 of the value.
+    /// Two to the power of each number, which must be at most 127. The relative error is 2e-7. Exponents below
+    /// −126 are clamped.
     #[inline(always)]
     unsafe fn exp2(self) -> Self {
-        // SAFETY: the caller keeps the trait's contract.
+        // SAFETY: the caller upholds the trait's contract.
         unsafe {
             let power = self.max(Self::splat(-126.0));
-            let whole = power.round();
-            let part = power.sub(whole);
-            horner(part, &EXP2).times_power_of_two(whole)
+            let integer = power.round();
+            let part = power.sub(integer);
+            horner(part, &EXP2).times_power_of_two(integer)
         }
     }
 
-    /// The Gaussian error linear unit: each number times the chance that a normally distributed
-    /// one is smaller; right to 1e-4.
+    /// The GELU activation: each number times the probability Φ that a normally distributed one is smaller. The error
+    /// is at most 1e-4.
     #[inline(always)]
     unsafe fn gelu(self) -> Self {
-        // SAFETY: the caller keeps the trait's contract.
+        // SAFETY: the caller upholds the trait's contract.
         unsafe {
             let edge = Self::splat(GELU_EDGE);
-            let near = self.min(edge).max(Self::splat(-GELU_EDGE));
+            let clamped = self.min(edge).max(Self::splat(-GELU_EDGE));
             let half = Self::splat(0.5);
-            let chance = horner(near.mul(near), &GELU).mul_add(near, half);
-            self.mul(chance)
+            let probability = horner(clamped.mul(clamped), &GELU).mul_add(clamped, half);
+            self.mul(probability)
         }
     }
 }
 
-/// 2^x for x from −½ to ½: coefficients that spread the error evenly.
+/// A minimax polynomial of 2^x for x from −½ to ½, the constant coefficient first.
 const EXP2: [f32; 6] = [
     1.000_000_1,
     0.693_147_24,
@@ -98,11 +97,10 @@ const EXP2: [f32; 6] = [
     0.001_340_998_5,
 ];
 
-/// Beyond this many standard deviations the chance is taken for 0 or 1.
+/// Beyond this many standard deviations Φ is taken for 0 or 1.
 const GELU_EDGE: f32 = 4.5;
 
-/// (Φ(x) − ½) / x as a polynomial in x², for x up to [`GELU_EDGE`]: coefficients that spread the
-/// error evenly.
+/// A minimax polynomial in x² of (Φ(x) − ½) / x for x up to [`GELU_EDGE`], the constant coefficient first.
 const GELU: [f32; 11] = [
     0.398_930_16,
     -0.066_451_274,
@@ -117,13 +115,13 @@ const GELU: [f32; 11] = [
     6.027_824_6e-14,
 ];
 
-/// A polynomial by Horner's rule, the constant coefficient first.
+/// Evaluates a polynomial by Horner's rule, the constant coefficient first.
 ///
 /// # Safety
-/// The processor must have the instructions of `V`.
+/// The CPU must support the instructions of `V`.
 #[inline(always)]
 unsafe fn horner<V: SimdLanes, const N: usize>(x: V, coefficients: &[f32; N]) -> V {
-    // SAFETY: the caller keeps the trait's contract.
+    // SAFETY: the caller upholds the trait's contract.
     unsafe {
         let mut value = V::splat(0.0);
         for &coefficient in coefficients.iter().rev() {

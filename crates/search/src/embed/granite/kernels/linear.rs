@@ -1,8 +1,8 @@
-//! Rows of bytes times a matrix of bytes: by far the most of the model's work.
+//! Quantized matrix multiplication (int8 GEMM), by far the largest part of the model's work.
 //!
-//! A tile of a few rows and up to 64 columns is summed in registers over the whole depth; the
-//! panel of weights it needs stays in the nearest cache for the next rows.
-#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+//! A tile of a few rows and up to 64 columns is accumulated in registers over the whole depth. The panel of weights
+//! that it reads stays in the L1 cache for the next rows.
+#![allow(unsafe_code, reason = "SIMD instructions and raw loads")]
 
 use std::ops::Range;
 
@@ -10,11 +10,12 @@ use super::SimdKernel;
 use super::lanes::{SimdLanes, WIDTH};
 use super::row_kernels::QuantizedRows;
 
-/// How many columns of weights lie together.
+/// How many columns of weights are stored together.
 pub(in super::super) const PANEL: usize = 64;
 
-/// A linear layer: signed bytes in panels of [`PANEL`] columns, within a panel four bytes of depth
-/// a column, and for each column a scale, the scaled sum of its bytes, and a bias.
+/// The weights of a linear layer, quantized to int8. They are stored in panels of [`PANEL`] columns, within a panel in
+/// groups of four bytes of depth for each column, which is what one SIMD dot product takes. Each column has a scale,
+/// the scaled sum of its weights, which corrects for the zero point of the activations, and a bias.
 pub(in super::super) struct QuantizedMatrix {
     pub(in super::super) depth: usize,
     pub(in super::super) panels: &'static [u8],
@@ -23,27 +24,23 @@ pub(in super::super) struct QuantizedMatrix {
     pub(in super::super) bias: Vec<f32>,
 }
 
-/// What becomes of the products.
+/// What is done with the products before they are written: nothing, the GELU activation, or the addition of what is in
+/// the output already (the residual connection).
 #[derive(Clone, Copy)]
 pub(in super::super) enum GemmEpilogue {
-    /// They are written.
     Store,
-    /// They go through the activation function first.
     Gelu,
-    /// They are added to what is there.
     Add,
 }
 
-/// Where the products go.
+/// The layout of the output: row-major, or panel by panel with all rows of a panel together, as attention reads it.
 #[derive(Clone, Copy)]
 pub(in super::super) enum OutputLayout {
-    /// All columns of a row together.
     Rows,
-    /// All rows of a panel of columns together.
     Panels,
 }
 
-/// Some panels of a matrix times all rows.
+/// Multiplies all rows of the input by some panels of a matrix.
 pub(in super::super) struct LinearKernel<'a> {
     pub(in super::super) input: &'a QuantizedRows,
     pub(in super::super) matrix: &'a QuantizedMatrix,
@@ -63,9 +60,9 @@ impl SimdKernel for LinearKernel<'_> {
         assert!(self.matrix.scales.len() >= columns && self.matrix.sums.len() >= columns);
         assert!(self.matrix.bias.len() >= columns && self.input.lows.len() == rows);
         assert!(self.input.bytes.len() == rows * depth);
-        let (out, order) = self.out;
+        let (out, layout) = self.out;
         assert!(out.len() >= rows * (end - start) * PANEL);
-        let (row_stride, panel_stride) = match order {
+        let (row_stride, panel_stride) = match layout {
             OutputLayout::Rows => ((end - start) * PANEL, PANEL),
             OutputLayout::Panels => (PANEL, rows * PANEL),
         };
@@ -103,6 +100,7 @@ impl SimdKernel for LinearKernel<'_> {
     }
 }
 
+/// One tile of the output: up to six rows of one panel, starting at `row`.
 struct GemmTile<'a> {
     input: &'a QuantizedRows,
     matrix: &'a QuantizedMatrix,
@@ -114,7 +112,7 @@ struct GemmTile<'a> {
 }
 
 impl GemmTile<'_> {
-    /// All columns of the panel for `R` rows.
+    /// Computes all columns of the panel for `R` rows.
     #[inline(always)]
     unsafe fn run<V: SimdLanes, const R: usize>(&self) {
         // SAFETY: the panel is a whole number of such parts; the caller checked the lengths.
@@ -129,7 +127,7 @@ impl GemmTile<'_> {
         }
     }
 
-    /// `C` vectors of columns, from one column of the panel on, for `R` rows.
+    /// Computes `C` vectors of columns for `R` rows, from one column of the panel on.
     #[inline(always)]
     unsafe fn part<V: SimdLanes, const R: usize, const C: usize>(&self, column: usize) {
         let depth = self.matrix.depth;
@@ -141,7 +139,7 @@ impl GemmTile<'_> {
                 .as_ptr()
                 .add(self.panel * PANEL * depth + 4 * column);
             let bytes = self.input.bytes.as_ptr().add(self.row * depth);
-            // Pointers a row instead of products in the loop, which would be checked for overflow.
+            // One pointer a row, because the index arithmetic in the loop would be checked for overflow.
             let mut rows = [bytes; R];
             for (r, row) in rows.iter_mut().enumerate() {
                 *row = bytes.add(r * depth);
@@ -169,7 +167,7 @@ impl GemmTile<'_> {
         }
     }
 
-    /// Turns sums of bytes back into numbers, for one row and a vector of columns.
+    /// Dequantizes the integer sums of one row and a vector of columns, and applies the epilogue.
     #[inline(always)]
     unsafe fn finish<V: SimdLanes>(&self, row: usize, column: usize, sums: V::IntLanes) {
         let from = self.panel * PANEL + column;

@@ -1,10 +1,10 @@
-//! The arithmetic of the model, once, for several sets of vector instructions.
+//! SIMD kernels of the transformer: int8 matrix multiplication, attention, layer norm and quantization.
 //!
-//! A piece of work ([`Linear`], [`Attention`], …) is written over [`Lanes`], sixteen numbers in
-//! whatever registers the processor has; [`Instructions::run`] picks those when the program runs.
+//! A kernel ([`LinearKernel`], [`AttentionKernel`], …) is written once, over [`SimdLanes`]: sixteen numbers in whatever
+//! registers the CPU has. [`InstructionSet::run`] selects the implementation at run time.
 #![allow(
     unsafe_code,
-    reason = "calling code made for instructions that not every processor has"
+    reason = "calls functions for CPU features that are detected at run time"
 )]
 
 mod attention;
@@ -23,46 +23,46 @@ pub(super) use row_kernels::{LayerNorm, LayerNormKernel, QuantizeKernel, Quantiz
 
 use lanes::SimdLanes;
 
-/// Work that any vector width can do.
+/// A computation that is generic over the width of the SIMD registers.
 pub(super) trait SimdKernel {
-    /// Does it.
+    /// Runs the kernel with the lanes of one instruction set.
     ///
     /// # Safety
-    /// The processor must have the instructions of `V`.
+    /// The CPU must support the instructions of `V`.
     unsafe fn run<V: SimdLanes>(self);
 }
 
-/// A set of vector instructions.
+/// A SIMD instruction set that kernels can run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstructionSet {
-    /// What every processor of the family has.
+    /// Plain Rust, compiled for the baseline of the target.
     Portable,
-    /// 256 bits, with products of bytes added in pairs.
+    /// Registers of 256 bits. Products of bytes are added in pairs (`vpmaddubsw`).
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512 bits, with products of bytes added in fours.
+    /// Registers of 512 bits. Products of bytes are added in fours (VNNI, `vpdpbusd`).
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
 impl InstructionSet {
-    /// All that this processor has, the fastest first.
+    /// The instruction sets that this CPU supports, the fastest first.
     pub(super) fn available() -> Vec<Self> {
-        let mut found = Vec::new();
+        let mut available = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if avx512::available() {
-                found.push(Self::Avx512);
+                available.push(Self::Avx512);
             }
             if avx2::available() {
-                found.push(Self::Avx2);
+                available.push(Self::Avx2);
             }
         }
-        found.push(Self::Portable);
-        found
+        available.push(Self::Portable);
+        available
     }
 
-    /// How a person names them.
+    /// The name of the instruction set, as users write it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -73,18 +73,17 @@ impl InstructionSet {
         }
     }
 
-    /// Does a piece of work with these instructions, or with the portable ones where the processor
-    /// does not have them.
-    pub(super) fn run(self, work: impl SimdKernel) {
+    /// Runs a kernel with this instruction set, or with the portable one if the CPU does not support it.
+    pub(super) fn run(self, kernel: impl SimdKernel) {
         match self {
-            // SAFETY: the processor was just asked; the answer is remembered, so asking is cheap.
+            // SAFETY: the features were just detected; std caches the detection, so it is cheap.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 if avx512::available() => unsafe { avx512::run(work) },
+            Self::Avx512 if avx512::available() => unsafe { avx512::run(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 if avx2::available() => unsafe { avx2::run(work) },
-            // SAFETY: the portable lanes need no special instructions.
-            _ => unsafe { work.run::<portable::PortableLanes>() },
+            Self::Avx2 if avx2::available() => unsafe { avx2::run(kernel) },
+            // SAFETY: the portable lanes need no CPU features.
+            _ => unsafe { kernel.run::<portable::PortableLanes>() },
         }
     }
 }

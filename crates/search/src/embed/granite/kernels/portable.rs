@@ -1,5 +1,5 @@
-//! [`Lanes`] in plain Rust, for every processor; the compiler finds what vector
-//! instructions the family has in common.
+//! [`SimdLanes`] in plain Rust, for every CPU. The compiler vectorizes it with the instructions of the target's
+//! baseline.
 #![allow(unsafe_code, reason = "raw loads")]
 
 use super::lanes::SimdLanes;
@@ -32,11 +32,11 @@ impl PortableLanes {
     }
 }
 
-/// Adding and taking away this number leaves no digits behind the point.
+/// 1.5 · 2²³: adding and subtracting it rounds an f32 to the nearest integer.
 const ROUNDER: f32 = 12_582_912.0;
 
-// SAFETY, for every block below: the trait's contract asks the caller for pointers that are good
-// for the whole vector; all reads and writes are unaligned ones.
+// SAFETY, for every block below: the trait's contract requires pointers that are valid for the whole vector; loads and
+// stores are unaligned ones.
 impl SimdLanes for PortableLanes {
     const ROWS: usize = 2;
     const VECTORS: usize = 1;
@@ -68,7 +68,7 @@ impl SimdLanes for PortableLanes {
     }
     #[inline(always)]
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self {
-        // Without an instruction for it, a fused step would be a call for each number.
+        // Without a fused multiply-add instruction, `f32::mul_add` would be a library call for each number.
         if cfg!(target_arch = "aarch64") || cfg!(target_feature = "fma") {
             let mut out = term.0;
             for ((term, a), b) in out.iter_mut().zip(self.0).zip(factor.0) {
@@ -100,7 +100,7 @@ impl SimdLanes for PortableLanes {
     }
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
-        // SAFETY: the numbers are from 0 to 255 when rounded.
+        // SAFETY: the rounded numbers are from 0 to 255, which an `i32` can hold.
         let bytes = self.0.map(|number| unsafe {
             ((number + ROUNDER) - ROUNDER).to_int_unchecked::<i32>() as u8
         });
@@ -149,7 +149,7 @@ impl SimdLanes for PortableLanes {
         out
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::IntLanes) -> Self {
-        Self(whole.map(|sum| i32::from_ne_bytes(sum) as f32))
+    unsafe fn float(integers: Self::IntLanes) -> Self {
+        Self(integers.map(|sum| i32::from_ne_bytes(sum) as f32))
     }
 }

@@ -1,9 +1,9 @@
-//! Every set of instructions against the same arithmetic in f64, one number at a time.
+//! Tests every SIMD instruction set of this CPU against the same arithmetic in scalar f64.
 
 use super::lanes::WIDTH;
 use super::*;
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers from −1 to 1, the same for each seed.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
@@ -14,11 +14,12 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 }
 
 #[track_caller]
-fn near(found: f32, expected: f64, tolerance: f64) {
+fn assert_close(found: f32, expected: f64, tolerance: f64) {
     let off = (f64::from(found) - expected).abs();
     assert!(off <= tolerance, "{found} is not {expected}");
 }
 
+/// A kernel that applies one of the functions of [`SimdLanes`]: GELU, or two to the power.
 struct ActivationKernel<'a> {
     numbers: &'a mut [f32],
     gelu: bool,
@@ -50,14 +51,14 @@ fn powers_of_two_are_right() {
         });
         for (x, y) in inputs.iter().zip(&found) {
             let expected = f64::from(*x).max(-126.0).exp2();
-            near(*y, expected, 3e-7 * expected);
+            assert_close(*y, expected, 3e-7 * expected);
         }
     }
 }
 
 #[test]
 fn the_activation_function_is_right() {
-    // Φ at a few places, from its table.
+    // A few values of Φ from a statistical table.
     let table = [
         (0.0, 0.5),
         (0.5, 0.691_462_5),
@@ -73,8 +74,8 @@ fn the_activation_function_is_right() {
                 numbers: &mut found,
                 gelu: true,
             });
-            near(found[0], x * chance, 1e-4);
-            near(found[8], -x * (1.0 - chance), 1e-4);
+            assert_close(found[0], x * chance, 1e-4);
+            assert_close(found[8], -x * (1.0 - chance), 1e-4);
         }
         let mut found = [40.0; 16];
         found[8..].fill(-40.0);
@@ -82,8 +83,8 @@ fn the_activation_function_is_right() {
             numbers: &mut found,
             gelu: true,
         });
-        near(found[0], 40.0, 2e-3);
-        near(found[8], 0.0, 2e-3);
+        assert_close(found[0], 40.0, 2e-3);
+        assert_close(found[8], 0.0, 2e-3);
     }
 }
 
@@ -105,7 +106,7 @@ fn rows_come_back_from_bytes_within_half_a_step() {
         for (at, number) in rows.iter().enumerate() {
             let (low, step) = (into.lows[at / 48], into.steps[at / 48]);
             let back = low + step * f32::from(into.bytes[at]);
-            near(back, f64::from(*number), f64::from(step) * 0.501);
+            assert_close(back, f64::from(*number), f64::from(step) * 0.501);
         }
     }
 }
@@ -131,13 +132,13 @@ fn norms_are_right() {
             for at in 0..32 {
                 let off = (f64::from(given[at]) - mean) / (variance + 1e-12).sqrt();
                 let expected = off * f64::from(norm.weights[at]) + f64::from(norm.bias[at]);
-                near(row[at], expected, 1e-5);
+                assert_close(row[at], expected, 1e-5);
             }
         }
     }
 }
 
-/// A matrix whose neighbouring weights are as large as the packed ones may be, some at the limit.
+/// A matrix whose weights reach the limit at which two neighbouring products still fit 16 bits.
 fn matrix(depth: usize, columns: usize) -> QuantizedMatrix {
     let panels = (0..depth * columns).map(|at| match at % 7 {
         0 | 1 => 64,
@@ -154,7 +155,7 @@ fn matrix(depth: usize, columns: usize) -> QuantizedMatrix {
     }
 }
 
-/// The weight at one place of the depth of one column.
+/// Reads one weight of a column out of the panel layout.
 fn weight(matrix: &QuantizedMatrix, depth: usize, column: usize) -> f64 {
     let panel = column / PANEL * PANEL * matrix.depth;
     let at = panel + depth / 4 * 4 * PANEL + column % PANEL * 4 + depth % 4;
@@ -198,7 +199,7 @@ fn products_of_bytes_are_exact() {
                 let sum: f64 = (0..32).map(product).sum();
                 let shift = input.lows[row] * matrix.sums[column] + matrix.bias[column];
                 let expected = sum * f64::from(input.steps[row]) * 0.5 + f64::from(shift);
-                near(found, expected, 1e-6 * (1.0 + expected.abs()));
+                assert_close(found, expected, 1e-6 * (1.0 + expected.abs()));
             }
         }
     }
@@ -239,7 +240,7 @@ fn products_are_stored_added_or_activated_in_either_order() {
         });
         assert_eq!(activated, expected);
         for (added, plain) in added.into_iter().zip(plain) {
-            near(added, f64::from(plain) + 1.5, 1e-3);
+            assert_close(added, f64::from(plain) + 1.5, 1e-3);
         }
     }
 }
@@ -250,7 +251,7 @@ fn attention_is_right_for_every_length() {
     for instructions in InstructionSet::available() {
         let mut scratch = Vec::new();
         for count in [1, 2, 7, 15, 16, 17, 33, 64, 65, 130] {
-            // Two rows of another text lie before and behind.
+            // Two rows of another text lie before and after it.
             let rows = count + 4;
             let queries = numbers(rows * HEADS * 32, 20);
             let others = numbers(rows * HEADS * 64, 21);
@@ -267,7 +268,7 @@ fn attention_is_right_for_every_length() {
                     let query = &queries[(row + 2) * 64 + head * 32..][..32];
                     let expected = attend(query, &others, rows, head, count);
                     for (d, expected) in expected.into_iter().enumerate() {
-                        near(out[row * 64 + head * 32 + d], expected, 1e-5);
+                        assert_close(out[row * 64 + head * 32 + d], expected, 1e-5);
                     }
                 }
             }
