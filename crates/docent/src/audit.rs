@@ -1,8 +1,8 @@
-//! Finished calls, reads and visits into lines of a log that shows when somebody changes it: one JSON object a line, each with
-//! the hash of the line before.
+//! Tamper-evident audit log of tool calls, resource reads and page views: JSON Lines in which each line holds the
+//! SHA-256 of the line before, a hash chain.
 //!
-//! Whoever calls never waits for the disk. Calls go through a queue to one thread that writes; what finds the
-//! queue full, or the disk, is counted, and the next line that can be written says how many are missing.
+//! Callers never wait for the disk. Calls go through a bounded queue to a writer thread. If the queue or the disk is
+//! full, entries are dropped and counted, and the next line that can be written is a `gap` with their number.
 
 pub(crate) mod hash_chain;
 mod hmac;
@@ -23,21 +23,21 @@ use self::hmac::HmacKey;
 use self::log_writer::AuditLogWriter;
 use crate::cli_error::CliError;
 
-/// How many calls may wait to be written. With the bounds below they take twenty megabytes at most.
+/// Capacity of the queue, in calls. With the limits below, a full queue takes twenty megabytes at most.
 const QUEUE: usize = 1_024;
 
-/// The most bytes of ids, and of arguments where these are kept, that one line repeats.
+/// Maximum number of bytes of ids, and of logged arguments, in one line.
 const MAX_IDS_BYTES: usize = 16 * 1024;
 const MAX_QUERY_BYTES: usize = 4 * 1024;
 
-/// What is kept of calls, and where.
+/// Settings of the audit log: where it is, what it contains and when it is rotated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// The file; without one nothing is kept.
+    /// Path of the log; without one there is no audit log.
     pub file: Option<PathBuf>,
-    /// Whether the arguments of calls are kept too.
+    /// Whether to log the arguments of calls, and not only their HMAC.
     pub queries: bool,
-    /// From this many bytes on a new file is begun.
+    /// Size in bytes at which the log is rotated.
     pub max_bytes: u64,
 }
 
@@ -51,30 +51,31 @@ impl Default for AuditSettings {
     }
 }
 
-/// The log of a server.
+/// Audit log of a server: the front end that records calls and hands them to the writer thread.
 pub struct AuditLog {
     secret: HmacKey,
     queries: bool,
-    notes: SyncSender<AuditMessage>,
+    sender: SyncSender<AuditMessage>,
     lost: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 enum AuditMessage {
     Call(Map<String, Value>),
-    /// Nothing more comes.
+    /// Sent once on close. The writer finishes the batch and ends, though senders still exist.
     End,
 }
 
 impl AuditLog {
-    /// Opens the log in a file, or begins it, and says what a crash left torn.
+    /// Opens or creates a log and starts its writer thread. A torn last line, left by a crash, is truncated and
+    /// recorded.
     ///
     /// # Errors
-    /// When the file cannot be written or is no log.
-    pub fn open(path: &Path, wish: &AuditSettings) -> Result<Self, CliError> {
+    /// If the file cannot be written or is not an audit log.
+    pub fn open(path: &Path, settings: &AuditSettings) -> Result<Self, CliError> {
         let secret = HmacKey::load_or_create(path)?;
-        let log = AuditLogWriter::open(path, wish.max_bytes)?;
-        let (notes, queue) = sync_channel(QUEUE);
+        let log = AuditLogWriter::open(path, settings.max_bytes)?;
+        let (sender, queue) = sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = lost.clone();
         let writer = std::thread::Builder::new()
@@ -83,24 +84,25 @@ impl AuditLog {
             .map_err(|error| CliError::io("write", path, error))?;
         Ok(Self {
             secret,
-            queries: wish.queries,
-            notes,
+            queries: settings.queries,
+            sender,
             lost,
             writer: Mutex::new(Some(writer)),
         })
     }
 
-    /// Writes what is left and ends.
+    /// Flushes the queue and joins the writer thread.
     pub fn close(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.take() else { return };
-        // Waits for a place in the queue: the writer is at work.
-        if self.notes.send(AuditMessage::End).is_ok() && writer.join().is_err() {
-            tracing::error!("the audit log ended badly");
+        // Blocks until the queue has room, which it gets because the writer drains it.
+        if self.sender.send(AuditMessage::End).is_ok() && writer.join().is_err() {
+            tracing::error!("the audit log writer panicked");
         }
     }
 
-    /// A call as a line tells it.
+    /// Builds the log entry of a call. Ids are listed up to a limit; arguments appear as an HMAC unless they are
+    /// logged.
     fn line(&self, call: &CallRecord<'_>) -> Map<String, Value> {
         let (ids, has_more) = truncate_ids(call.touched);
         let mut line = Map::new();
@@ -130,7 +132,8 @@ impl AuditLog {
         line
     }
 
-    /// Tells callers apart without telling who they are.
+    /// Pseudonym of the caller: an HMAC of issuer and subject, which tells callers apart without naming them. The
+    /// length of the issuer comes first, so that no two pairs concatenate to the same text.
     fn caller(&self, caller: &Caller) -> String {
         match (caller.issuer(), caller.subject()) {
             (Some(issuer), Some(subject)) => self
@@ -144,9 +147,9 @@ impl AuditLog {
 
 impl CallObserver for AuditLog {
     fn on_call(&self, call: &CallRecord<'_>) {
-        let note = AuditMessage::Call(self.line(call));
+        let message = AuditMessage::Call(self.line(call));
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
-            self.notes.try_send(note)
+            self.sender.try_send(message)
         {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -178,7 +181,7 @@ fn status(outcome: CallStatus) -> &'static str {
     }
 }
 
-/// As many ids as have room, and whether there are more.
+/// The longest prefix of the ids that fits the limit, and whether some were left out.
 fn truncate_ids(ids: &[String]) -> (&[String], bool) {
     let mut room = MAX_IDS_BYTES;
     let fits = |id: &&String| {
@@ -194,16 +197,16 @@ fn truncate_arguments(text: &str) -> &str {
     docent_unicode::truncate_bytes(text, MAX_QUERY_BYTES)
 }
 
-/// Writes what comes until nothing more does.
+/// Loop of the writer thread: takes all queued calls as one batch, so that a burst costs one `fsync`.
 fn write(mut log: AuditLogWriter, queue: &Receiver<AuditMessage>, lost: &AtomicU64) {
     let mut is_failing = false;
-    // What could not be written since the last line that could.
+    // Number of entries lost since the last successful write.
     let mut missing: u64 = 0;
     while let Ok(AuditMessage::Call(call)) = queue.recv() {
         let mut batch = vec![call];
         let mut is_end = false;
-        for note in queue.try_iter().take(QUEUE) {
-            match note {
+        for message in queue.try_iter().take(QUEUE) {
+            match message {
                 AuditMessage::Call(call) => batch.push(call),
                 AuditMessage::End => {
                     is_end = true;
@@ -220,13 +223,13 @@ fn write(mut log: AuditLogWriter, queue: &Receiver<AuditMessage>, lost: &AtomicU
         match log.write(gap.into_iter().chain(batch), SystemTime::now()) {
             Ok(()) => {
                 if is_failing {
-                    tracing::info!(lost = missing, "the audit log is written again");
+                    tracing::info!(lost = missing, "audit log writes succeed again");
                 }
                 (is_failing, missing) = (false, 0);
             }
             Err(error) => {
                 if !is_failing {
-                    tracing::error!(%error, "the audit log cannot be written; calls go on, and are counted");
+                    tracing::error!(%error, "cannot write the audit log; calls continue, lost entries are counted");
                 }
                 is_failing = true;
                 missing += count;

@@ -1,5 +1,5 @@
-//! A client and a server into what connects them: what to type, what to write into the client's own
-//! configuration, and what is still missing.
+//! Connecting MCP clients to a server: setup steps for each client, edits of its configuration file, and a diagnosis of
+//! what is still missing.
 
 pub(crate) mod config_edit;
 pub(crate) mod config_location;
@@ -14,14 +14,14 @@ mod toml_file;
 use clap::ValueEnum;
 use url::{Host, Url};
 
-/// The clients that can be connected.
+/// Supported MCP clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum McpClient {
     /// ChatGPT in developer mode, on the web
     Chatgpt,
-    /// claude.ai, and with it Claude on phones and desktops
+    /// claude.ai, and through it Claude on phones and desktops
     Claude,
-    /// Claude Desktop, started as a program
+    /// Claude Desktop, which starts docent over stdio
     ClaudeDesktop,
     /// Claude Code
     ClaudeCode,
@@ -29,7 +29,7 @@ pub enum McpClient {
     Vscode,
     /// Cursor
     Cursor,
-    /// Codex, in the terminal and in editors
+    /// Codex CLI and its editor extensions
     Codex,
     /// Gemini CLI
     Gemini,
@@ -41,33 +41,32 @@ pub enum McpClient {
     ClaudeApi,
 }
 
-/// From where a client calls.
+/// Where the requests of a client come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientLocation {
-    /// From this machine.
     Local,
-    /// From its maker's machines, which see public https addresses only.
+    /// The vendor's servers, which can reach only public https URLs.
     Remote,
 }
 
-/// Whose configuration is meant.
+/// Which configuration of a client to edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ConfigScope {
-    /// For all that the user does
+    /// The configuration of the user, for all projects
     User,
-    /// For the project in the current folder
+    /// The configuration of the project in the current folder
     Project,
 }
 
 impl McpClient {
-    /// The name to type.
+    /// Identifier on the command line, such as `claude-code`.
     #[must_use]
     pub fn id(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The name to read.
+    /// Product name in messages, such as `Claude Code`.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -94,29 +93,28 @@ impl McpClient {
         }
     }
 
-    /// Whether it can start a program and talk to it over pipes.
+    /// Whether the client can start a program and speak MCP with it over stdio.
     pub(crate) fn starts_programs(self) -> bool {
         self.reach() == ClientLocation::Local
     }
 
-    /// Whether it can be given an address.
+    /// Whether the client accepts the URL of an HTTP server.
     pub(crate) fn takes_addresses(self) -> bool {
         self != Self::ClaudeDesktop
     }
 }
 
-/// How a client gets to the server.
+/// How a client reaches the server: by URL, or by starting a command over stdio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ClientTransport {
-    /// By its address.
     Http(Url),
-    /// By starting it: the program and its arguments.
+    /// The program to start, followed by its arguments.
     Stdio(Vec<String>),
 }
 
 impl ClientTransport {
-    /// Whether machines elsewhere can reach it. An address of a private network, or a name without a dot, is
-    /// known only here.
+    /// Whether the vendor's servers can reach it: an https URL whose host is neither private, loopback nor link-local,
+    /// and whose name has a dot and no local suffix such as `.local`.
     pub(crate) fn is_public(&self) -> bool {
         let Self::Http(url) = self else {
             return false;
@@ -138,28 +136,26 @@ impl ClientTransport {
     }
 }
 
-/// Everything that is known about a connection that is wanted.
+/// Specification of a connection: the client, the transport and everything that the setup steps mention.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSpec {
     pub client: McpClient,
-    /// What the client calls the server.
     pub name: String,
-    /// What people call the documents.
     pub title: String,
     pub transport: ClientTransport,
-    /// The environment variable that holds the token.
+    /// Name of the environment variable that holds the bearer token.
     pub token_env: Option<String>,
     pub scope: ConfigScope,
-    /// The folder as a shell takes it, for the command that serves it.
+    /// Path of the documents folder, for hints that contain a `docent serve` command.
     pub folder: String,
-    /// Where `docent serve` listens for that folder.
+    /// Configured listen address of `docent serve` for that folder.
     pub listen: String,
 }
 
-/// The most characters of a server's name in a client; some put tool names behind it and stop at 64.
+/// Maximum length of a server name. Some clients append tool names to it and allow 64 characters in total.
 pub(crate) const MAX_NAME: usize = 32;
 
-/// A title into a name that every client takes: small letters, digits and dashes.
+/// Slug of a title that every client accepts as a server name: lower-case letters, digits and dashes.
 pub(crate) fn name_of(title: &str) -> String {
     let mut name = String::new();
     for c in title.chars() {
@@ -180,7 +176,7 @@ pub(crate) fn name_of(title: &str) -> String {
     }
 }
 
-/// Whether every client takes this name.
+/// Whether every client accepts this server name.
 pub(crate) fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(fits)

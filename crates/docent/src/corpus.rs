@@ -1,9 +1,8 @@
-//! A folder and its index, kept in step: what was added, changed or removed in the folder is put
-//! into the engine in bounded batches.
+//! Incremental indexing: synchronizes the index with a folder and writes added, changed and removed documents to the
+//! engine in bounded batches.
 //!
-//! An index that was brought up to date holds the same documents as one built anew, whatever
-//! happened in the folder between. New documents go in before old ones go out, so that a reader
-//! meanwhile misses nothing.
+//! A sync is idempotent: an index that was updated incrementally holds the same documents as one that was rebuilt.
+//! New documents are written before outdated ones are removed, so that a search during a sync misses nothing.
 
 mod change_batch;
 mod file_state;
@@ -37,89 +36,89 @@ use crate::cli_error::CliError;
 use crate::document_transform::DocumentTransform;
 use crate::settings::Settings;
 
-/// The argument that makes this program a child process that parses files and does nothing else.
+/// The hidden argument that turns this program into a sandboxed parser process, which the parser pool starts.
 pub const PARSER: &str = "__parse";
 
-/// Whoever wants to know how far a sync is, and may stop it.
+/// Receives the progress of a sync and can cancel it.
 pub trait SyncObserver {
-    /// So many of so many files have been looked at.
+    /// Reports progress: `done` of `total` files have been processed.
     fn at(&mut self, done: usize, total: usize);
 
-    /// A batch has been applied, and the engine is like this now.
+    /// Called after each batch that was written, with the new status of the engine.
     fn applied(&mut self, _status: EngineStatus) {}
 
-    /// True when the sync should end early. The index is then partly new, and every document
-    /// in it is whole.
+    /// Whether to cancel the sync. The index is then only partly updated, but no document in it is incomplete, because
+    /// batches are written atomically.
     fn stop(&self) -> bool {
         false
     }
 }
 
-/// What a sync did.
+/// The outcome of a sync: counts, and the first problems.
 #[derive(Debug, Default)]
 pub struct SyncReport {
-    /// Files in the folder.
+    /// Files that the listing of the folder contains.
     pub files: usize,
     /// Documents that were added or changed.
     pub indexed: usize,
     /// Documents that were there already.
     pub unchanged: usize,
-    /// Names that the owner left out, by settings or ignore files.
+    /// Files and folders that settings or ignore files exclude.
     pub excluded: u64,
-    /// Documents whose source is gone.
+    /// Documents that were removed because their source is gone.
     pub removed: usize,
-    /// Documents whose source could not be read this time, left as they were.
+    /// Documents whose source could not be read this time. They stay in the index unchanged.
     pub kept: usize,
-    /// What was not indexed, the first `max_reported` of it.
+    /// Files and records that were not indexed; the first `max_reported` of them.
     pub skipped: Vec<SkippedItem>,
-    /// What was indexed, but not quite as it was written, the first `max_reported` of it.
+    /// Warnings about documents that were indexed with changes; the first `max_reported` of them.
     pub warnings: Vec<IngestWarning>,
-    /// How many more of both there were.
+    /// The number of skipped items and warnings beyond `max_reported`.
     pub unlisted: usize,
-    /// Rows and files that were lost: skipped for another reason than their kind or the owner's choice.
+    /// Rows and files that were lost: skipped for another reason than their format or the owner's settings.
     pub lost: u64,
-    /// What became of the files that were opened, by their kinds.
+    /// Statistics by file format of the files that were opened.
     pub formats: FormatBreakdown,
-    /// True when somebody stopped it.
+    /// Whether the observer cancelled the sync.
     pub stopped: bool,
 }
 
-/// How a folder is read.
+/// Options of a sync.
 #[derive(Debug, Clone)]
 pub struct SyncOptions {
-    /// What becomes of files.
+    /// The field rules, permissions and limits that are applied to documents.
     pub shape: Arc<DocumentTransform>,
-    /// Which files are wanted.
+    /// The include and exclude patterns of files.
     pub choice: FileFilter,
-    /// The memory that indexing may take.
+    /// The memory budget of indexing.
     pub budget: IndexMemoryBudget,
 }
 
-/// Brings the engine in step with the folder. `seen` is what the sync before saw, and becomes what
-/// this one saw: a file that looks as it did then is not read again.
+/// Synchronizes the engine with the folder. `seen` holds the file states of the previous sync and is updated to those
+/// of this one: a file with unchanged size and modification time is not read again.
 ///
-/// Waits for files on the thread that polls it: run it where blocking is no harm.
+/// The future blocks its thread on file reads, so run it on a thread where blocking is allowed.
 ///
 /// # Errors
-/// When the folder cannot be opened or the engine fails. A bad file is a line in the report.
+/// When the folder cannot be opened or the engine fails. An unreadable file is not an error but an item of the report.
 pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
-    way: SyncOptions,
+    options: SyncOptions,
     seen: &mut FileStateCache,
-    watch: &mut (dyn SyncObserver + Send),
+    observer: &mut (dyn SyncObserver + Send),
 ) -> Result<SyncReport, CliError> {
     let SyncOptions {
         shape,
         choice,
         budget,
-    } = way;
+    } = options;
     let (workers, limits) = (workers()?, &shape.limits);
     let source = open(folder, limits.clone())?
         .with_options(shape.options.clone())
         .with_workers(workers.clone());
-    // Every name that was left out must be known here, or documents below a folder that could not
-    // be read would be taken for removed ones.
+    // No limit on reported items here: every skipped path must be known, or documents below an unreadable folder would
+    // count as removed.
     let all = Limits {
         max_reported: usize::MAX,
         ..limits.clone()
@@ -140,10 +139,10 @@ pub async fn sync(
             limits.max_reported,
         ));
     }
-    let register = Arc::new(load_inventory(engine, seen, &entries).await?);
+    let inventory = Arc::new(load_inventory(engine, seen, &entries).await?);
     let input = SyncInput {
         entries: entries.clone(),
-        inventory: register,
+        inventory,
         transform: shape.clone(),
         budget,
     };
@@ -153,30 +152,30 @@ pub async fn sync(
         run.skip(skipped);
     }
     let jobs = read_jobs(&entries, &run.seen);
-    let ahead = FilePrefetcher::start(source, workers.clone(), input, jobs)?;
+    let prefetcher = FilePrefetcher::start(source, workers.clone(), input, jobs)?;
     let total = entries.len();
     for at in 0..total {
-        watch.at(at, total);
-        if watch.stop() || !run.sync_file(at, &ahead, watch).await? {
+        observer.at(at, total);
+        if observer.stop() || !run.sync_file(at, &prefetcher, observer).await? {
             run.report.stopped = true;
             break;
         }
     }
-    drop(ahead);
-    run.flush(watch).await?;
+    drop(prefetcher);
+    run.flush(observer).await?;
     warn_incomplete_sandbox(&workers, limits.require_sandbox);
     if !run.report.stopped {
-        run.remove_unclaimed(watch).await?;
+        run.remove_unclaimed(observer).await?;
         engine.mark_complete().await?;
         run.remember_inventory().await?;
-        watch.at(total, total);
+        observer.at(total, total);
     }
-    // Only now is all that was seen also held.
+    // Only now: before the last write, a failure would leave files marked as seen whose documents are not indexed.
     *seen = run.seen;
     Ok(run.report)
 }
 
-/// A folder whose files are read as they are when it is indexed.
+/// Opens the folder with the limits, formats and file patterns of the settings, as indexing does.
 pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource, CliError> {
     let source = open(folder, settings.ingest.clone())?
         .with_options(settings.formats.clone())
@@ -184,8 +183,8 @@ pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource,
     Ok(source.with_workers(workers()?))
 }
 
-/// What the file of a document says about its readers, read once more; nothing where the file or the document
-/// is not to be found any more.
+/// The reader field of a document, read again from its file; `None` if the file or the document no longer exists.
+/// The index stores only the readers that follow from it, which is not enough to explain a decision.
 pub(crate) fn reader_field_of(
     folder: &Path,
     settings: &Settings,
@@ -195,15 +194,15 @@ pub(crate) fn reader_field_of(
     said_by_files(folder, settings, &wanted).remove(&document.id)
 }
 
-/// The same for many documents, each with its source; every file is read once.
+/// The reader fields of many documents, given with their sources. Every file is read at most once.
 pub(crate) fn said_by_files(
     folder: &Path,
     settings: &Settings,
     wanted: &[(&str, &DocId)],
 ) -> HashMap<DocId, ReaderField> {
-    let mut said = HashMap::new();
+    let mut fields = HashMap::new();
     let Ok(source) = source(folder, settings) else {
-        return said;
+        return fields;
     };
     let source = source.with_options(settings.document_transform().options);
     let mut wanted = wanted.to_vec();
@@ -230,18 +229,19 @@ pub(crate) fn said_by_files(
         };
         for one in reading.documents {
             let renamed = qualified_id(&one.source, one.id.as_str());
-            // An id that two files have stays with the first, and in the other the file's name comes before it.
+            // If two files claim an id, the first keeps it and the other one's id is qualified with its path.
             let id = renamed.filter(|id| ids.contains(id));
             let id = id.unwrap_or_else(|| one.id.clone());
             if ids.contains(&id) {
-                said.entry(id).or_insert(one.readers);
+                fields.entry(id).or_insert(one.readers);
             }
         }
     }
-    said
+    fields
 }
 
-/// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
+/// The inventory of the index. The previous sync leaves it in memory; it is loaded from the engine if that sync failed
+/// or if another process has changed the index since, which the generation shows.
 async fn load_inventory(
     engine: &dyn Engine,
     seen: &mut FileStateCache,
@@ -249,12 +249,12 @@ async fn load_inventory(
 ) -> Result<IndexInventory, CliError> {
     let generation = engine.status().await?.generation;
     let known = seen.held.take().filter(|(held, _)| *held == generation);
-    let mut register = match known {
-        Some((_, register)) => register,
+    let mut inventory = match known {
+        Some((_, inventory)) => inventory,
         None => IndexInventory::of(engine).await?,
     };
-    register.assign_files(entries.iter().map(FileEntry::path));
-    Ok(register)
+    inventory.assign_files(entries.iter().map(FileEntry::path));
+    Ok(inventory)
 }
 
 /// The report of a sync that found no change. Problems of earlier syncs are repeated, because they still exist.
@@ -279,16 +279,17 @@ fn with_earlier_problems(
     report
 }
 
-/// The files that do not look as they did before.
+/// The files to read: those whose size or modification time changed. Where the size is the same, the checksum of the
+/// content decides whether the file is parsed again.
 fn read_jobs(entries: &[FileEntry], seen: &FileStateCache) -> VecDeque<ReadJob> {
     let job = |(at, entry): (usize, &FileEntry)| {
-        let look = seen.previous(entry);
-        if look.is_some_and(|look| look.matches(entry)) {
+        let state = seen.previous(entry);
+        if state.is_some_and(|state| state.matches(entry)) {
             return None;
         }
-        let compare = match look {
+        let compare = match state {
             None => ContentCheck::Held,
-            Some(look) if look.size == entry.size => look
+            Some(state) if state.size == entry.size => state
                 .sha256
                 .clone()
                 .map_or(ContentCheck::No, ContentCheck::Sum),
@@ -299,25 +300,25 @@ fn read_jobs(entries: &[FileEntry], seen: &FileStateCache) -> VecDeque<ReadJob> 
     entries.iter().enumerate().filter_map(job).collect()
 }
 
-/// The child processes that parse. None is started before a file needs it, and they end with the sync.
+/// The pool of sandboxed parser processes. They start lazily, when a file needs one, and end with the sync.
 fn workers() -> Result<Arc<ParserPool>, CliError> {
     let workers = SandboxConfig::of_this_program(PARSER).and_then(ParserPool::new);
-    let failed =
-        |error| CliError::failed(format!("no process can be started to read files: {error}"));
+    let failed = |error| CliError::failed(format!("cannot start a parser process: {error}"));
     workers.map(Arc::new).map_err(failed)
 }
 
-/// Says when files were parsed with less around the parser than this system should have.
+/// Warns if files were parsed in an incomplete sandbox: without resource limits, Landlock or seccomp, which every
+/// supported Linux has unless the kernel or the container turns them off.
 fn warn_incomplete_sandbox(workers: &ParserPool, is_required: bool) {
-    let walls = workers.confinement().filter(|walls| !walls.is_complete());
-    if let Some(walls) = walls.filter(|_| cfg!(target_os = "linux")) {
-        let (limits, landlock, seccomp) = (walls.limits, walls.landlock, walls.seccomp);
-        let what = if is_required {
-            "files of foreign formats are left out: the sandbox is incomplete"
+    let incomplete = workers.confinement().filter(|found| !found.is_complete());
+    if let Some(found) = incomplete.filter(|_| cfg!(target_os = "linux")) {
+        let (limits, landlock, seccomp) = (found.limits, found.landlock, found.seccomp);
+        let message = if is_required {
+            "files of third-party formats are skipped: the sandbox is incomplete"
         } else {
             "files are parsed in an incomplete sandbox"
         };
-        tracing::warn!(?limits, ?landlock, ?seccomp, "{what}");
+        tracing::warn!(?limits, ?landlock, ?seccomp, "{message}");
     }
 }
 

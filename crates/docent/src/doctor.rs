@@ -1,5 +1,5 @@
-//! A folder and its machine into findings: what is as it should be, what is wrong, and the command that mends
-//! it. Nothing is changed.
+//! Diagnostics of a folder and its machine: findings with a severity and, for each problem, the command that fixes it.
+//! The checks are read-only.
 
 pub(crate) mod folder;
 pub(crate) mod index;
@@ -10,14 +10,13 @@ use serde_json::{Value, json};
 
 use crate::output::AnsiStyler;
 
-/// How something stands.
+/// Severity of a finding, ordered so that the maximum is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingStatus {
-    /// As it should be.
     Good,
-    /// It works, though something is not as it should be.
+    /// It works, but something should be fixed; the exit status stays 0.
     Warning,
-    /// It does not work.
+    /// It does not work, and the command exits with 1.
     Wrong,
 }
 
@@ -31,14 +30,13 @@ impl FindingStatus {
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check: the subject, its severity, what was found, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DoctorFinding {
-    /// What was looked at, such as `index`.
+    /// Subject of the check, such as `index`.
     pub about: &'static str,
     pub state: FindingStatus,
     pub says: String,
-    /// What mends it.
     pub hint: Option<String>,
 }
 
@@ -77,14 +75,14 @@ impl DoctorFinding {
     }
 }
 
-/// The worst of all findings.
+/// The worst severity among all findings.
 pub(crate) fn worst(findings: &[DoctorFinding]) -> FindingStatus {
     let states = findings.iter().map(|finding| finding.state);
     states.max().unwrap_or(FindingStatus::Good)
 }
 
-/// The findings for people.
-pub(crate) fn text(findings: &[DoctorFinding], paint: AnsiStyler) -> String {
+/// Formats the findings as text for a terminal, with problems in bold.
+pub(crate) fn text(findings: &[DoctorFinding], styler: AnsiStyler) -> String {
     let mut lines = Vec::new();
     for finding in findings {
         let head = format!(
@@ -94,17 +92,17 @@ pub(crate) fn text(findings: &[DoctorFinding], paint: AnsiStyler) -> String {
             finding.says
         );
         lines.push(match finding.state {
-            FindingStatus::Good => paint.plain(&head),
-            FindingStatus::Warning | FindingStatus::Wrong => paint.bold(&head),
+            FindingStatus::Good => styler.plain(&head),
+            FindingStatus::Warning | FindingStatus::Wrong => styler.bold(&head),
         });
         if let Some(hint) = &finding.hint {
-            lines.push(paint.plain(&format!("         {:<9} hint: {hint}", "")));
+            lines.push(styler.plain(&format!("         {:<9} hint: {hint}", "")));
         }
     }
     lines.join("\n")
 }
 
-/// The findings for programs.
+/// Formats the findings as JSON for scripts, as `docent doctor --json` prints them.
 pub(crate) fn json(findings: &[DoctorFinding]) -> Value {
     let rows = findings.iter().map(|finding| {
         json!({

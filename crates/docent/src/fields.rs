@@ -232,7 +232,7 @@ mod tests {
                 ("word count", some("word_count:3..90.5")),
                 ("date", some("date:2023-02-14..2024-06-30")),
                 ("open", some("open:true")),
-                // Nobody can write these.
+                // These cannot be expressed in the query syntax.
                 ("odd:name", None),
                 ("quote", None),
             ]

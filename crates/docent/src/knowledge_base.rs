@@ -62,7 +62,7 @@ pub struct KnowledgeBase {
     /// The reader for whom tools are described: everyone, since all callers get the same tool list, or the owner over
     /// stdio.
     list_reader: ReaderIdentity,
-    /// Readiness of the index, if a sync runs in this process.
+    /// Readiness of the index; only a server sets it.
     readiness: OnceLock<Arc<Readiness>>,
     documents: AtomicU64,
     counting: Mutex<()>,
@@ -306,7 +306,7 @@ fn remove_counts(report: &mut Value) {
     }
 }
 
-/// Current day in UTC.
+/// Current day in UTC, for relative date filters.
 fn today() -> Day {
     const DAY: u64 = 24 * 60 * 60;
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

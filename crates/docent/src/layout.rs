@@ -1,6 +1,8 @@
-//! A passage into the blocks and stretches of text by which widgets and pages show it: headings, paragraphs,
-//! lists, quotes, tables, code. Markdown is read as far as it is layout; a text never becomes more than text with
-//! a look, and a link leads to the web or is none. widgets/src/payload.ts reads the same shapes.
+//! Markdown block parser: splits a passage into headings, paragraphs, lists, quotes, tables and code blocks, for
+//! widgets and document pages.
+//!
+//! Only a safe subset of Markdown is supported: raw HTML stays text, and only `http` and `https` URLs become links. So
+//! a hostile document can change its own layout and nothing else. widgets/src/payload.ts declares the same JSON shapes.
 
 mod inline;
 
@@ -11,34 +13,28 @@ use serde::Serialize;
 
 pub(crate) use inline::{TextSpan, spans};
 
-/// The most cells of a row; the rest of a wider one is left out.
+/// The most cells of a table row; further cells are dropped.
 const MAX_CELLS: usize = 24;
 
-/// One block of a text.
+/// A block of the layout tree, serialized for widgets with its `kind` as a tag. The first row of a table is its header.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum LayoutBlock {
-    /// A heading, with its level from 1.
     Heading { level: usize, spans: Vec<TextSpan> },
-    /// Lines that belong together.
     Paragraph { spans: Vec<TextSpan> },
-    /// Lines of somebody else.
     Quote { spans: Vec<TextSpan> },
-    /// Things one below the other.
     List { ordered: bool, items: Vec<ListItem> },
-    /// Rows, the first of them the names of the columns.
     Table { rows: Vec<Vec<Vec<TextSpan>>> },
-    /// Lines as they are.
     Code { spans: Vec<TextSpan> },
 }
 
-/// One thing of a list.
+/// A list item. Nested lists are not a tree: each item carries its depth.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ListItem {
-    /// A list that begins with three is cited by its three.
+    /// The number as the document writes it: a citation of item 3 must not show item 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<u32>,
-    /// How far it stands in.
+    /// The nesting depth, from 0 for the outermost list.
     #[serde(skip_serializing_if = "is_outermost")]
     depth: usize,
     spans: Vec<TextSpan>,
@@ -62,16 +58,16 @@ fn is_outermost(depth: &usize) -> bool {
     *depth == 0
 }
 
-/// Lays passages out one after the other; code may reach from one into the next.
+/// The parser state that passes from one passage to the next: a fenced code block may span several passages.
 #[derive(Debug, Default)]
 pub(crate) struct MarkdownLayout {
     fenced: bool,
 }
 
-/// What a paragraph, a quote or an item is made of while its lines come.
+/// The block under construction, with the lines that belong to it so far.
 enum OpenBlock {
     Nothing,
-    /// Lines that follow each other, as one stretch.
+    /// The byte range of consecutive lines.
     Paragraph(Range<usize>),
     Quote(Vec<TextSpan>),
     Items(bool, Vec<OpenListItem>),
@@ -86,7 +82,8 @@ struct OpenListItem {
 }
 
 impl MarkdownLayout {
-    /// For passages that begin at a byte of a text, which may lie in the middle of code.
+    /// The state for passages that begin at byte `start` of a text: an odd number of code fences before it means that
+    /// the passage begins inside a code block.
     pub(crate) fn at(text: &str, start: usize) -> Self {
         let before = text.get(..start).unwrap_or_default();
         let fences = before.lines().filter(|line| is_fence(line)).count();
@@ -95,7 +92,7 @@ impl MarkdownLayout {
         }
     }
 
-    /// The blocks of the next passage, with its matches.
+    /// Parses the next passage and marks the search matches in it.
     pub(crate) fn blocks(&mut self, text: &str, marks: &[Range<usize>]) -> Vec<LayoutBlock> {
         let mut writer = BlockBuilder {
             text,
@@ -141,7 +138,7 @@ impl BlockBuilder<'_> {
         spans(self.text, range, self.marks)
     }
 
-    /// Takes a line that is no code.
+    /// Parses a line outside of code blocks.
     fn line(&mut self, line: &str, start: usize, end: usize) {
         let words = line.trim_end();
         if words.trim().is_empty() {
@@ -171,7 +168,7 @@ impl BlockBuilder<'_> {
         }
         match &mut self.open {
             OpenBlock::Paragraph(range) => range.end = end,
-            // A line that stands in belongs to the item above it.
+            // An indented line continues the list item above it.
             OpenBlock::Items(_, items) if line.starts_with([' ', '\t']) => {
                 if let Some(last) = items.last_mut() {
                     last.range.end = end;
@@ -194,9 +191,9 @@ impl BlockBuilder<'_> {
             range,
         };
         match &mut self.open {
-            // One inside another is of the same list, whatever its own mark.
+            // A nested item stays in the same list, even if its marker is of the other kind.
             OpenBlock::Items(kind, items) if *kind == ordered || entry.depth > 0 => {
-                items.push(entry)
+                items.push(entry);
             }
             _ => {
                 self.close();
@@ -224,7 +221,7 @@ impl BlockBuilder<'_> {
         }
     }
 
-    /// Ends what is open.
+    /// Finishes the block under construction.
     fn close(&mut self) {
         match std::mem::replace(&mut self.open, OpenBlock::Nothing) {
             OpenBlock::Nothing => {}
@@ -247,7 +244,7 @@ impl BlockBuilder<'_> {
         }
     }
 
-    /// Lines with bars between words: a table where the second line rules one, else a paragraph.
+    /// Lines that begin with a pipe: a table if the second line is a delimiter row, otherwise a paragraph.
     fn table(&mut self, lines: &[Range<usize>]) {
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
             return;
@@ -270,7 +267,7 @@ impl BlockBuilder<'_> {
     }
 }
 
-/// The cells of a row: what stands between bars that are not escaped.
+/// The byte ranges of the cells of a table row, split at pipes that no backslash escapes.
 fn cells(text: &str, line: &Range<usize>) -> Vec<Range<usize>> {
     let words = text.get(line.clone()).unwrap_or_default();
     let mut bars = Vec::new();
@@ -293,7 +290,7 @@ fn cells(text: &str, line: &Range<usize>) -> Vec<Range<usize>> {
     trimmed.collect()
 }
 
-/// How long the mark of a list's item is, and its number if it has one.
+/// Parses the marker of a list item: its length with indentation, and the number of an ordered item.
 fn item(line: &str) -> Option<(usize, Option<u32>)> {
     let rest = line.trim_start_matches(' ');
     let indent = line.len() - rest.len();
@@ -318,8 +315,8 @@ mod tests {
         spans.iter().map(TextSpan::text).collect()
     }
 
-    /// The blocks as one line each.
-    fn told(blocks: &[LayoutBlock]) -> Vec<String> {
+    /// Formats each block as one line, for comparison.
+    fn summary(blocks: &[LayoutBlock]) -> Vec<String> {
         let item = |item: &ListItem| {
             let number = item.number.map(|number| format!("{number}:"));
             let inset = ">".repeat(item.depth);
@@ -374,7 +371,7 @@ mod tests {
             ("", vec![]),
         ] {
             let blocks = MarkdownLayout::default().blocks(text, &[]);
-            assert_eq!(told(&blocks), expected, "{text}");
+            assert_eq!(summary(&blocks), expected, "{text}");
         }
     }
 
@@ -383,10 +380,16 @@ mod tests {
         let text = "```\na *b*\nc\n```\nd";
         let cut = text.find("c\n").unwrap();
         let mut layout = MarkdownLayout::default();
-        assert_eq!(told(&layout.blocks(&text[..cut], &[])), ["code a *b*\n"]);
-        assert_eq!(told(&layout.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
+        assert_eq!(summary(&layout.blocks(&text[..cut], &[])), ["code a *b*\n"]);
+        assert_eq!(
+            summary(&layout.blocks(&text[cut..], &[])),
+            ["code c\n", "p d"]
+        );
         let mut later = MarkdownLayout::at(text, cut);
-        assert_eq!(told(&later.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
+        assert_eq!(
+            summary(&later.blocks(&text[cut..], &[])),
+            ["code c\n", "p d"]
+        );
     }
 
     #[test]

@@ -112,12 +112,12 @@ pub fn address(own: Option<&str>, id: &str, template: Option<&UrlTemplate>) -> S
 
 /// Whether a text is an absolute http or https URL without characters that clients parse differently.
 pub(crate) fn is_web_url(text: &str) -> bool {
-    let encoded = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
+    let is_unsafe = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
     let schemed = ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     });
-    schemed && !text.contains(encoded) && Url::parse(text).is_ok_and(|url| url.has_host())
+    schemed && !text.contains(is_unsafe) && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Calls and the state of the server into numbers that Prometheus collects and a page that people read.
+//! Server metrics: counters and latency histograms of tool calls, as a Prometheus endpoint and as a status page.
 //!
-//! They stand at an address of their own, so that what is public never shows them by accident.
+//! They have a listener of their own, so that the public address cannot expose them by accident.
 
 mod cluster_traffic;
 mod page;
@@ -18,19 +18,19 @@ use docent_search::Engine;
 use crate::readiness::Readiness;
 use crate::telemetry::SpanCounts;
 
-/// The most tools that are told apart. A call by any other name counts among the others.
+/// The cardinality limit of the `tool` label. Calls of further tools, or of unknown names, count as `other`.
 const MAX_TOOLS: usize = 64;
 
-/// What calls by a name that no tool has are counted under.
+/// The label value for calls of unknown tools.
 const OTHER: &str = "other";
 
-/// The ends of the buckets for how long calls take, in microseconds.
+/// The upper bounds of the latency histogram, in microseconds.
 const BUCKETS: [u64; 13] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000,
 ];
 
-/// The ways in which a call can end, with their names.
+/// The outcomes of a call with their label values.
 const OUTCOMES: [(CallStatus, &str); 6] = [
     (CallStatus::Done, "done"),
     (CallStatus::Mistaken, "mistaken"),
@@ -40,23 +40,23 @@ const OUTCOMES: [(CallStatus, &str); 6] = [
     (CallStatus::Abandoned, "abandoned"),
 ];
 
-/// Counts, from the start of the server on.
+/// Counters since the start of the server. They are atomics, so that counting never locks.
 pub(crate) struct ServerMetrics {
     title: String,
     started: Instant,
     readiness: Arc<Readiness>,
     engine: Arc<dyn Engine>,
-    /// The tools, and last what is none.
+    /// One per tool, and one for unknown names at the end.
     tools: Vec<ToolMetrics>,
-    /// What became of spans, where traces are kept.
+    /// Counters of exported and dropped trace spans, if tracing is on.
     spans: Option<Arc<SpanCounts>>,
 }
 
-/// What is counted of one tool.
+/// The counters of one tool.
 struct ToolMetrics {
     name: String,
     outcomes: [AtomicU64; OUTCOMES.len()],
-    /// Calls that took no longer than each end, and longer than the one before; the last took longer than all.
+    /// Calls by latency bucket; the last bucket is unbounded. Not cumulative, unlike the Prometheus output.
     took: [AtomicU64; BUCKETS.len() + 1],
     micros: AtomicU64,
 }
@@ -77,8 +77,8 @@ impl ToolMetrics {
                 counter.fetch_add(more, Ordering::Relaxed);
             }
         };
-        let ended = OUTCOMES.iter().position(|(known, _)| *known == outcome);
-        add(ended.and_then(|at| self.outcomes.get(at)), 1);
+        let index = OUTCOMES.iter().position(|(known, _)| *known == outcome);
+        add(index.and_then(|at| self.outcomes.get(at)), 1);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         add(
             self.took.get(BUCKETS.partition_point(|end| *end < micros)),
@@ -103,25 +103,25 @@ fn load_counter(counter: &AtomicU64) -> u64 {
 }
 
 impl ServerMetrics {
-    /// Begins to count calls of these tools.
+    /// Creates the counters for these tools, all at zero.
     pub(crate) fn new(
         title: &str,
         tools: &[String],
-        standing: Arc<Readiness>,
+        readiness: Arc<Readiness>,
         engine: Arc<dyn Engine>,
     ) -> Self {
         let names = tools.iter().take(MAX_TOOLS).map(String::as_str);
         Self {
             title: title.to_owned(),
             started: Instant::now(),
-            readiness: standing,
+            readiness,
             engine,
             tools: names.chain([OTHER]).map(ToolMetrics::new).collect(),
             spans: None,
         }
     }
 
-    /// Tells about spans too.
+    /// Adds the counters of the span exporter.
     pub(crate) fn with_spans(mut self, spans: Option<Arc<SpanCounts>>) -> Self {
         self.spans = spans;
         self
@@ -134,7 +134,7 @@ impl ServerMetrics {
         }
     }
 
-    /// `/metrics` for Prometheus, and `/` for people.
+    /// The routes: `/metrics` for Prometheus, and the status page at `/`.
     pub(crate) fn routes(self: &Arc<Self>) -> Vec<Route> {
         let (numbers, page) = (self.clone(), self.clone());
         let answer = |page: RouteResponse| std::future::ready(Ok::<_, Failure>(page));

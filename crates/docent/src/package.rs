@@ -1,4 +1,4 @@
-//! A served folder into what directories and registries ask for.
+//! Packaging of a served folder for distribution: an MCPB bundle, an MCP registry entry and a ChatGPT app submission.
 
 pub(crate) mod bundle;
 pub(crate) mod registry;
@@ -7,23 +7,23 @@ pub(crate) mod test_cases;
 
 use url::Url;
 
-/// What is published, in the words of its owner.
+/// Metadata of the package, from the settings and the command line.
 #[derive(Debug, Clone)]
 pub(crate) struct PackageInfo {
-    /// A name that every client takes.
+    /// Server name that every client accepts.
     pub name: String,
-    /// What people call it.
+    /// Title for people.
     pub title: String,
-    /// What it is about, in a sentence.
+    /// Description in one sentence.
     pub description: String,
     pub version: String,
     pub author: String,
-    /// The public MCP endpoint.
+    /// Public URL of the MCP endpoint.
     pub url: Option<Url>,
     pub privacy: Option<Url>,
 }
 
-/// The beginning of a text, cut between words, without an ellipsis since every character counts.
+/// Truncates a text between words. No ellipsis is added, because the length limits of forms are tight.
 pub(crate) fn truncate_at_word(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

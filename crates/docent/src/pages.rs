@@ -1,7 +1,7 @@
-//! A document's id into a page that a person can read, print and cite: `/d/{id}`. It is where citations lead
-//! when a document has no address of its own.
+//! Document pages at `/d/{id}`: the HTML view of a document that a person can read, print and cite. Citations link here
+//! when a document has no URL of its own.
 //!
-//! The page loads nothing and runs no script. A passage is marked by the address alone: `?p=7#p7`.
+//! A page is self-contained and runs no script. The URL alone selects and highlights a passage: `?p=7#p7`.
 
 mod block_html;
 mod html;
@@ -24,47 +24,48 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::links::UrlTemplate;
 use crate::settings::ServerSettings;
 
-/// How many passages stand on one page, which bounds its size; most documents have fewer.
+/// The page size in passages, which bounds the size of the HTML; most documents have fewer.
 pub(crate) const PASSAGES: usize = 200;
 
-/// The most characters of the words that are marked.
+/// The length limit of the query whose matches are highlighted, in characters.
 const MAX_WORDS_CHARS: usize = 200;
 
-/// Pages may be kept for a minute and are then asked for again, which costs nothing when nothing changed.
+/// `Cache-Control` of public documents: shared caches keep a page for a minute and then revalidate it by `ETag`.
 const CACHE_PUBLIC: &str = "public, max-age=60";
 
-/// What not everyone may read is kept by nobody in between, and asked for again each time.
+/// `Cache-Control` of restricted documents: no shared cache stores them, and browsers revalidate on every visit.
 const CACHE_PRIVATE: &str = "private, no-cache";
-/// A page that opens to a link alone is kept by whoever has the link, and by nobody in between.
+
+/// `Cache-Control` of pages behind signed links: only the browser that has the link may cache them.
 const CACHE_SIGNED: &str = "private, max-age=60";
 
-/// The address of the page of each document, where others can reach this server.
+/// The URL template of document pages; `None` if pages are off or the server has no public URL.
 #[must_use]
 pub fn template(server: &ServerSettings) -> Option<UrlTemplate> {
     let public = server.public_url.as_ref().filter(|_| server.pages)?;
     let base = public.as_str().trim_end_matches('/');
-    // People also give the address of the MCP endpoint itself.
+    // Some people configure the URL of the MCP endpoint as the public URL.
     let base = base.strip_suffix("/mcp").unwrap_or(base);
     UrlTemplate::parse(&format!("{base}/d/{{+id}}"))
 }
 
-/// An address of a page, with what opens it, that leads to a passage.
+/// The URL of a page with its signature, if any, that scrolls to a passage. Passage 0 is the top of the page.
 #[must_use]
-pub fn page_url(address: &str, passage: usize, seal: Option<String>) -> String {
-    let leads = (passage > 0).then(|| format!("p={passage}"));
-    let query: Vec<String> = seal.into_iter().chain(leads).collect();
-    let mark = if query.is_empty() { "" } else { "?" };
-    let place = match passage {
+pub fn page_url(address: &str, passage: usize, signature: Option<String>) -> String {
+    let start = (passage > 0).then(|| format!("p={passage}"));
+    let query: Vec<String> = signature.into_iter().chain(start).collect();
+    let separator = if query.is_empty() { "" } else { "?" };
+    let fragment = match passage {
         0 => String::new(),
         passage => format!("#p{passage}"),
     };
-    format!("{address}{mark}{}{place}", query.join("&"))
+    format!("{address}{separator}{}{fragment}", query.join("&"))
 }
 
-/// The route that serves the pages, with somebody who hears of every visit.
+/// The route that serves document pages; the observer is notified of every visit, as of a tool call.
 #[must_use]
 pub fn route(knowledge: Arc<KnowledgeBase>, observer: Option<Arc<dyn CallObserver>>) -> Route {
-    // The page looks at its address by itself: a browser has no token.
+    // Open, because a browser sends no access token: the handler checks the signed link or the permissions itself.
     Route::get("/d/{+id}", move |visit: RouteRequest| {
         let (knowledge, observer) = (knowledge.clone(), observer.clone());
         async move {
@@ -80,7 +81,7 @@ pub fn route(knowledge: Arc<KnowledgeBase>, observer: Option<Arc<dyn CallObserve
     .open()
 }
 
-/// Tells of a visit, as of a call.
+/// Records a visit for the audit log and the traces, in the same form as a tool call.
 fn notify_observer(
     observer: &dyn CallObserver,
     visit: &RouteRequest,
@@ -88,7 +89,7 @@ fn notify_observer(
     start: Instant,
 ) {
     let id = visit.var("id").unwrap_or_default().to_owned();
-    let asked = json!({"id": id}).to_string();
+    let arguments = json!({"id": id}).to_string();
     let (outcome, touched) = match answered {
         Ok(Some(_)) => (CallStatus::Done, vec![id]),
         Ok(None) => (CallStatus::Mistaken, Vec::new()),
@@ -97,7 +98,7 @@ fn notify_observer(
     observer.on_call(&CallRecord {
         what: CallKind::Page,
         tool: "page",
-        arguments: &asked,
+        arguments: &arguments,
         caller: visit.caller(),
         client: None,
         trace: visit.trace(),
@@ -107,47 +108,47 @@ fn notify_observer(
     });
 }
 
-/// What of a document is asked for.
+/// The query parameters of a page, parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageRequest {
-    /// The passage to begin with.
+    /// The passage to begin with, from `p`.
     passage: usize,
-    /// The words to mark.
+    /// The search query whose matches are highlighted, from `q`.
     words: String,
-    /// What opened the page, to be kept in its own links.
+    /// The verified signature, which the links between the parts of a long document repeat.
     signature: String,
 }
 
 impl PageRequest {
-    /// Reads `p` and `q` of an address; whatever else stands there means nothing.
+    /// Parses `p` and `q`. Unknown parameters are ignored, and only the first 16 parameters are read.
     fn read(query: &str) -> Self {
-        let mut wish = Self::default();
+        let mut request = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()).take(16) {
             match name.as_ref() {
-                "p" => wish.passage = value.parse().unwrap_or(0),
-                "q" => wish.words = value.chars().take(MAX_WORDS_CHARS).collect(),
+                "p" => request.passage = value.parse().unwrap_or(0),
+                "q" => request.words = value.chars().take(MAX_WORDS_CHARS).collect(),
                 _ => {}
             }
         }
-        wish
+        request
     }
 }
 
-/// Everything that a page shows.
+/// The input of the page template.
 pub(crate) struct DocumentPage<'a> {
     corpus: &'a str,
     document: &'a Document,
-    /// The address of the document itself, if it has one.
+    /// The document's own URL, if it is a web address.
     original: Option<&'a str>,
-    /// The passages of this page.
+    /// The passages of this page, out of `total` in the document.
     passages: &'a [Passage],
-    /// How many there are in all.
     total: usize,
     request: &'a PageRequest,
     marker: &'a MatchHighlighter,
 }
 
-/// The page, if it is there for the visitor.
+/// Answers a visit. `None` means 404, for an unknown id and for a forbidden document alike, so that nobody can probe
+/// which documents exist.
 async fn answer(
     knowledge: &KnowledgeBase,
     visit: &RouteRequest,
@@ -156,24 +157,24 @@ async fn answer(
         return Ok(None);
     };
     let reader = knowledge.reader(visit.caller());
-    let mut wish = PageRequest::read(visit.query());
-    // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
-    // it is there if they may read it, and only where pages open without a link at all.
+    let mut request = PageRequest::read(visit.query());
+    // A valid signed link was issued to a reader of the document and opens it to whoever has the link. Without one, the
+    // visitor's own permissions decide, unless the settings require a link.
     let document = knowledge.engine.fetch(id, ReaderIdentity::owner()).await?;
     let document = document.filter(|document| match knowledge.link_signer() {
-        Some(seal) => match seal.verify(document, visit.query()) {
-            Some(kept) => {
-                wish.signature = kept;
+        Some(signer) => match signer.verify(document, visit.query()) {
+            Some(signature) => {
+                request.signature = signature;
                 true
             }
-            None => !seal.is_required() && reader.can_see(document),
+            None => !signer.is_required() && reader.can_see(document),
         },
         None => reader.can_see(document),
     });
     let Some(document) = document else {
         return Ok(None);
     };
-    let keep = match knowledge.link_signer() {
+    let cache_control = match knowledge.link_signer() {
         _ if document.readers != AllowedReaders::Everyone => CACHE_PRIVATE,
         Some(_) => CACHE_SIGNED,
         None => CACHE_PUBLIC,
@@ -182,18 +183,18 @@ async fn answer(
     if matches_etag(visit.header("if-none-match"), &tag) {
         let page = RouteResponse::new(304, "text/html; charset=utf-8", Vec::new())
             .header("etag", tag)
-            .header("cache-control", keep)
+            .header("cache-control", cache_control)
             .header("vary", "authorization");
         return Ok(Some(page));
     }
     let (catalog, _) = knowledge.fields(&ReaderIdentity::everyone()).await?;
-    let words = grammar::parse(&wish.words, &catalog, (knowledge.today)()).text;
+    let words = grammar::parse(&request.words, &catalog, (knowledge.today)()).text;
     let marker = MatchHighlighter::new(&document, &words);
     let all = passages(&document);
-    let first = (wish.passage.min(all.len().saturating_sub(1)) / PASSAGES) * PASSAGES;
+    let first = (request.passage.min(all.len().saturating_sub(1)) / PASSAGES) * PASSAGES;
     let shown = all.get(first..).unwrap_or_default();
     let shown = shown.get(..PASSAGES).unwrap_or(shown);
-    let sheet = DocumentPage {
+    let contents = DocumentPage {
         corpus: &knowledge.title,
         document: &document,
         original: document
@@ -202,20 +203,20 @@ async fn answer(
             .filter(|url| crate::links::is_web_url(url)),
         passages: shown,
         total: all.len(),
-        request: &wish,
+        request: &request,
         marker: &marker,
     };
-    let page = RouteResponse::html(html::page(&sheet))
+    let page = RouteResponse::html(html::page(&contents))
         .header("content-security-policy", html::policy())
-        .header("cache-control", keep)
+        .header("cache-control", cache_control)
         .header("vary", "authorization")
         .header("etag", tag)
-        // What is served to whoever has the link is not therefore meant for search engines.
+        // Whoever has a link may read the page, but search engines must not publish it.
         .header("x-robots-tag", "noindex");
     Ok(Some(page))
 }
 
-/// What changes whenever the page does.
+/// A strong `ETag`: a checksum over everything that the page is rendered from, with the program version and the style.
 fn etag(knowledge: &KnowledgeBase, document: &Document, query: &str) -> String {
     let mut digest = Sha256::new();
     let version = env!("CARGO_PKG_VERSION");
@@ -247,7 +248,7 @@ fn etag(knowledge: &KnowledgeBase, document: &Document, query: &str) -> String {
     format!("\"{hex}\"")
 }
 
-/// Whether a browser has the page already.
+/// Whether `If-None-Match` contains the tag, so that the answer is 304 without a body.
 fn matches_etag(header: Option<&str>, tag: &str) -> bool {
     let mut tags = header.unwrap_or_default().split(',').map(str::trim);
     tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
@@ -292,20 +293,20 @@ mod tests {
             page_url("https://a.example/d/x", 0, None),
             "https://a.example/d/x"
         );
-        let sealed = |passage| page_url("https://a.example/d/x", passage, Some("e=1".to_owned()));
-        assert_eq!(sealed(7), "https://a.example/d/x?e=1&p=7#p7");
-        assert_eq!(sealed(0), "https://a.example/d/x?e=1");
+        let signed = |passage| page_url("https://a.example/d/x", passage, Some("e=1".to_owned()));
+        assert_eq!(signed(7), "https://a.example/d/x?e=1&p=7#p7");
+        assert_eq!(signed(0), "https://a.example/d/x?e=1");
     }
 
     #[test]
-    fn what_an_address_wishes_is_read_within_bounds() {
-        let wish = |query: &str| PageRequest::read(query);
-        assert_eq!(wish("p=7&q=winter+f%C3%A4hre&x=1").words, "winter fähre");
-        assert_eq!(wish("p=7").passage, 7);
-        assert_eq!(wish("p=-1").passage, 0);
-        assert_eq!(wish("p=99999999999999999999").passage, 0);
+    fn query_parameters_are_read_within_bounds() {
+        let read = |query: &str| PageRequest::read(query);
+        assert_eq!(read("p=7&q=winter+f%C3%A4hre&x=1").words, "winter fähre");
+        assert_eq!(read("p=7").passage, 7);
+        assert_eq!(read("p=-1").passage, 0);
+        assert_eq!(read("p=99999999999999999999").passage, 0);
         let long = |count: usize| {
-            wish(&format!("q={}", "ä".repeat(count)))
+            read(&format!("q={}", "ä".repeat(count)))
                 .words
                 .chars()
                 .count()

@@ -1,8 +1,9 @@
-//! `[permissions]` into who may read a document, and a caller into the reader that engines know.
+//! Document-level access control: evaluates the `[permissions]` rules to the allowed readers of a document, and maps
+//! the claims of a caller to a reader identity.
 //!
-//! A document's own field counts first, then the first folder that covers its file, then the default.
-//! Only a field that is not there at all leaves the word to the others: one that is empty, malformed or over a
-//! limit lets nobody in.
+//! A document's own field takes precedence, then the first folder rule that covers its file, then the default. The
+//! field fails closed: only an absent field falls through to the folder rules. A field that is empty, malformed or over
+//! a limit lets nobody read the document.
 
 mod path_glob;
 
@@ -16,20 +17,20 @@ pub(crate) use self::path_glob::MAX_CHARS as MAX_PATH_CHARS;
 pub use self::path_glob::PathGlob;
 use crate::settings::shorten;
 
-/// What everybody holds who has signed in.
+/// The principal that everybody holds who is authenticated.
 const SIGNED_IN: &str = "signed-in";
 
-/// The most characters of a value that a warning repeats.
+/// The length limit of a value in a warning, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// Who may read the documents of which no rule speaks, or of a folder.
+/// The audience of a folder, or of the documents that no rule covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderAudience {
-    /// Whoever asks.
+    /// Every caller, authenticated or not.
     Everyone,
-    /// Whoever has signed in.
+    /// Every caller who is authenticated, by a token or an API key.
     SignedIn,
-    /// Nobody but the owner.
+    /// Only the owner, who uses the command line.
     Nobody,
 }
 
@@ -43,40 +44,40 @@ impl ReaderAudience {
     }
 }
 
-/// A folder, and who may read what is in it.
+/// A folder rule: the readers of all files that a glob covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderRule {
-    /// Which files it covers.
+    /// The files that the rule covers.
     pub path: PathGlob,
-    /// Who may read them.
+    /// The principals who may read those files.
     pub readers: AllowedReaders,
 }
 
-/// Who may read what.
+/// The parsed `[permissions]` section: the access rules of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionRules {
-    /// The field whose values name the readers of its document.
+    /// The document field that names the readers of its document, if one is configured.
     pub field: Option<String>,
-    /// Whether readers see that field too.
+    /// Whether the field is also shown to readers and searchable.
     pub show_field: bool,
-    /// Folders, of which the first that covers a file counts.
+    /// The folder rules; the first that covers a file applies.
     pub folders: Vec<FolderRule>,
-    /// Who may read all other documents.
+    /// The audience of documents that neither the field nor a folder rule covers.
     pub default: ReaderAudience,
-    /// What of a caller's claims counts.
+    /// The mapping from token claims to principals.
     pub claims: ClaimMapping,
-    /// How many issuers there are, as far as the settings tell.
+    /// Whether the settings name one issuer or several, which decides whether a bare subject is unambiguous.
     pub issuers: IssuerCount,
 }
 
-/// The names of the claims that say who a caller is, and whose word counts.
+/// The claims from which a caller's principals are taken, and the issuers that are trusted for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimMapping {
-    /// The one with the caller's groups.
+    /// The name of the claim with the caller's groups.
     pub groups: String,
-    /// The one with the caller's address of mail.
+    /// The name of the claim with the caller's e-mail address.
     pub email: String,
-    /// The issuers who are believed about both; all of them, unless some are named.
+    /// The issuers that are trusted for both claims; `None` trusts all configured issuers.
     pub from: Option<BTreeSet<String>>,
 }
 
@@ -104,7 +105,7 @@ impl Default for PermissionRules {
 }
 
 impl PermissionRules {
-    /// Whether they let everyone read everything.
+    /// Whether everyone may read everything, so that no access check is necessary.
     #[must_use]
     pub fn are_open(&self) -> bool {
         let is_open = |folder: &FolderRule| folder.readers == AllowedReaders::Everyone;
@@ -113,7 +114,8 @@ impl PermissionRules {
             && self.folders.iter().all(is_open)
     }
 
-    /// What is wanted of the documents of a file, as it goes into their hashes; nothing where nothing is.
+    /// The rules for a file as text that goes into the hashes of its documents, so that changed rules reindex them.
+    /// `None` if no rule applies. The text must stay the same byte for byte, or every index is rebuilt.
     pub(crate) fn hash_input(&self, source: &str) -> Option<String> {
         let folder = self.folder(source).map(|folder| &folder.readers);
         let is_default = folder.is_none() && self.default == ReaderAudience::Everyone;
@@ -123,32 +125,31 @@ impl PermissionRules {
                 "{:?} {} {folder:?} {default:?}",
                 self.field, self.show_field
             );
-            // Older indexes hold documents that are open although they have the field, where it was overlooked;
-            // the version makes them be read again.
-            let found = self.field.as_ref();
-            let found = found.map(|_| format!(" closed {READER_RULES}"));
-            format!("{rules}{}", found.unwrap_or_default())
+            // In older indexes, some documents are open because their field was overlooked. The version of the rules
+            // changes the hash, so that those documents are indexed again.
+            let field = self.field.as_ref();
+            let version = field.map(|_| format!(" closed {READER_RULES}"));
+            format!("{rules}{}", version.unwrap_or_default())
         })
     }
 
-    /// The first folder that covers a file.
+    /// The folder rule that applies to a file: the first that covers it.
     pub(crate) fn folder(&self, source: &str) -> Option<&FolderRule> {
         self.folders
             .iter()
             .find(|folder| folder.path.covers(source))
     }
 
-    /// Who may read what of a file, where no field says otherwise.
+    /// The readers of a file's documents, unless a document's own field decides.
     pub(crate) fn readers_of_file(&self, source: &str) -> AllowedReaders {
         let folder = self.folder(source);
         folder.map_or_else(|| self.default.readers(), |folder| folder.readers.clone())
     }
 
-    /// Who may read a document whose field has this value, and what the owner should know about it.
+    /// Parses the reader field of a document into its allowed readers, with warnings for the owner.
     ///
-    /// # Errors
-    /// Why the value names nobody. A part of it that cannot be understood spoils all of it: whom the author
-    /// meant to let in is then not known.
+    /// # Errors Why the value names no readers. One invalid entry invalidates the whole value, because it is then
+    /// unknown whom the author meant to admit.
     pub(crate) fn readers_of_value(
         &self,
         value: &DocumentValue,
@@ -174,7 +175,7 @@ impl PermissionRules {
                 "everyone" => is_open = true,
                 text => {
                     let one = parse_principal(text).ok_or(ReaderFault::NoName)?;
-                    // Nobody holds it: it may be the name of one at each issuer.
+                    // With several issuers, a bare subject is ambiguous, and no caller holds it.
                     if self.issuers == IssuerCount::Several && lacks_issuer(&one) {
                         warnings.push(IngestError::WrongType {
                             name: self.field.clone().unwrap_or_default(),
@@ -196,7 +197,8 @@ impl PermissionRules {
     }
 }
 
-/// Who is named by a text in a field: a principal with its kind, an address of mail, or else a group.
+/// Parses an entry of a reader field: a principal with its kind (`group:`, `email:`, `sub:`, `key:`), an e-mail
+/// address, or otherwise a group name.
 pub(crate) fn parse_principal(text: &str) -> Option<Principal> {
     match text.split_once(':') {
         Some(("group", name)) => group(name),
@@ -213,34 +215,35 @@ fn principal(text: &str) -> Option<Principal> {
     Principal::parse(text).ok()
 }
 
-/// Somebody as a caller presents them: to the letter.
+/// A principal from a token. The name is matched exactly: whitespace and case are significant, because another user of
+/// the issuer may have a name that differs only there.
 fn exact_principal(kind: &str, name: &str) -> Option<Principal> {
     (!name.is_empty()).then(|| principal(&format!("{kind}:{name}")))?
 }
 
-/// Somebody as a person writes them down, who may leave spaces around.
+/// A principal from settings or a document, where whitespace around the name is insignificant.
 fn trimmed_principal(kind: &str, name: &str) -> Option<Principal> {
     exact_principal(kind, name.trim())
 }
 
-/// The group of this name, to the letter.
+/// A group principal; the name is case-sensitive.
 pub(crate) fn group(name: &str) -> Option<Principal> {
     trimmed_principal("group", name)
 }
 
-/// The address of mail; the case of its letters does not tell two of them apart. Only plain letters have one
-/// here: some others become plain ones in lower case, and another's address with them.
+/// An e-mail principal; addresses are case-insensitive. Only ASCII letters are folded: the Unicode lower case of some
+/// other characters is an ASCII letter (the Kelvin sign becomes `k`), which would match somebody else's address.
 pub(crate) fn email(name: &str) -> Option<Principal> {
     trimmed_principal("email", &name.to_ascii_lowercase())
 }
 
-/// The API key of this name.
+/// The principal of the API key with this name.
 pub(crate) fn key(name: &str) -> Option<Principal> {
     trimmed_principal("key", name)
 }
 
-/// Somebody by their name at their issuer, to the letter. Where several issuers vouch for callers, the issuer
-/// stands before it: `https://login.example.org 7a1c`.
+/// A subject principal (`sub` claim), case-sensitive. With several trusted issuers, the issuer comes before the
+/// subject: `https://login.example.org 7a1c`.
 pub(crate) fn subject(text: &str) -> Option<Principal> {
     match split_issuer(text.trim()) {
         Some((issuer, name)) => subject_of(issuer, name.trim()),
@@ -252,20 +255,20 @@ fn subject_of(issuer: &str, name: &str) -> Option<Principal> {
     (!name.is_empty()).then(|| exact_principal("sub", &format!("{issuer} {name}")))?
 }
 
-/// The issuer and the name, where a text has both. The address of an issuer holds no space.
+/// Splits a subject into issuer and name, if it is qualified. An issuer URL contains no space.
 pub(crate) fn split_issuer(text: &str) -> Option<(&str, &str)> {
     let (issuer, name) = text.split_once(' ')?;
     let is_address = issuer.starts_with("https://") || issuer.starts_with("http://");
     is_address.then_some((issuer, name))
 }
 
-/// Whether it is a subject of which nothing says at which issuer.
+/// Whether this is a bare subject, which does not name its issuer.
 fn lacks_issuer(one: &Principal) -> bool {
     let subject = one.as_str().strip_prefix("sub:");
     subject.is_some_and(|subject| split_issuer(subject).is_none())
 }
 
-/// The subjects that rules name, each as it was written.
+/// The subjects among the allowed readers, as they were written, for warnings about bare ones.
 pub(crate) fn subjects(readers: &AllowedReaders) -> impl Iterator<Item = &str> {
     let named = match readers {
         AllowedReaders::Everyone => None,
@@ -275,18 +278,18 @@ pub(crate) fn subjects(readers: &AllowedReaders) -> impl Iterator<Item = &str> {
     named.filter_map(|one| one.as_str().strip_prefix("sub:"))
 }
 
-/// How many issuers vouch for callers of a server. With several, a bare name could be that of another
-/// issuer's somebody, and an address one that nobody looked at.
+/// Whether a server trusts one token issuer or several. With several, a bare subject is ambiguous: each issuer may have
+/// given it to another person. And an e-mail address counts only if its issuer marks it as verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssuerCount {
-    /// One, or none at all.
+    /// At most one issuer, so that a bare subject is unambiguous.
     One,
-    /// Each with names of its own.
+    /// Two or more issuers, each with a namespace of its own.
     Several,
 }
 
 impl ClaimMapping {
-    /// The reader that a caller is. Nothing else makes one of a caller.
+    /// Maps an authenticated caller to a reader identity. This is the only place where a caller becomes a reader.
     #[must_use]
     pub fn reader(&self, caller: &Caller, issuers: IssuerCount) -> ReaderIdentity {
         if caller.is_owner() {
@@ -304,7 +307,7 @@ impl ClaimMapping {
         }
     }
 
-    /// Somebody who signed in, by their name at an issuer or that of their API key, with these claims.
+    /// The identity of an authenticated caller with these claims; without an issuer, `name` is that of an API key.
     fn signed_in_reader(
         &self,
         issuer: Option<(&str, IssuerCount)>,
@@ -316,30 +319,30 @@ impl ClaimMapping {
             None => all.push(exact_principal("key", name)),
             Some((issuer, issuers)) => {
                 all.push(subject_of(issuer, name));
-                // Nobody gets another issuer's name by being called like it.
+                // A subject that looks qualified must not impersonate a user of another issuer.
                 if issuers == IssuerCount::One && split_issuer(name).is_none() {
                     all.push(exact_principal("sub", name));
                 }
             }
         }
-        // What an API key says was written by the owner.
-        let is_believed = |issuer: &str| match &self.from {
+        // The owner wrote the claims of an API key, so they need no trusted issuer.
+        let is_trusted = |issuer: &str| match &self.from {
             Some(some) => some.contains(issuer),
             None => true,
         };
-        if issuer.is_none_or(|(issuer, _)| is_believed(issuer)) {
+        if issuer.is_none_or(|(issuer, _)| is_trusted(issuer)) {
             let groups = claim(&self.groups);
             all.extend(groups.iter().map(|name| exact_principal("group", name)));
             let verified = claim("email_verified");
-            let says = |word: &str| verified.iter().any(|one| one == word);
-            // An issuer that says so of an address has not seen that it is theirs; one among several has to
-            // say that it has.
-            let counts = match issuer {
-                Some((_, IssuerCount::Several)) => says("true") && !says("false"),
-                _ => !says("false"),
+            let is_marked = |word: &str| verified.iter().any(|one| one == word);
+            // An address with `email_verified: false` never counts. One of several issuers has to state `true`: a
+            // careless one could otherwise grant its users the addresses of others.
+            let is_verified = match issuer {
+                Some((_, IssuerCount::Several)) => is_marked("true") && !is_marked("false"),
+                _ => !is_marked("false"),
             };
             let emails = claim(&self.email);
-            let emails = emails.iter().filter(|_| counts);
+            let emails = emails.iter().filter(|_| is_verified);
             all.extend(emails.map(|name| exact_principal("email", &name.to_ascii_lowercase())));
         }
         ReaderIdentity::holder(all.into_iter().flatten())
@@ -456,24 +459,24 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_told_that_a_bare_name_is_nobodys() {
+    fn a_bare_subject_among_several_issuers_gets_a_warning() {
         let several = PermissionRules {
             issuers: IssuerCount::Several,
             ..rules()
         };
         let value = DocumentValue::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
-        let (expected, told) = rules().readers_of_value(&value).unwrap();
-        assert_eq!(told, []);
-        let (readers, told) = several.readers_of_value(&value).unwrap();
+        let (expected, warnings) = rules().readers_of_value(&value).unwrap();
+        assert_eq!(warnings, []);
+        let (readers, warnings) = several.readers_of_value(&value).unwrap();
         assert_eq!(readers, expected);
-        let [IngestError::WrongType { value, .. }] = told.as_slice() else {
-            panic!("{told:?}")
+        let [IngestError::WrongType { value, .. }] = warnings.as_slice() else {
+            panic!("{warnings:?}")
         };
         assert_eq!(value, "sub:7");
     }
 
     #[test]
-    fn what_is_wanted_is_told_only_of_files_that_it_is_wanted_of() {
+    fn only_files_that_rules_cover_have_a_hash_input() {
         assert_eq!(PermissionRules::default().hash_input("a.md"), None);
         let folders = PermissionRules {
             field: None,
@@ -481,7 +484,7 @@ mod tests {
             ..rules()
         };
         assert_eq!(folders.hash_input("a.md"), None);
-        let told = folders.hash_input("hr/a.md").unwrap();
+        let own = folders.hash_input("hr/a.md").unwrap();
         let other = PermissionRules {
             folders: vec![FolderRule {
                 path: PathGlob::parse("hr").unwrap(),
@@ -489,7 +492,7 @@ mod tests {
             }],
             ..folders.clone()
         };
-        assert_ne!(other.hash_input("hr/a.md").unwrap(), told);
+        assert_ne!(other.hash_input("hr/a.md").unwrap(), own);
         assert!(!folders.are_open() && PermissionRules::default().are_open());
     }
 
@@ -540,13 +543,13 @@ mod tests {
             of(&["signed-in", "sub:u1", whole])
         );
         assert_eq!(held(IssuerCount::Several, "u1"), of(&["signed-in", whole]));
-        // Who is called like somebody at another issuer is not taken for them.
-        let posing = "https://other.example u1";
-        let own = format!("sub:{ISSUER} {posing}");
+        // A subject that spells another issuer and its user does not become that user.
+        let impostor = "https://other.example u1";
+        let own = format!("sub:{ISSUER} {impostor}");
         for issuers in [IssuerCount::One, IssuerCount::Several] {
-            assert_eq!(held(issuers, posing), of(&["signed-in", &own]));
+            assert_eq!(held(issuers, impostor), of(&["signed-in", &own]));
         }
-        // Nor who has spaces around the name of another, or differs in case.
+        // Nor does a subject that differs only in whitespace or case.
         for other in [" u1", "u1 ", "U1"] {
             let own = format!("sub:{ISSUER} {other}");
             let bare = format!("sub:{other}");
@@ -564,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_issuers_are_believed_about_groups_and_addresses() {
+    fn groups_and_addresses_count_from_trusted_issuers_only() {
         let claims = ClaimMapping {
             from: Some([ISSUER.to_owned()].into()),
             ..ClaimMapping::default()
@@ -595,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_counts_as_its_issuer_looked_at_it() {
+    fn an_address_counts_as_its_issuer_verified_it() {
         let counts = |issuer, verified: &[&str]| {
             let held = ClaimMapping::default().signed_in_reader(issuer, "u1", |name| match name {
                 "email" => vec!["ada@isle.example".to_owned()],
@@ -623,7 +626,7 @@ mod tests {
             );
             assert_eq!(counts(None, verified), one, "{verified:?}");
         }
-        // A letter that is another's in lower case.
+        // The Kelvin sign, whose Unicode lower case is an ASCII `k`.
         assert_ne!(email("\u{212a}im@isle.example"), email("kim@isle.example"));
     }
 }

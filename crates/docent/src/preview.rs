@@ -1,8 +1,8 @@
-//! A page that plays the host: any MCP server's tools into forms, results and widgets, as ChatGPT or
-//! Claude would show them. For `docent preview`, and at `/preview` of `docent serve --preview`.
+//! The host simulator: a page that shows the tools of any MCP server as forms, results and widgets, as ChatGPT or
+//! Claude would. It serves `docent preview`, and `/preview` of `docent serve --preview`.
 //!
-//! The page calls the server that it came from directly and any other through [`proxy`], because a
-//! browser does not let it. Widgets come from [`frame`] under the policy that the host would derive.
+//! The page calls its own server directly. The same-origin policy of browsers forbids calls to any other server, so
+//! those go through [`proxy`]. [`widget_frame`] serves the widgets under the CSP that the host would derive.
 
 mod page;
 mod proxy;
@@ -15,16 +15,16 @@ use docent_mcp::http::{Route, RouteRequest, RouteResponse};
 
 use self::widget_frame::WidgetFrames;
 
-/// What the page shows, and whom it may call.
+/// The MCP servers that the preview page may call.
 #[derive(Debug, Clone)]
 pub enum PreviewTarget {
-    /// The server that serves the page; nobody else can be called through it.
+    /// Only the server that serves the page; there is no proxy.
     Own,
-    /// The server at this address alone, or any whose address a person types.
+    /// Only the server at this address, or without one any server whose address the user types.
     Any(Option<String>),
 }
 
-/// The addresses below `/preview`.
+/// The routes of the preview. A new random token protects those that change or fetch something against CSRF.
 #[must_use]
 pub fn routes(target: &PreviewTarget) -> Vec<Route> {
     let token = uuid::Uuid::new_v4().simple().to_string();
@@ -47,29 +47,33 @@ pub fn routes(target: &PreviewTarget) -> Vec<Route> {
     routes
 }
 
-/// Refuses what another site's page asks for. Browsers say so in a header that no script can change; a
-/// person may still follow a link from anywhere to the page itself.
+/// Refuses cross-origin requests by the fetch metadata headers (`Sec-Fetch-*`), which no script can set. A person may
+/// still navigate to the page itself from anywhere.
 fn require_same_origin(visit: &RouteRequest, is_page: bool) -> Result<(), Failure> {
-    let from_here = matches!(
+    let is_same_origin = matches!(
         visit.header("sec-fetch-site"),
         None | Some("same-origin" | "none")
     );
-    // A frame of another page is no person.
-    let is_whole = matches!(visit.header("sec-fetch-dest"), None | Some("document"));
-    let by_person = is_page && is_whole && visit.header("sec-fetch-mode") == Some("navigate");
-    if from_here || by_person {
+    // A frame inside another page is no top-level navigation.
+    let is_top_level = matches!(visit.header("sec-fetch-dest"), None | Some("document"));
+    let is_navigation =
+        is_page && is_top_level && visit.header("sec-fetch-mode") == Some("navigate");
+    if is_same_origin || is_navigation {
         return Ok(());
     }
-    Err(Failure::refused("the preview answers its own page alone"))
+    Err(Failure::refused(
+        "the preview refuses cross-origin requests",
+    ))
 }
 
-/// The same for what changes or fetches something, where the page also has to know its secret.
+/// Refuses cross-origin requests, and requests without the CSRF token that only the page knows. It guards the routes
+/// that change or fetch something.
 fn require_token(visit: &RouteRequest, token: &str) -> Result<(), Failure> {
     require_same_origin(visit, false)?;
     if visit.header("x-docent-token") == Some(token) {
         return Ok(());
     }
     Err(Failure::refused(
-        "the preview was started anew; load its page again",
+        "the preview has restarted; reload the page",
     ))
 }

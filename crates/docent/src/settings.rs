@@ -1,7 +1,8 @@
-//! Defaults, `docent.toml`, the environment and flags into one [`Settings`], later ones winning.
+//! Configuration: resolves defaults, `docent.toml`, environment variables and flags into one [`Settings`], in that
+//! order of precedence.
 //!
-//! Nothing else reads any of the four. Every setting is one line in [`KEYS`]; a key that is not
-//! there is refused.
+//! No other module reads these sources. Every setting is one entry in [`KEYS`], and an unknown key in the file is an
+//! error, so that a typo cannot silently leave a restriction off.
 
 mod auth;
 mod engine;
@@ -48,86 +49,88 @@ pub use setting_value::{InvalidSetting, MAX_LIST, SettingValue};
 pub use sign_in::{SignInMethod, SignInSettings};
 pub use tools::{FindSettings, NameAlias, RecordSettings, WidgetSettings};
 
-/// The name of the settings file beside the documents.
+/// Name of the settings file in the documents folder.
 pub const FILE: &str = "docent.toml";
 
-/// The most characters of a title; with it the instructions still begin with all that matters.
+/// Maximum length of a title in characters. With it, the essential instructions still fit the first 512 characters that
+/// ChatGPT reads.
 pub const MAX_TITLE_CHARS: usize = 120;
 
-/// The most bytes of a settings file; a full one has three thousand.
+/// Maximum size of a settings file. One with all settings has about three thousand bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// Environment variables that start with this are settings.
+/// Prefix of the environment variables that are settings.
 const PREFIX: &str = "DOCENT_";
 
-/// Everything that can be set, checked.
+/// All settings, parsed and validated. A value of this type is consistent, so other modules do not check it again.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What people call the documents.
+    /// Title of the corpus; the default is the folder's name.
     pub title: Option<String>,
-    /// What the documents are about, in a sentence.
+    /// Description of the corpus in one sentence.
     pub description: Option<String>,
-    /// What to log.
+    /// Log filter, such as `info,tantivy=warn`.
     pub log: String,
-    /// Where the index lives, if not in its usual place.
+    /// Folder of the index, if not the default location.
     pub index_dir: Option<PathBuf>,
-    /// The address of a document that has none of its own.
+    /// URL template for documents without a URL of their own.
     pub documents_url: Option<UrlTemplate>,
-    /// Which files of the folder are wanted.
+    /// Include and exclude patterns for files.
     pub files: FileFilterSettings,
-    /// How many results a search gives.
+    /// Number of results per search.
     pub search_results: usize,
-    /// How words and meanings are weighed against each other.
+    /// Ranking method: how lexical and semantic scores are combined.
     pub search_method: RankingMethod,
-    /// How much hits should differ from each other, from 0 to 1.
+    /// Strength of result diversification (MMR), 0 to 1.
     pub search_diversity: f32,
-    /// Which model makes documents findable by their meaning.
+    /// Embedding model for semantic search.
     pub model: ModelSettings,
-    /// Which engine holds the index.
+    /// Search engine that holds the index.
     pub engine: EngineSettings,
-    /// How many characters of text one fetch gives.
+    /// Maximum number of characters that one fetch returns.
     pub fetch_max_chars: usize,
-    /// What `find` is called, takes and gives.
+    /// Name, parameters and result shape of the `find` tool.
     pub find: FindSettings,
-    /// The same for the tool that reads records.
+    /// Name, parameter and result shape of the tool that reads records.
     pub record: RecordSettings,
-    /// What is shown in the conversation.
+    /// Widgets that hosts render in the conversation.
     pub widgets: WidgetSettings,
-    /// How to serve.
+    /// HTTP server: addresses, TLS, allowed hosts and response formats.
     pub server: ServerSettings,
-    /// Whose tokens count, and what is demanded of callers.
+    /// Authentication: trusted issuers and what callers must present.
     pub auth: AuthSettings,
-    /// How people sign in, where that is done here.
+    /// Built-in sign-in (authorization server).
     pub sign_in: SignInSettings,
-    /// Bounds on connections and messages.
+    /// Limits on connections, messages and request rates.
     pub limits: http::limits::HttpLimits,
-    /// Bounds on files and documents.
+    /// Limits on files and documents during ingestion.
     pub ingest: Limits,
-    /// The memory that indexing may take.
+    /// Memory budget of indexing.
     pub memory: IndexMemoryBudget,
-    /// Whether the folder is watched while it is served.
+    /// Whether to watch the folder while serving.
     pub watch: bool,
-    /// What is asked of single formats.
+    /// Options of single file formats, such as the table of an SQLite file.
     pub formats: IngestOptions,
-    /// What is wanted of the documents' fields; only the file can say.
+    /// Rules that rename, type, hide and add fields; they exist only in the file.
     pub fields: Vec<Rule>,
-    /// What is kept of calls.
+    /// Audit log of tool calls.
     pub audit: AuditSettings,
-    /// Where traces go.
+    /// Export of traces over OTLP.
     pub telemetry: Traces,
-    /// Who may read what; only the file can say.
+    /// Permission rules for documents; they exist only in the file.
     pub permissions: PermissionRules,
 }
 
 impl Settings {
-    /// What decides how files become documents.
+    /// Transform from files to documents. Its fingerprint is stored with each document, so that a change of these
+    /// settings reindexes what they affect.
     #[must_use]
     pub fn document_transform(&self) -> DocumentTransform {
-        let shape = DocumentTransform::new(&self.ingest, &self.formats, &self.fields);
-        shape.with_permissions(self.permissions.clone())
+        let transform = DocumentTransform::new(&self.ingest, &self.formats, &self.fields);
+        transform.with_permissions(self.permissions.clone())
     }
 
-    /// How the folder is read.
+    /// Options of a sync between the folder and the index.
     pub(crate) fn sync_options(&self) -> SyncOptions {
         SyncOptions {
             shape: Arc::new(self.document_transform()),
@@ -137,17 +140,17 @@ impl Settings {
     }
 }
 
-/// Where a certificate and its key are; TLS is spoken when both are named.
+/// Paths of a TLS certificate and its private key. The server speaks TLS if both are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The chain of certificates.
+    /// PEM file with the certificate chain.
     pub certificate: Option<PathBuf>,
-    /// The private key.
+    /// PEM file with the private key.
     pub key: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// How addresses of this server begin.
+    /// URL scheme of this server: `https` with a certificate, else `http`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.certificate.is_some() {
@@ -158,32 +161,32 @@ impl TlsFiles {
     }
 }
 
-/// How to serve.
+/// Settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
-    /// Where to listen.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// The address at which others reach the server.
+    /// URL at which clients reach the server through a proxy or a tunnel.
     pub public_url: Option<Url>,
-    /// Where counts of calls can be seen, apart from everything else.
+    /// Listen address of the metrics endpoint, separate from the public one.
     pub metrics: Option<SocketAddr>,
-    /// The files of a certificate and of its key, where the server speaks TLS itself.
+    /// Certificate and key, if the server terminates TLS itself.
     pub tls: TlsFiles,
-    /// More names by which clients may call the server.
+    /// Additional allowed host names, against DNS rebinding.
     pub allow_hosts: Vec<String>,
-    /// Web pages that may call the server.
+    /// Origins of web pages that may call the server.
     pub allow_origins: Vec<String>,
-    /// Whether 2026-07-28 requests with incomplete headers are answered all the same.
+    /// Whether to accept requests of protocol version 2026-07-28 with incomplete headers.
     pub lenient_modern_headers: bool,
-    /// Whether a page at `/preview` plays the host for this server.
+    /// Whether to serve a page at `/preview` that simulates a host.
     pub preview: bool,
     /// Whether every document has a page at `/d/`.
     pub pages: bool,
-    /// What proves to OpenAI that the address is the owner's.
+    /// Token with which OpenAI verifies the ownership of the domain.
     pub openai_challenge: Option<String>,
-    /// When `results` also stand beside `content`.
+    /// When to repeat `results` next to `content` for clients without structured content.
     pub dual: DualFormat,
-    /// What the text of a result holds.
+    /// Format of the text content of results.
     pub text: TextForm,
 }
 
@@ -234,35 +237,35 @@ impl Default for Settings {
     }
 }
 
-/// Where settings come from, besides the defaults.
+/// The sources of settings besides the defaults. They are arguments, so that tests need no real environment.
 #[derive(Debug, Default)]
 pub struct SettingSources<'a> {
-    /// The folder of the documents, in which `docent.toml` may lie.
+    /// Documents folder, which may contain a `docent.toml`.
     pub folder: Option<&'a Path>,
-    /// The environment.
+    /// Environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// The flags, by the keys of their settings.
+    /// Flags, by the keys of their settings.
     pub flags: Vec<(&'static str, SettingValue)>,
 }
 
-/// The settings, and what looks like one but is not.
+/// The resolved settings, and unknown variables to warn about.
 #[derive(Debug)]
 pub struct ResolvedSettings {
-    /// The settings.
+    /// The merged and validated settings.
     pub settings: Settings,
-    /// Variables of the environment that start like ours and mean nothing. They do not end the
-    /// run, because systems set such names too: Kubernetes does for a service called `docent`.
+    /// Unknown variables with our prefix. They are warnings and not errors, because other systems set such names too:
+    /// Kubernetes does for a service called `docent`.
     pub unknown_variables: Vec<String>,
 }
 
-/// Brings the four sources together.
+/// Resolves the settings from all sources.
 pub fn resolve(sources: SettingSources<'_>) -> Result<ResolvedSettings, CliError> {
     let path = sources.folder.map(|folder| folder.join(FILE));
     let text = path.map(|path| read(&path)).transpose()?;
     resolve_text(text.flatten().as_deref(), sources)
 }
 
-/// The same, where the text of the file is known.
+/// Resolves the settings with the given text of the file, so that a reload reads the file only once.
 fn resolve_text(
     text: Option<&str>,
     sources: SettingSources<'_>,
@@ -271,14 +274,14 @@ fn resolve_text(
     if let (Some(folder), Some(text)) = (sources.folder, text) {
         from_file(&mut settings, folder, text)?;
     }
-    let strangers = from_environment(&mut settings, sources.environment)?;
+    let unknown_variables = from_environment(&mut settings, sources.environment)?;
     for (name, given) in sources.flags {
         set(&mut settings, name, &given, None)?;
     }
     permissions::check(&mut settings).map_err(|(key, wrong)| setting_error(&key, wrong, None))?;
     Ok(ResolvedSettings {
         settings,
-        unknown_variables: strangers,
+        unknown_variables,
     })
 }
 
@@ -291,7 +294,7 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), C
         CliError::usage(message).hint(error.message().to_owned())
     })?;
     let origin = path.display().to_string();
-    // The names of fields are anybody's and may hold points, so they are no keys.
+    // Names of fields are arbitrary and may contain dots, so these sections cannot be flattened into keys.
     if let Some(section) = table.remove(fields::SECTION) {
         settings.fields = fields::read(section)
             .map_err(|(key, wrong)| setting_error(&key, wrong, Some(&origin)))?;
@@ -305,10 +308,10 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), C
     for (name, value) in given {
         set(settings, &name, &SettingValue::Toml(value), Some(&origin))?;
     }
-    // A relative place in the file means beside the file, wherever the command was typed.
+    // Relative paths in the file are relative to the file, whatever the current directory.
     let (tls, sign_in) = (&mut settings.server.tls, &mut settings.sign_in);
     let auth = &mut settings.auth;
-    for place in [
+    for path in [
         &mut settings.index_dir,
         &mut settings.audit.file,
         &mut sign_in.dir,
@@ -317,7 +320,7 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), C
         &mut tls.certificate,
         &mut tls.key,
     ] {
-        *place = place.take().map(|place| folder.join(place));
+        *path = path.take().map(|path| folder.join(path));
     }
     Ok(())
 }
@@ -339,7 +342,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// Tables into dotted keys; the parser bounds how deep they go.
+/// Flattens tables into dotted keys. The TOML parser bounds their depth.
 fn flatten(prefix: &str, table: toml::Table, into: &mut Vec<(String, toml::Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() {
@@ -358,27 +361,27 @@ fn from_environment(
     settings: &mut Settings,
     environment: Vec<(OsString, OsString)>,
 ) -> Result<Vec<String>, CliError> {
-    let mut strangers = Vec::new();
+    let mut unknown_variables = Vec::new();
     let standard = |name: &OsString| {
         let mut known = telemetry::STANDARD.iter();
         known.find(|(known, _)| name == known).map(|(_, key)| *key)
     };
-    // Names that are not ours come first, so that ours win.
+    // Standard OpenTelemetry variables are applied first, so that `DOCENT_` variables override them.
     let (foreign, ours): (Vec<_>, Vec<_>) = environment
         .into_iter()
         .partition(|(name, _)| standard(name).is_some());
     for (name, value) in foreign.into_iter().chain(ours) {
-        let meant = standard(&name);
-        let is_ours = |name: &&str| name.starts_with(PREFIX) || meant.is_some();
+        let standard_key = standard(&name);
+        let is_ours = |name: &&str| name.starts_with(PREFIX) || standard_key.is_some();
         let Some(name) = name.to_str().filter(is_ours) else {
             continue;
         };
-        let is_key = |key: &&SettingKey| key.variable() == name || meant == Some(key.name);
+        let is_key = |key: &&SettingKey| key.variable() == name || standard_key == Some(key.name);
         let Some(key) = KEYS.iter().find(is_key) else {
-            strangers.push(name.to_owned());
+            unknown_variables.push(name.to_owned());
             continue;
         };
-        // Deployment files often pass a variable on that nobody set.
+        // Deployment files often pass unset variables through as empty ones.
         if value.is_empty() {
             continue;
         }
@@ -393,8 +396,8 @@ fn from_environment(
             Some(&origin),
         )?;
     }
-    strangers.sort();
-    Ok(strangers)
+    unknown_variables.sort();
+    Ok(unknown_variables)
 }
 
 fn set(

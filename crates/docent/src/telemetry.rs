@@ -1,11 +1,11 @@
-//! What happens inside a request into spans of OpenTelemetry, for whoever keeps traces. Off unless an endpoint is set.
+//! Distributed tracing: exports the spans of each request to an OpenTelemetry collector (OTLP over HTTP). Off unless an
+//! endpoint is set.
 //!
-//! Written here rather than taken from the `opentelemetry` crates: of those an exporter needs six, with prost and an HTTP
-//! client of their own, for what is one JSON document (OTLP/HTTP) and a queue. Spans are those of `tracing`, which cost an
-//! atomic read where nobody listens.
+//! Written here rather than taken from the `opentelemetry` crates: an exporter needs six of them, with prost and an
+//! HTTP client of their own, for what is one JSON document and a queue. The spans are those of `tracing`, which cost an
+//! atomic read while nothing subscribes to them.
 //!
-//! Nothing of a document or a question gets in here: attributes are names of methods and tools that the server has, words
-//! for outcomes, and numbers.
+//! Traces contain no text of documents or queries: attributes are method names, tool names, outcomes and numbers.
 
 mod otlp;
 mod span_exporter;
@@ -26,20 +26,20 @@ use uuid::Uuid;
 
 pub(crate) use span_exporter::{SpanCounts, SpanExporter};
 
-/// The most attributes of one span; ours have four.
+/// The attribute limit of a span; ours have four.
 const MAX_ATTRIBUTES: usize = 16;
 
-/// The longest text of an attribute; ours are names.
+/// The length limit of a text attribute; ours are names.
 const MAX_TEXT_BYTES: usize = 128;
 
-/// Where traces go, and under which name.
+/// The `[telemetry]` settings: where traces are sent, and under which service name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetrySettings {
     /// The base address of a collector; traces go to `/v1/traces` below it.
     pub endpoint: Option<Url>,
-    /// What the collector calls this server.
+    /// The OpenTelemetry `service.name` of this server.
     pub service: String,
-    /// Headers that it wants to see, such as a key.
+    /// HTTP headers for the collector, such as an API key.
     pub headers: OtlpHeaders,
 }
 
@@ -53,7 +53,7 @@ impl Default for TelemetrySettings {
     }
 }
 
-/// Names and values of headers; the values may be secrets and are never shown.
+/// HTTP headers as names and values. The values may be secrets, so `Debug` prints only their number.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct OtlpHeaders(pub Vec<(String, String)>);
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for OtlpHeaders {
     }
 }
 
-/// A span that has ended.
+/// A span that has ended, ready for export.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FinishedSpan {
     trace: u128,
@@ -75,7 +75,6 @@ pub(crate) struct FinishedSpan {
     attributes: Vec<(&'static str, AttributeValue)>,
 }
 
-/// What an attribute holds.
 #[derive(Debug, Clone, PartialEq)]
 enum AttributeValue {
     Text(String),
@@ -83,13 +82,13 @@ enum AttributeValue {
     Flag(bool),
 }
 
-/// A span on its way, kept beside the span itself.
+/// A running span, stored in the extensions of the `tracing` span.
 struct OpenSpan {
     span: FinishedSpan,
     since: Instant,
 }
 
-/// Hears of every span, and hands on those of requests.
+/// A `tracing` layer that passes finished request spans to the exporter.
 pub(crate) struct SpanExportLayer(Arc<SpanExporter>);
 
 impl SpanExportLayer {
@@ -97,7 +96,7 @@ impl SpanExportLayer {
         Self(exporter)
     }
 
-    /// Which spans it wants to hear of.
+    /// The filter of this layer: only spans of the request target are recorded.
     pub(crate) fn is_request_span(metadata: &Metadata<'_>) -> bool {
         metadata.is_span() && metadata.target() == SPANS
     }
@@ -106,14 +105,14 @@ impl SpanExportLayer {
 impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanExportLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut seen = SpanFieldVisitor::default();
-        attributes.record(&mut seen);
-        let above = span.parent().and_then(|parent| {
+        let mut visitor = SpanFieldVisitor::default();
+        attributes.record(&mut visitor);
+        let inherited = span.parent().and_then(|parent| {
             let extensions = parent.extensions();
             let open = extensions.get::<OpenSpan>()?;
             Some((open.span.trace, Some(open.span.id)))
         });
-        let Some((trace, parent)) = above.or_else(|| seen.root(span.name())) else {
+        let Some((trace, parent)) = inherited.or_else(|| visitor.root(span.name())) else {
             return;
         };
         span.extensions_mut().insert(OpenSpan {
@@ -124,7 +123,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanExportLayer {
                 name: span.name(),
                 start: SystemTime::now(),
                 took: Duration::ZERO,
-                attributes: seen.attributes,
+                attributes: visitor.attributes,
             },
             since: Instant::now(),
         });
@@ -134,12 +133,12 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanExportLayer {
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
         if let Some(open) = extensions.get_mut::<OpenSpan>() {
-            let mut seen = SpanFieldVisitor {
+            let mut visitor = SpanFieldVisitor {
                 attributes: std::mem::take(&mut open.span.attributes),
                 ..SpanFieldVisitor::default()
             };
-            values.record(&mut seen);
-            open.span.attributes = seen.attributes;
+            values.record(&mut visitor);
+            open.span.attributes = visitor.attributes;
         }
     }
 
@@ -155,31 +154,31 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanExportLayer {
     }
 }
 
-/// The values of a span, as they are handed over.
+/// Collects the fields of a span as attributes, and the `traceparent` header of the caller.
 #[derive(Default)]
 struct SpanFieldVisitor {
     attributes: Vec<(&'static str, AttributeValue)>,
-    above: Option<TraceParent>,
+    remote_parent: Option<TraceParent>,
 }
 
 impl SpanFieldVisitor {
-    /// The trace that a span without one above it belongs to: that of the caller, or a new one. Only requests begin
-    /// one, and none that the caller does not keep.
+    /// The trace id and parent of a root span: from the caller's `traceparent`, or a new trace. Only request spans may
+    /// be roots, and none if the caller did not sample the trace.
     fn root(&self, name: &str) -> Option<(u128, Option<u64>)> {
         if name != docent_mcp::REQUEST_SPAN {
             return None;
         }
-        match self.above {
-            Some(above) => above
+        match self.remote_parent {
+            Some(remote) => remote
                 .sampled
-                .then_some((above.trace_id, Some(above.parent_id))),
+                .then_some((remote.trace_id, Some(remote.parent_id))),
             None => Some((random_ids().0, None)),
         }
     }
 
-    fn keep(&mut self, field: &Field, said: AttributeValue) {
+    fn keep(&mut self, field: &Field, value: AttributeValue) {
         if self.attributes.len() < MAX_ATTRIBUTES {
-            self.attributes.push((field.name(), said));
+            self.attributes.push((field.name(), value));
         }
     }
 }
@@ -187,7 +186,7 @@ impl SpanFieldVisitor {
 impl Visit for SpanFieldVisitor {
     fn record_str(&mut self, field: &Field, text: &str) {
         if field.name() == TraceParent::NAME {
-            self.above = TraceParent::parse(text);
+            self.remote_parent = TraceParent::parse(text);
             return;
         }
         let text = truncate_bytes(text, MAX_TEXT_BYTES);
@@ -209,14 +208,15 @@ impl Visit for SpanFieldVisitor {
         );
     }
 
-    /// Anything else could hold anything, so it is left out.
+    /// Drops every other type: a debug representation could contain text of a document.
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-/// Ids that nobody else has, and that are not zero.
+/// A random trace id and a random span id. Zero is an invalid id in OpenTelemetry, so neither is zero.
 fn random_ids() -> (u128, u64) {
     let (high, low) = Uuid::new_v4().as_u64_pair();
-    // A UUID has its version in the upper half; both halves of another one make up for that.
+    // The version and variant bits of a UUID are constant. The span id combines three halves by XOR, of which no two
+    // are constant in the same bit, so all of its 64 bits are random.
     let (other, _) = Uuid::new_v4().as_u64_pair();
     let id = high ^ other.rotate_left(32) ^ low;
     (
@@ -240,13 +240,13 @@ mod tests {
 
     #[test]
     fn only_requests_begin_a_trace_and_only_where_the_caller_keeps_it() {
-        let above = |flags: &str| SpanFieldVisitor {
-            above: TraceParent::parse(&format!("00-{:032x}-{:016x}-{flags}", 7, 9)),
+        let remote = |flags: &str| SpanFieldVisitor {
+            remote_parent: TraceParent::parse(&format!("00-{:032x}-{:016x}-{flags}", 7, 9)),
             ..SpanFieldVisitor::default()
         };
-        assert_eq!(above("01").root("request"), Some((7, Some(9))));
-        assert_eq!(above("00").root("request"), None);
-        assert_eq!(above("01").root("search"), None);
+        assert_eq!(remote("01").root("request"), Some((7, Some(9))));
+        assert_eq!(remote("00").root("request"), None);
+        assert_eq!(remote("01").root("search"), None);
         assert!(SpanFieldVisitor::default().root("request").is_some());
     }
 

@@ -114,11 +114,11 @@ impl Tool for ListTasks {
 
 /// The display tool, and the only one with a widget. The model reads the number of tasks per column, and the widget
 /// gets the tasks themselves in `_meta`.
-struct ShowBoard(Tasks);
+struct BoardTool(Tasks);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct BoardInput {}
 
 #[derive(Serialize, JsonSchema)]
 struct Board {
@@ -132,8 +132,8 @@ struct Column {
     count: usize,
 }
 
-impl Tool for ShowBoard {
-    type Input = Nothing;
+impl Tool for BoardTool {
+    type Input = BoardInput;
     type Output = Board;
 
     fn descriptor(&self) -> ToolDescriptor {
@@ -148,7 +148,7 @@ impl Tool for ShowBoard {
         .status("Loading board…", "Board ready")
     }
 
-    async fn call(&self, _: Nothing, context: Context) -> Result<Answer<Board>, Failure> {
+    async fn call(&self, _: BoardInput, context: Context) -> Result<Answer<Board>, Failure> {
         let tasks = self.0.lock().clone();
         let titles = match context.locale().as_str() {
             "de" => ["Offen", "In Arbeit", "Erledigt"],
@@ -256,7 +256,7 @@ pub(crate) fn board(tasks: &Tasks) -> AppBuilder {
         .locales(["en", "de"])
         .widget(widget())
         .tool(ListTasks(tasks.clone()))
-        .tool(ShowBoard(tasks.clone()))
+        .tool(BoardTool(tasks.clone()))
         .tool(UpdateTask(tasks.clone()))
         .tool(AttachFile(tasks.clone()))
 }

@@ -154,7 +154,7 @@ async fn receive_line(connection: &McpConnection, line: StdioLine, owner: &Messa
         StdioLine::Whole(line) => match connection.receive(&line, owner, None).await {
             MessageReceipt::Taken => {}
             MessageReceipt::TooLarge(answer) | MessageReceipt::Busy(answer) => {
-                connection.answer(answer).await
+                connection.answer(answer).await;
             }
         },
     }

@@ -268,7 +268,7 @@ fn signatures(survey: &ServerSurvey) -> RuleVerdict {
 fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<RuleViolation> {
     let mut faults = Vec::new();
     let mut wrong = |message: String, found: &Value| {
-        faults.push(RuleViolation::new(message).with_excerpt(found))
+        faults.push(RuleViolation::new(message).with_excerpt(found));
     };
     let part = |name: &str| schema.get(name).unwrap_or(&Value::Null);
     let properties = part("properties");

@@ -1,4 +1,5 @@
-//! Entries into lines that hold together: each has its number and the hash of the line before.
+//! Hash chain of the audit log: each line has a sequence number and the SHA-256 of the line before, so that editing,
+//! removing or reordering lines breaks the chain.
 
 use std::time::SystemTime;
 
@@ -6,18 +7,19 @@ use docent_search::Day;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The hash before the first line.
-pub(crate) const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The `prev` hash of the first line, which has no predecessor.
+pub(crate) const GENESIS_HASH: &str =
+    "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What every file of a log begins with.
+/// The event with which every file of a log begins. A file that starts otherwise has lost its first lines.
 pub(crate) const OPENED: &str = "opened";
 
-/// The last line of a log: what the next one has to say of it.
+/// End of the chain: the last line of a log, as the next line refers to it. The default is the start of an empty log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChainLink {
-    /// Its number, from 1; 0 before the first.
+    /// Sequence number of the line, from 1; 0 before the first.
     pub number: u64,
-    /// Its hash.
+    /// SHA-256 of the line without its line end, in hexadecimal.
     pub hash: String,
 }
 
@@ -25,18 +27,18 @@ impl Default for ChainLink {
     fn default() -> Self {
         Self {
             number: 0,
-            hash: NOTHING.to_owned(),
+            hash: GENESIS_HASH.to_owned(),
         }
     }
 }
 
 impl ChainLink {
-    /// The line that follows this one, without its end, and the link to it.
+    /// Formats an entry as the next line of the chain. Returns the line without its line end, and its link.
     pub(super) fn next(&self, entry: Map<String, Value>, now: SystemTime) -> (String, Self) {
         let number = self.number.saturating_add(1);
         let mut line = Map::new();
         line.insert("seq".to_owned(), json!(number));
-        line.insert("time".to_owned(), json!(stamp(now)));
+        line.insert("time".to_owned(), json!(rfc3339(now)));
         line.extend(entry);
         line.insert("prev".to_owned(), json!(self.hash));
         let text = Value::Object(line).to_string();
@@ -44,14 +46,15 @@ impl ChainLink {
         (text, Self { number, hash })
     }
 
-    /// As it stands in the file beside the log.
+    /// Format of the head file: number and hash of the last line. The number is padded, so that rewriting never shrinks
+    /// it.
     pub(super) fn to_line(&self) -> String {
         format!("{:020} {}\n", self.number, self.hash)
     }
 
-    /// Reads what was told.
-    pub(super) fn parse(told: &str) -> Option<Self> {
-        let (number, hash) = told.trim_end().split_once(' ')?;
+    /// Parses the content of a head file; `None` if it is malformed.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (number, hash) = text.trim_end().split_once(' ')?;
         Some(Self {
             number: number.parse().ok()?,
             hash: hash.to_owned(),
@@ -59,7 +62,7 @@ impl ChainLink {
     }
 }
 
-/// What a line says of itself.
+/// The fields of a line that verification needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ParsedAuditLine {
     pub number: u64,
@@ -68,7 +71,7 @@ pub(crate) struct ParsedAuditLine {
 }
 
 impl ParsedAuditLine {
-    /// Reads a line, without its end; nothing for what is none.
+    /// Parses a line without its line end; `None` if it is not an audit log entry.
     pub(crate) fn read(line: &[u8]) -> Option<Self> {
         let line: Map<String, Value> = serde_json::from_slice(line).ok()?;
         let text = |name: &str| line.get(name)?.as_str().map(str::to_owned);
@@ -80,14 +83,14 @@ impl ParsedAuditLine {
     }
 }
 
-/// The hash of a line without its end.
+/// SHA-256 of a line without its line end, in hexadecimal.
 pub(crate) fn hash(line: &[u8]) -> String {
     let digest = Sha256::digest(line);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A time as `2026-11-15T22:38:18.120Z`.
-fn stamp(now: SystemTime) -> String {
+/// Formats a time as RFC 3339 in UTC with milliseconds: `2026-11-15T22:38:18.120Z`.
+fn rfc3339(now: SystemTime) -> String {
     const DAY: u64 = 24 * 60 * 60;
     let since = now.duration_since(SystemTime::UNIX_EPOCH);
     let since = since.unwrap_or_default();
@@ -113,12 +116,12 @@ mod tests {
         assert_eq!(
             first,
             format!(
-                r#"{{"seq":1,"time":"2023-11-14T22:13:20.123Z","event":"call","prev":"{NOTHING}"}}"#
+                r#"{{"seq":1,"time":"2023-11-14T22:13:20.123Z","event":"call","prev":"{GENESIS_HASH}"}}"#
             )
         );
         let (second, _) = link.next(entry(), now);
-        let said = ParsedAuditLine::read(second.as_bytes()).unwrap();
-        assert_eq!((said.number, said.prev), (2, hash(first.as_bytes())));
+        let parsed = ParsedAuditLine::read(second.as_bytes()).unwrap();
+        assert_eq!((parsed.number, parsed.prev), (2, hash(first.as_bytes())));
         assert_eq!(ChainLink::parse(&link.to_line()), Some(link));
         for bad in ["", "{}", "[1]", r#"{"seq":-1,"prev":"","event":""}"#] {
             assert_eq!(ParsedAuditLine::read(bad.as_bytes()), None, "{bad}");

@@ -1,5 +1,5 @@
-//! A text into a hash that only the holder of a secret can make, so that nobody finds out by trying who called
-//! and what they asked. It is HMAC-SHA-256 (RFC 2104).
+//! HMAC-SHA-256 (RFC 2104) for the audit log. Callers and arguments are logged as keyed hashes: a plain hash could be
+//! reversed by trying likely names and queries.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -9,20 +9,21 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cli_error::CliError;
 
-/// What SHA-256 takes in at a time.
+/// Block size of SHA-256 in bytes.
 const BLOCK: usize = 64;
 
-/// How many hexadecimal digits of a hash are kept; two of 2^64 callers are not alike.
+/// Number of hexadecimal digits that are kept: 128 bits, so collisions are unlikely up to 2^64 callers.
 const DIGITS: usize = 32;
 
-/// The most bytes of a secret's file.
+/// Maximum size of a key file in bytes.
 const MAX_BYTES: usize = 4_096;
 
-/// What hashes are made with.
+/// Secret key of the HMAC, derived from the key file by SHA-256.
 pub(super) struct HmacKey([u8; 32]);
 
 impl HmacKey {
-    /// The secret beside a log, made the first time.
+    /// Loads the key file beside a log, or creates it with mode 0600 and a random key. The key stays the same across
+    /// restarts, so that a caller keeps its pseudonym.
     pub(super) fn load_or_create(log: &Path) -> Result<Self, CliError> {
         let path = sibling_path(log, "key");
         let mut options = OpenOptions::new();
@@ -43,8 +44,9 @@ impl HmacKey {
                 let text =
                     std::fs::read(&path).map_err(|error| CliError::io("read", &path, error))?;
                 if text.len() < 32 || text.len() > MAX_BYTES {
-                    let message = format!("`{}` holds no secret", path.display());
-                    return Err(CliError::failed(message).hint("remove it, and another is made"));
+                    let message = format!("`{}` is not a key file", path.display());
+                    return Err(CliError::failed(message)
+                        .hint("remove it; a new key is generated at the next start"));
                 }
                 Ok(Self::of(&text))
             }
@@ -56,7 +58,7 @@ impl HmacKey {
         Self(Sha256::digest(text).into())
     }
 
-    /// The beginning of a text's hash, in hexadecimal.
+    /// HMAC of a text, truncated to [`DIGITS`] hexadecimal digits.
     pub(super) fn hash(&self, text: &str) -> String {
         let hash = mac(&self.0, text.as_bytes());
         let mut digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -65,7 +67,7 @@ impl HmacKey {
     }
 }
 
-/// A file that belongs to a log.
+/// Path of a file that belongs to a log, such as `audit.jsonl.key`.
 pub(super) fn sibling_path(log: &Path, ending: &str) -> PathBuf {
     let mut name = log.file_name().unwrap_or_default().to_owned();
     name.push(".");

@@ -1,6 +1,7 @@
-//! Lines into a file that lasts: continued after a restart, mended after a crash, begun anew when it is large.
+//! Writer of the audit log: continues the chain after a restart, truncates a torn line after a crash, rotates by size.
 //!
-//! Beside it stands the number and the hash of its last line, so that lines cut off at the end are missed too.
+//! A head file beside the log holds the number and the hash of the last line. Without it, removing lines at the end
+//! would leave a valid chain and go unnoticed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,14 +14,14 @@ use super::hash_chain::{self, ChainLink, OPENED, ParsedAuditLine};
 use super::hmac::sibling_path;
 use crate::cli_error::CliError;
 
-/// The most bytes of a line.
+/// Maximum length of a line in bytes.
 pub(crate) const MAX_LINE_BYTES: u64 = 256 * 1024;
 
-/// A log that is written.
+/// An audit log that is open for writing, under an exclusive file lock. `bytes` is the length of the valid part of the
+/// file: complete lines that were written successfully.
 pub(super) struct AuditLogWriter {
     path: PathBuf,
     file: File,
-    /// How much of the file is known to be whole lines.
     bytes: u64,
     last: ChainLink,
     max_bytes: u64,
@@ -29,7 +30,7 @@ pub(super) struct AuditLogWriter {
 type AuditEntry = Map<String, Value>;
 
 impl AuditLogWriter {
-    /// Opens a log and writes that it was opened.
+    /// Opens or creates a log, verifies that its last line is an entry, and appends an `opened` entry.
     pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Self, CliError> {
         let failed = |error| CliError::io("write", path, error);
         let mut file = open(path).map_err(failed)?;
@@ -41,13 +42,16 @@ impl AuditLogWriter {
         let last = match &end.line {
             None => ChainLink::default(),
             Some(line) => {
-                let Some(said) = ParsedAuditLine::read(line) else {
-                    let message = format!("`{}` does not end like an audit log", path.display());
-                    let hint = "move it away, and another is begun";
+                let Some(parsed) = ParsedAuditLine::read(line) else {
+                    let message = format!(
+                        "the last line of `{}` is not an audit log entry",
+                        path.display()
+                    );
+                    let hint = "move the file away; a new log is created at the next start";
                     return Err(CliError::failed(message).hint(hint));
                 };
                 ChainLink {
-                    number: said.number,
+                    number: parsed.number,
                     hash: hash_chain::hash(line),
                 }
             }
@@ -63,7 +67,7 @@ impl AuditLogWriter {
         if end.torn > 0 {
             tracing::warn!(
                 bytes = end.torn,
-                "the audit log ended within a line; it is cut off"
+                "the audit log ends with a torn line; truncating it"
             );
             let torn = json!({"event": "torn", "bytes": end.torn});
             entries.extend(torn.as_object().cloned());
@@ -73,14 +77,14 @@ impl AuditLogWriter {
         Ok(log)
     }
 
-    /// The same log, written to another file: one that fails.
+    /// Replaces the file, so that a test can inject one whose writes fail.
     #[cfg(test)]
     pub(super) fn with_file(mut self, file: File) -> Self {
         self.file = file;
         self
     }
 
-    /// Adds lines, all of them or none, and keeps them.
+    /// Appends entries, all of them or none, and syncs them to disk.
     pub(super) fn write(
         &mut self,
         entries: impl Iterator<Item = AuditEntry>,
@@ -101,7 +105,7 @@ impl AuditLogWriter {
     }
 
     fn append(&mut self, text: &str, last: ChainLink) -> io::Result<()> {
-        // What an earlier failure left behind the last whole line is written over.
+        // Truncates what an earlier failed write left after the last complete line.
         self.file.set_len(self.bytes)?;
         self.file.seek(SeekFrom::Start(self.bytes))?;
         self.file.write_all(text.as_bytes())?;
@@ -112,33 +116,33 @@ impl AuditLogWriter {
         Ok(())
     }
 
-    /// Says beside the log how it ends. Where that fails, what it said before still holds.
+    /// Updates the head file. If that fails, the old head stays valid: it only covers fewer lines.
     fn write_head(&self) {
         let path = sibling_path(&self.path, "head");
-        let told = OpenOptions::new()
+        let written = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
             .and_then(|mut file| file.write_all(self.last.to_line().as_bytes()));
-        if let Err(error) = told {
-            tracing::warn!(%error, path = %path.display(), "the end of the audit log is not noted");
+        if let Err(error) = written {
+            tracing::warn!(%error, path = %path.display(), "cannot update the head file of the audit log");
         }
     }
 
-    /// Puts the file aside, called after its last line, and goes on in a new one.
+    /// Rotates the log: renames the file to the number of its last line and continues the chain in a new file.
     fn rotate(&mut self, now: SystemTime) -> io::Result<()> {
-        let aside = sibling_path(&self.path, &format!("{:012}", self.last.number));
-        std::fs::rename(&self.path, &aside)?;
+        let rotated = sibling_path(&self.path, &format!("{:012}", self.last.number));
+        std::fs::rename(&self.path, &rotated)?;
         let file = match open(&self.path) {
             Ok(file) => file,
             Err(error) => {
-                // The file that is open goes on to be the log.
-                let _ = std::fs::rename(&aside, &self.path);
+                // Undoes the rename, so that the open file stays the current log.
+                let _ = std::fs::rename(&rotated, &self.path);
                 return Err(error);
             }
         };
-        // The name is ours alone, and so the lock is to be had.
+        // The file is new, so the lock is free.
         let _ = file.try_lock();
         self.file = file;
         self.bytes = 0;
@@ -160,18 +164,16 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// How a file ends.
+/// The end of a log file: how many bytes are complete lines, how many follow as a torn line, and the last complete line
+/// without its line end.
 struct LogTail {
-    /// The bytes up to the end of the last whole line.
     whole: u64,
-    /// The bytes behind it.
     torn: u64,
-    /// The last whole line, without its end.
     line: Option<Vec<u8>>,
 }
 
 impl LogTail {
-    /// Looks at the last bytes of a file; no line is longer.
+    /// Reads only the last two maximum line lengths, which always contain the last complete line.
     fn of(file: &mut File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let start = size.saturating_sub(MAX_LINE_BYTES * 2);

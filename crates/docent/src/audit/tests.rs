@@ -1,4 +1,4 @@
-//! Calls into a log, and the log against what crashes, full disks and people do to it.
+//! Tests of the audit log: restarts, crashes, a full disk, rotation, and 150 tampered copies.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn the_first_bad_line_is_named() {
             .unwrap_err()
             .line
     };
-    // A line that was edited is found by the one behind it, the last by what was noted.
+    // The successor reveals an edited line; the head file reveals an edited last line.
     assert_eq!(line(good.replacen("\"d3\"", "\"d4\"", 1)), 6);
     assert_eq!(line(good.replacen("\"d8\"", "\"d7\"", 1)), 10);
     assert_eq!(line(lines[..7].join("\n") + "\n"), 8);
@@ -101,7 +101,7 @@ fn a_line_that_a_crash_tore_is_cut_off_and_said() {
         bytes.extend_from_slice(&whole[..torn]);
         fs::write(&path, &bytes).unwrap();
         let found = verify(std::slice::from_ref(&path)).unwrap().unwrap();
-        assert_eq!(found.remarks.len(), 1, "a torn line is told: {found:?}");
+        assert_eq!(found.remarks.len(), 1, "a torn line is a remark: {found:?}");
         filled(&path, 1, u64::MAX);
         let found = verify(std::slice::from_ref(&path)).unwrap().unwrap();
         assert!(found.remarks.is_empty());
@@ -160,19 +160,19 @@ fn a_full_disk_loses_lines_and_says_how_many() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let (notes, queue) = sync_channel(QUEUE);
+    let (sender, queue) = sync_channel(QUEUE);
     let lost = AtomicU64::new(2);
     for n in 0..3 {
-        notes.send(AuditMessage::Call(entry(n))).unwrap();
+        sender.send(AuditMessage::Call(entry(n))).unwrap();
     }
-    drop(notes);
+    drop(sender);
     write(log.with_file(full), &queue, &lost);
     let good = fs::read_to_string(&path).unwrap();
     assert_eq!(good.lines().count(), 1, "nothing was written");
-    let (notes, queue) = sync_channel(QUEUE);
+    let (sender, queue) = sync_channel(QUEUE);
     lost.store(5, Ordering::Relaxed);
-    notes.send(AuditMessage::Call(entry(9))).unwrap();
-    drop(notes);
+    sender.send(AuditMessage::Call(entry(9))).unwrap();
+    drop(sender);
     write(
         AuditLogWriter::open(&path, u64::MAX).unwrap(),
         &queue,

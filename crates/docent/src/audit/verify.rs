@@ -1,37 +1,38 @@
-//! The files of an audit log into whether nobody has changed them, and else the first line that shows it.
+//! Verification of an audit log: recomputes the hash chain over its files and reports the first line that breaks it.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::hash_chain::{self, ChainLink, NOTHING, OPENED, ParsedAuditLine};
+use super::hash_chain::{self, ChainLink, GENESIS_HASH, OPENED, ParsedAuditLine};
 use super::hmac::sibling_path;
 use super::log_writer::MAX_LINE_BYTES;
 use crate::cli_error::CliError;
 
-/// A log that is whole.
+/// An intact log. Remarks are findings that are no proof of tampering, such as a torn last line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct VerifiedLog {
-    /// How many lines there are.
+    /// Total number of lines.
     pub lines: u64,
-    /// The last of them.
+    /// Number and hash of the last line, for comparison with a copy kept elsewhere.
     pub last: ChainLink,
-    /// What there is to say all the same.
+    /// Warnings that do not break the chain.
     pub remarks: Vec<String>,
 }
 
-/// The first line that shows a change.
+/// The first line that breaks the hash chain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TamperedLine {
-    /// The file.
+    /// Path of the file that contains the line.
     pub file: PathBuf,
-    /// The line, from 1; one behind the last where lines are missing there.
+    /// Line number, from 1; one past the last if lines are missing at the end.
     pub line: u64,
-    /// What is wrong with it.
+    /// Reason, such as a hash mismatch.
     pub why: String,
 }
 
-/// Looks at files in their order, the oldest first.
+/// Verifies files in the given order, oldest first. The outer error is about reading them, the inner one about the
+/// chain.
 pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<VerifiedLog, TamperedLine>, CliError> {
     let mut chain = ChainVerifier::default();
     for path in files {
@@ -39,14 +40,14 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<VerifiedLog, TamperedLi
         chain.begin(head);
         match chain.file(path)? {
             Ok(()) => {}
-            Err(broken) => return Ok(Err(broken)),
+            Err(tampered) => return Ok(Err(tampered)),
         }
     }
     let last = files.last().map_or(Path::new(""), PathBuf::as_path);
     if chain.head.is_none() {
         let path = sibling_path(last, "head");
         chain.remarks.push(format!(
-            "`{}` is not there: lines cut off at the end would not be missed",
+            "`{}` is missing: lines removed at the end cannot be detected",
             path.display()
         ));
     }
@@ -57,7 +58,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<VerifiedLog, TamperedLi
     }))
 }
 
-/// What is said beside a file about its end; nothing where nothing is.
+/// Reads the head file beside a log; `None` if it is missing or malformed.
 fn head(path: &Path) -> Result<Option<ChainLink>, CliError> {
     let path = sibling_path(path, "head");
     match std::fs::read_to_string(&path) {
@@ -84,7 +85,7 @@ impl ChainVerifier {
         let failed = |error| CliError::io("read", path, error);
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
         let mut number = 0;
-        let broken = |line: u64, why: String| TamperedLine {
+        let tampered = |line: u64, why: String| TamperedLine {
             file: path.to_owned(),
             line,
             why,
@@ -99,54 +100,63 @@ impl ChainVerifier {
             number += 1;
             if line.pop_if(|end| *end == b'\n').is_none() {
                 if line.len() as u64 >= most {
-                    return Ok(Err(broken(number, "it is longer than any line".to_owned())));
+                    return Ok(Err(tampered(
+                        number,
+                        format!("the line exceeds {MAX_LINE_BYTES} bytes"),
+                    )));
                 }
                 let bytes = line.len();
-                let remark = format!("`{}` ends within a line of {bytes} bytes", path.display());
+                let remark = format!(
+                    "`{}` ends with a torn line of {bytes} bytes",
+                    path.display()
+                );
                 self.remarks.push(remark);
                 break;
             }
             if let Err(why) = self.line(&line, number == 1) {
-                return Ok(Err(broken(number, why)));
+                return Ok(Err(tampered(number, why)));
             }
         }
         if let Err(why) = self.end() {
-            return Ok(Err(broken(number + 1, why)));
+            return Ok(Err(tampered(number + 1, why)));
         }
         Ok(Ok(()))
     }
 
     fn line(&mut self, line: &[u8], is_first: bool) -> Result<(), String> {
-        let said = ParsedAuditLine::read(line).ok_or("it is no line of an audit log")?;
-        if is_first && said.event != OPENED {
-            return Err("the file does not begin with it: lines before it are missing".to_owned());
+        let parsed = ParsedAuditLine::read(line).ok_or("it is not an audit log entry")?;
+        if is_first && parsed.event != OPENED {
+            return Err(
+                "the file does not begin with an `opened` entry: earlier lines are missing"
+                    .to_owned(),
+            );
         }
         match &self.last {
-            Some(last) if said.prev != last.hash => {
-                return Err("the line before it is not the one it was written after".to_owned());
+            Some(last) if parsed.prev != last.hash => {
+                return Err("`prev` does not match the hash of the previous line".to_owned());
             }
-            Some(last) if said.number != last.number + 1 => {
-                return Err(format!("its number is not {}", last.number + 1));
+            Some(last) if parsed.number != last.number + 1 => {
+                return Err(format!("`seq` is not {}", last.number + 1));
             }
-            None if said.number == 1 && said.prev != NOTHING => {
-                return Err("it says to be the first, and to follow another".to_owned());
+            None if parsed.number == 1 && parsed.prev != GENESIS_HASH => {
+                return Err("`seq` is 1, but `prev` refers to an earlier line".to_owned());
             }
-            None if said.number == 0 => return Err("its number is 0".to_owned()),
-            None if said.number > 1 => self.remarks.push(format!(
-                "it begins with line {} of its log; the files before it were not looked at",
-                said.number
+            None if parsed.number == 0 => return Err("`seq` is 0".to_owned()),
+            None if parsed.number > 1 => self.remarks.push(format!(
+                "the log begins with entry {}; earlier files were not verified",
+                parsed.number
             )),
             _ => {}
         }
         let link = ChainLink {
-            number: said.number,
+            number: parsed.number,
             hash: hash_chain::hash(line),
         };
         if let Some(head) = &self.head
             && head.number == link.number
             && head.hash != link.hash
         {
-            return Err("it is not the line that was noted when it was written".to_owned());
+            return Err("its hash does not match the head file".to_owned());
         }
         self.last = Some(link);
         self.lines += 1;
@@ -156,9 +166,10 @@ impl ChainVerifier {
     fn end(&self) -> Result<(), String> {
         let last = self.last.as_ref().map_or(0, |last| last.number);
         match &self.head {
-            Some(head) if head.number > last => {
-                Err(format!("{} lines are missing here", head.number - last))
-            }
+            Some(head) if head.number > last => Err(format!(
+                "{} lines are missing at the end",
+                head.number - last
+            )),
             _ => Ok(()),
         }
     }

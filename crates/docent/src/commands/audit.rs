@@ -1,4 +1,4 @@
-//! `docent audit`: whether the files of an audit log are as they were written.
+//! `docent audit`: verifies the hash chain of an audit log. Exit status 1 means tampering, 2 that it cannot be read.
 
 use std::process::ExitCode;
 
@@ -10,30 +10,30 @@ use crate::output;
 
 pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, CliError> {
     let AuditCommand::Verify { files } = command;
-    // What cannot be read is no verdict on the log.
+    // An unreadable file is not a verdict on the log, so it must not share exit status 1.
     let verdict = verify(files).map_err(|mut problem| {
         problem.exit = 2;
         problem
     })?;
     match verdict {
-        Ok(whole) => {
-            for remark in &whole.remarks {
+        Ok(log) => {
+            for remark in &log.remarks {
                 output::warn(remark, None);
             }
             output::data(&format!(
-                "whole: {}, the last is {} with hash {}",
-                pluralize(whole.lines, "line"),
-                whole.last.number,
-                whole.last.hash
+                "intact: {}, the last is {} with hash {}",
+                pluralize(log.lines, "line"),
+                log.last.number,
+                log.last.hash
             ))?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(broken) => {
+        Err(tampered) => {
             output::data(&format!(
-                "broken: `{}`, line {}: {}",
-                broken.file.display(),
-                broken.line,
-                broken.why
+                "tampered: `{}`, line {}: {}",
+                tampered.file.display(),
+                tampered.line,
+                tampered.why
             ))?;
             Ok(ExitCode::from(1))
         }

@@ -1,5 +1,5 @@
-//! `docent check`: an MCP server into findings, in the form that was asked for, and into an exit status
-//! for scripts.
+//! `docent check`: checks an MCP server against the rules, prints the report in the chosen format, and returns an exit
+//! status for scripts.
 
 pub(super) mod spawned_server;
 
@@ -17,7 +17,7 @@ use crate::cli_error::CliError;
 use crate::output::{self, StepSpinner};
 use crate::settings::shorten;
 
-/// The most bytes of a file of tools.
+/// Maximum size of a baseline file in bytes.
 const MAX_BASELINE: u64 = 8 * 1024 * 1024;
 
 pub(super) fn run(check: &CheckArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
@@ -52,9 +52,9 @@ pub(super) fn run(check: &CheckArgs, flags: SettingOverrides) -> Result<ExitCode
         }
         None => {
             let path = check.path.as_deref().unwrap_or(Path::new("."));
-            // Settled here, so that a bad setting is said by this process and not by the one it starts.
-            let desk = super::CommandContext::open(path, flags)?;
-            let server = spawned_server::SpawnedServer::start(&desk)?;
+            // Resolved here, so that this process reports a bad setting, and not the child process.
+            let context = super::CommandContext::open(path, flags)?;
+            let server = spawned_server::SpawnedServer::start(&context)?;
             run_check(&CheckTarget::Url(server.url.clone()), &options)
         }
     };
@@ -79,7 +79,7 @@ pub(super) fn run(check: &CheckArgs, flags: SettingOverrides) -> Result<ExitCode
 pub(super) fn run_check(target: &CheckTarget, options: &CheckOptions) -> CheckReport {
     let mut steps = StepSpinner::start("checking");
     let report = docent_check::check(target, options, &|step| {
-        // The address of the login page must stand where it can be copied.
+        // Printed as a line of its own, so that the URL of the login page can be copied.
         if step.starts_with("sign in at ") {
             output::say(step);
         }
@@ -89,7 +89,7 @@ pub(super) fn run_check(target: &CheckTarget, options: &CheckOptions) -> CheckRe
     report
 }
 
-/// What was named on the command line; `None` for the folder's own server.
+/// Target from the command line; `None` for the folder's own server.
 fn target(check: &CheckArgs) -> Result<Option<CheckTarget>, CliError> {
     if check.stdio {
         if check.command.is_empty() {
@@ -111,7 +111,7 @@ fn target(check: &CheckArgs) -> Result<Option<CheckTarget>, CliError> {
     Ok(Some(CheckTarget::Url(url.clone())))
 }
 
-/// The browser that was named, or one of this machine. Looked for before anything is sent.
+/// The chosen browser, or one on the PATH. Resolved before any request is sent, so that a missing browser fails early.
 fn browser(named: &Option<PathBuf>) -> Result<PathBuf, CliError> {
     match named {
         Some(path) if path.is_file() => Ok(path.clone()),
@@ -144,7 +144,7 @@ fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, CliError> {
     Ok(profiles)
 }
 
-/// The tools in a file: a list of them, or an answer that holds one.
+/// Reads the tools of a baseline: a JSON list, or a `tools/list` response that contains one.
 fn baseline(path: &Path) -> Result<Vec<Value>, CliError> {
     let size = std::fs::metadata(path)
         .map_err(|error| CliError::io("read", path, error))?

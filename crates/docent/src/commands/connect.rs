@@ -1,5 +1,5 @@
-//! `docent connect`: a client and a folder into what connects them, tried and explained, and written into the
-//! client's own configuration where that is asked for.
+//! `docent connect`: shows how to connect a client to the server of a folder, edits the client's configuration on
+//! request, and tests the connection.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,52 +24,52 @@ use crate::connect::{
 use crate::output::{self, AnsiStyler, StepSpinner};
 use crate::settings::shorten;
 
-/// How long the server may take for each answer; a client waits about as long when it starts.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of each response in the connection test. Clients use about the same timeout when they start.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(connect: &ConnectArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let Some(client) = connect.client else {
         list(connect.print)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let desk = CommandContext::open(&connect.path, flags)?;
-    let wish = connection_spec(connect, client, &desk)?;
-    let place = ConfigDirs::of_user()?.find(client, connect.scope);
+    let context = CommandContext::open(&connect.path, flags)?;
+    let spec = connection_spec(connect, client, &context)?;
+    let location = ConfigDirs::of_user()?.find(client, connect.scope);
     if connect.write || connect.remove {
-        // What cannot be written is said before anything is started.
-        let place = place
+        // Fails before anything is started if the client has no file to edit.
+        let location = location
             .as_ref()
             .ok_or_else(|| no_config_file(client, connect))?;
-        let done = edit_config(connect, &wish, place)?;
-        return finish(connect, &wish, Some(place), Some(&done));
+        let edit = edit_config(connect, &spec, location)?;
+        return finish(connect, &spec, Some(location), Some(&edit));
     }
-    finish(connect, &wish, place.as_ref(), None)
+    finish(connect, &spec, location.as_ref(), None)
 }
 
 fn finish(
     connect: &ConnectArgs,
-    wish: &ConnectionSpec,
-    place: Option<&ConfigLocation>,
-    done: Option<&EditOutcome>,
+    spec: &ConnectionSpec,
+    location: Option<&ConfigLocation>,
+    edit: Option<&EditOutcome>,
 ) -> Result<ExitCode, CliError> {
-    let tried = (!connect.no_verify && !connect.remove).then(|| probe_server(wish));
-    let standing = if connect.remove {
+    let probed = (!connect.no_verify && !connect.remove).then(|| probe_server(spec));
+    let status = if connect.remove {
         ConnectionStatus::default()
     } else {
-        connection_status(wish, tried.as_ref())
+        connection_status(spec, probed.as_ref())
     };
     let shown = ConnectReport {
-        wish,
-        place,
-        done,
-        tried: tried.as_ref(),
-        standing: &standing,
+        spec,
+        location,
+        edit,
+        probed: probed.as_ref(),
+        status: &status,
     };
     match connect.print {
         PrintFormat::Json => output::json(&shown.json())?,
         PrintFormat::Text => output::styled(&shown.text(AnsiStyler::for_data()))?,
     }
-    Ok(if standing.missing.is_empty() {
+    Ok(if status.missing.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -79,9 +79,13 @@ fn finish(
 fn connection_spec(
     connect: &ConnectArgs,
     client: McpClient,
-    desk: &CommandContext,
+    context: &CommandContext,
 ) -> Result<ConnectionSpec, CliError> {
-    let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
+    let title = context
+        .settings
+        .title
+        .clone()
+        .unwrap_or_else(|| context.name());
     let name = match &connect.name {
         Some(name) if is_name(name) => name.clone(),
         Some(name) => {
@@ -111,20 +115,20 @@ fn connection_spec(
         client,
         name,
         title,
-        transport: client_transport(connect, client, desk)?,
+        transport: client_transport(connect, client, context)?,
         token_env: connect.token_env.clone(),
         scope: connect.scope,
-        folder: desk.folder.display().to_string(),
-        listen: desk.settings.server.listen.to_string(),
+        folder: context.folder.display().to_string(),
+        listen: context.settings.server.listen.to_string(),
     })
 }
 
 fn client_transport(
     connect: &ConnectArgs,
     client: McpClient,
-    desk: &CommandContext,
+    context: &CommandContext,
 ) -> Result<ClientTransport, CliError> {
-    let server = &desk.settings.server;
+    let server = &context.settings.server;
     let typed = connect.url.as_deref().map(address).transpose()?;
     let public = server.public_url.as_ref().map(|url| endpoint(url.clone()));
     let own = || address(&format!("http://{}/mcp", loopback_address(server.listen)));
@@ -134,36 +138,36 @@ fn client_transport(
         None if connect.stdio => None,
         None => match (public, client.reach()) {
             (Some(url), _) if client.takes_addresses() => Some(url),
-            // It cannot work yet, and the address is part of saying why.
+            // A private URL cannot work for a remote client; the diagnosis explains that and needs the URL.
             (_, ClientLocation::Remote) => Some(own()?),
             _ => None,
         },
     };
     match url {
         Some(_) if !client.takes_addresses() => Err(CliError::usage(format!(
-            "{} takes programs in its file, no addresses",
+            "{} accepts only programs in its file, not URLs",
             client.title()
         ))
-        .hint("leave `--url` and `--http` out, or connect it as `claude`, with a public address")),
+        .hint("remove `--url` and `--http`, or connect it as `claude`, with a public URL")),
         Some(url) => Ok(ClientTransport::Http(url)),
         None if !client.starts_programs() => Err(CliError::usage(format!(
             "{} cannot start programs on this machine",
             client.title()
         ))
-        .hint("give a public address with `--url`")),
-        None => program(desk),
+        .hint("set a public URL with `--url`")),
+        None => program(context),
     }
 }
 
-/// The command that serves the folder, with absolute paths, since nobody knows where a client starts it.
-fn program(desk: &CommandContext) -> Result<ClientTransport, CliError> {
+/// The stdio command that serves the folder. Paths are absolute, because clients start it in an unknown directory.
+fn program(context: &CommandContext) -> Result<ClientTransport, CliError> {
     let binary = std::env::current_exe().map_err(|error| {
-        CliError::failed("the place of docent itself is not known").because(error)
+        CliError::failed("cannot determine the path of the docent executable").because(error)
     })?;
     let text = |path: &std::path::Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| {
             CliError::usage(format!(
-                "`{}` is not text, and a client's file holds text",
+                "`{}` is not UTF-8, which a configuration file requires",
                 path.display()
             ))
             .hint("serve it over HTTP and use `--http`")
@@ -172,7 +176,7 @@ fn program(desk: &CommandContext) -> Result<ClientTransport, CliError> {
     let words = [
         text(&binary)?,
         "serve".to_owned(),
-        text(&desk.folder)?,
+        text(&context.folder)?,
         "--stdio".to_owned(),
     ];
     Ok(ClientTransport::Stdio(words.to_vec()))
@@ -191,7 +195,7 @@ pub(super) fn address(text: &str) -> Result<Url, CliError> {
     })
 }
 
-/// The MCP endpoint below a public address.
+/// URL of the MCP endpoint below a public URL.
 pub(super) fn endpoint(mut public: Url) -> Url {
     let path = public.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/mcp") {
@@ -200,7 +204,7 @@ pub(super) fn endpoint(mut public: Url) -> Url {
     public
 }
 
-/// Where clients on this machine find a server that listens on every address.
+/// Replaces an unspecified listen address such as `0.0.0.0` by loopback, which clients on this machine can connect to.
 fn loopback_address(listen: std::net::SocketAddr) -> std::net::SocketAddr {
     let mut listen = listen;
     if listen.ip().is_unspecified() {
@@ -212,49 +216,52 @@ fn loopback_address(listen: std::net::SocketAddr) -> std::net::SocketAddr {
 fn no_config_file(client: McpClient, connect: &ConnectArgs) -> CliError {
     let (title, id) = (client.title(), client.id());
     if client == McpClient::ClaudeDesktop {
-        return CliError::usage(format!("{title} has no file for a project"))
+        return CliError::usage(format!("{title} has no project configuration file"))
             .hint("use `--scope user`");
     }
     let flag = if connect.write { "--write" } else { "--remove" };
-    CliError::usage(format!("{title} has no file that could be changed here")).hint(format!(
-        "follow what `docent connect {id}` shows, without `{flag}`"
+    CliError::usage(format!(
+        "{title} has no configuration file that docent can edit"
+    ))
+    .hint(format!(
+        "follow the steps of `docent connect {id}`, without `{flag}`"
     ))
 }
 
 fn edit_config(
     connect: &ConnectArgs,
-    wish: &ConnectionSpec,
-    place: &ConfigLocation,
+    spec: &ConnectionSpec,
+    location: &ConfigLocation,
 ) -> Result<EditOutcome, CliError> {
-    let entry = ServerEntry::of(wish);
-    let others = if connect.force {
+    let entry = ServerEntry::of(spec);
+    let conflicts = if connect.force {
         NameConflictPolicy::Replace
     } else {
         NameConflictPolicy::Keep
     };
-    config_store::edit(&place.file, |text| {
+    config_store::edit(&location.file, |text| {
         if connect.remove {
-            config_edit::remove_server(text, place, &wish.name, &entry, others)
+            config_edit::remove_server(text, location, &spec.name, &entry, conflicts)
         } else {
-            config_edit::insert_server(text, place, &wish.name, &entry, others)
+            config_edit::insert_server(text, location, &spec.name, &entry, conflicts)
         }
     })
 }
 
-fn probe_server(wish: &ConnectionSpec) -> Result<ProbeSummary, ProbeError> {
-    let target = match &wish.transport {
+fn probe_server(spec: &ConnectionSpec) -> Result<ProbeSummary, ProbeError> {
+    let target = match &spec.transport {
         ClientTransport::Http(url) => CheckTarget::Url(url.to_string()),
         ClientTransport::Stdio(command) => CheckTarget::Program(command.clone()),
     };
-    let token = wish
+    let token = spec
         .token_env
         .as_ref()
         .and_then(|name| std::env::var(name).ok());
     let mut steps = StepSpinner::start("connecting");
-    steps.at("as the client would");
-    let tried = docent_check::probe(&target, token.as_deref(), PATIENCE);
+    steps.at("testing as the client would");
+    let probed = docent_check::probe(&target, token.as_deref(), RESPONSE_TIMEOUT);
     steps.finish();
-    tried
+    probed
 }
 
 fn list(print: PrintFormat) -> Result<(), CliError> {
@@ -274,11 +281,11 @@ fn list(print: PrintFormat) -> Result<(), CliError> {
         .collect();
     match print {
         PrintFormat::Json => {
-            let homes = ConfigDirs::of_user().ok();
+            let dirs = ConfigDirs::of_user().ok();
             let rows = clients.iter().map(|(client, id, about)| {
-                let file = homes
+                let file = dirs
                     .as_ref()
-                    .and_then(|homes| homes.find(**client, crate::connect::ConfigScope::User));
+                    .and_then(|dirs| dirs.find(**client, crate::connect::ConfigScope::User));
                 json!({"client": id, "about": about, "file": file.map(|found| found.file)})
             });
             output::json(&Value::Array(rows.collect()))
@@ -295,113 +302,116 @@ fn list(print: PrintFormat) -> Result<(), CliError> {
     }
 }
 
-/// Everything that is said about one connection.
+/// Report about one connection: the edit or the setup steps, and the diagnosis.
 struct ConnectReport<'a> {
-    wish: &'a ConnectionSpec,
-    place: Option<&'a ConfigLocation>,
-    done: Option<&'a EditOutcome>,
-    tried: Option<&'a Result<ProbeSummary, ProbeError>>,
-    standing: &'a ConnectionStatus,
+    spec: &'a ConnectionSpec,
+    location: Option<&'a ConfigLocation>,
+    edit: Option<&'a EditOutcome>,
+    probed: Option<&'a Result<ProbeSummary, ProbeError>>,
+    status: &'a ConnectionStatus,
 }
 
 impl ConnectReport<'_> {
-    fn text(&self, paint: AnsiStyler) -> String {
-        let wish = self.wish;
+    fn text(&self, styler: AnsiStyler) -> String {
+        let spec = self.spec;
         let mut lines = Vec::new();
-        match (self.done, self.place) {
-            (Some(done), Some(place)) => {
-                let file = place.file.display();
-                lines.push(paint.bold(&format!(
+        match (self.edit, self.location) {
+            (Some(edit), Some(location)) => {
+                let file = location.file.display();
+                lines.push(styler.bold(&format!(
                     "{}: `{}` {} in {file}",
-                    wish.client.title(),
-                    wish.name,
-                    done.what
+                    spec.client.title(),
+                    spec.name,
+                    edit.what
                 )));
-                if let Some(backup) = &done.backup {
-                    lines.push(paint.plain(&format!("  the file as it was: {}", backup.display())));
+                if let Some(backup) = &edit.backup {
+                    lines.push(styler.plain(&format!(
+                        "  backup of the previous file: {}",
+                        backup.display()
+                    )));
                 }
-                if done.what == "added" || done.what == "changed" {
+                if edit.what == "added" || edit.what == "changed" {
                     lines.push(
-                        paint.plain(&format!("  {}", after_writing(wish.client, wish.scope))),
+                        styler.plain(&format!("  {}", after_writing(spec.client, spec.scope))),
                     );
                 }
             }
             _ => {
-                lines.push(paint.bold(&format!("{}: {}", wish.client.title(), wish.title)));
-                for (number, step) in steps(wish).into_iter().enumerate() {
-                    lines.push(paint.plain(&format!("  {}. {}", number + 1, step.say)));
+                lines.push(styler.bold(&format!("{}: {}", spec.client.title(), spec.title)));
+                for (number, step) in steps(spec).into_iter().enumerate() {
+                    lines.push(styler.plain(&format!("  {}. {}", number + 1, step.say)));
                     if let Some(code) = step.paste {
                         let code = code.replace('\n', "\n       ");
-                        lines.push(format!("\n       {}\n", paint.bold(&code)));
+                        lines.push(format!("\n       {}\n", styler.bold(&code)));
                     }
                 }
-                if let Some(place) = self.place {
+                if let Some(location) = self.location {
                     let text = format!(
-                        "  or let docent do it with --write: {}",
-                        place.file.display()
+                        "  or let docent edit the file with --write: {}",
+                        location.file.display()
                     );
-                    lines.push(paint.plain(&text));
+                    lines.push(styler.plain(&text));
                 }
             }
         }
         lines.extend(
-            self.standing
+            self.status
                 .good
                 .iter()
-                .map(|good| paint.plain(&format!("ok: {good}"))),
+                .map(|good| styler.plain(&format!("ok: {good}"))),
         );
-        for missing in &self.standing.missing {
-            lines.push(paint.bold(&format!("missing: {}", missing.what)));
-            lines.push(paint.plain(&format!("  hint: {}", missing.hint)));
+        for missing in &self.status.missing {
+            lines.push(styler.bold(&format!("missing: {}", missing.what)));
+            lines.push(styler.plain(&format!("  hint: {}", missing.hint)));
         }
         lines.join("\n")
     }
 
     fn json(&self) -> Value {
-        let wish = self.wish;
+        let spec = self.spec;
         let step = |step: SetupStep| json!({"say": step.say, "paste": step.paste});
-        let (url, command) = match &wish.transport {
+        let (url, command) = match &spec.transport {
             ClientTransport::Http(url) => (Some(url.as_str()), None),
             ClientTransport::Stdio(command) => (None, Some(command)),
         };
-        let missing = self.standing.missing.iter();
+        let missing = self.status.missing.iter();
         let missing = missing.map(|missing| json!({"what": missing.what, "hint": missing.hint}));
         json!({
-            "client": wish.client.id(),
-            "name": wish.name,
+            "client": spec.client.id(),
+            "name": spec.name,
             "transport": if url.is_some() { "http" } else { "stdio" },
             "url": url,
             "command": command,
-            "steps": steps(wish).into_iter().map(step).collect::<Vec<_>>(),
-            "file": self.place.map(|place| json!({
-                "path": place.file,
-                "section": place.section,
-                "entry": ServerEntry::of(wish).to_value(),
-                "change": self.done.map(|done| done.what),
-                "backup": self.done.and_then(|done| done.backup.as_ref()),
+            "steps": steps(spec).into_iter().map(step).collect::<Vec<_>>(),
+            "file": self.location.map(|location| json!({
+                "path": location.file,
+                "section": location.section,
+                "entry": ServerEntry::of(spec).to_value(),
+                "change": self.edit.map(|edit| edit.what),
+                "backup": self.edit.and_then(|edit| edit.backup.as_ref()),
             })),
-            "connection": self.tried.map(connection),
+            "connection": self.probed.map(connection),
             "missing": missing.collect::<Vec<_>>(),
         })
     }
 }
 
-fn connection(tried: &Result<ProbeSummary, ProbeError>) -> Value {
-    match tried {
-        Ok(met) => {
-            let search = met.search.as_ref().map(|search| match search {
+fn connection(probed: &Result<ProbeSummary, ProbeError>) -> Value {
+    match probed {
+        Ok(summary) => {
+            let search = summary.search.as_ref().map(|search| match search {
                 Ok(found) => {
                     json!({"query": found.query, "results": found.results, "first": found.first})
                 }
                 Err(why) => json!({"error": why}),
             });
             json!({
-                "ok": true, "server": met.server, "version": met.version, "revision": met.revision,
-                "tools": met.tools, "search": search,
+                "ok": true, "server": summary.server, "version": summary.version, "revision": summary.revision,
+                "tools": summary.tools, "search": search,
             })
         }
-        Err(unmet) => {
-            json!({"ok": false, "error": unmet.to_string(), "sign_in": *unmet == ProbeError::SignInRequired})
+        Err(error) => {
+            json!({"ok": false, "error": error.to_string(), "sign_in": *error == ProbeError::SignInRequired})
         }
     }
 }

@@ -1,5 +1,4 @@
-//! `docent doctor`: looks at everything that a folder needs to be served, changes nothing, and says what is
-//! wrong and what mends it.
+//! `docent doctor`: runs all diagnostics of a folder and prints the findings. Changes nothing.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,28 +14,28 @@ use crate::settings::{self, FILE, SettingSources, Settings};
 
 pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let root = super::folder(&doctor.path)?;
-    let mut steps = StepSpinner::start("looking");
+    let mut steps = StepSpinner::start("checking");
     let (mut findings, settings) = load_settings(&root, flags);
     crate::logging::start(&settings.log, None);
-    steps.at("at the folder");
-    let walked = folder::scan(&root, SystemTime::now());
-    findings.extend(folder::findings(&root, &walked));
-    steps.at("at the index");
-    let place = IndexLocation::new(
+    steps.at("folder");
+    let scan = folder::scan(&root, SystemTime::now());
+    findings.extend(folder::findings(&root, &scan));
+    steps.at("index");
+    let location = IndexLocation::new(
         &root,
         settings.index_dir.as_deref(),
         index_location::cache(),
     );
-    let dir = place.existing();
+    let dir = location.existing();
     findings.extend(super::runtime()?.block_on(index::findings(dir, &root, &settings)));
     findings.push(model(&settings));
-    steps.at("at the machine");
+    steps.at("machine");
     findings.extend(system::disk(dir));
     if settings.watch {
-        findings.extend(system::watches(walked.folders));
+        findings.extend(system::watches(scan.folders));
     }
     findings.push(system::sandbox(&settings.ingest));
-    steps.at("at the addresses");
+    steps.at("network");
     let server = &settings.server;
     findings.push(network::port(server.listen));
     let shown = root.display().to_string();
@@ -57,7 +56,7 @@ pub(super) fn run(doctor: &DoctorArgs, flags: SettingOverrides) -> Result<ExitCo
     })
 }
 
-/// The settings; with a bad one, the defaults, so that the rest can be looked at all the same.
+/// Resolves the settings. If one is invalid, that is a finding, and the other checks run with the defaults.
 fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, Settings) {
     let environment = std::env::vars_os().collect();
     let resolved = settings::resolve(SettingSources {
@@ -91,7 +90,7 @@ fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, S
             let hint = problem
                 .hint
                 .clone()
-                .unwrap_or_else(|| "mend it, or take it out".to_owned());
+                .unwrap_or_else(|| "fix or remove it".to_owned());
             let finding =
                 DoctorFinding::wrong("settings", format!("{}{origin}", problem.chain()), hint);
             (vec![finding], Settings::default())
@@ -102,7 +101,7 @@ fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, S
 fn model(settings: &Settings) -> DoctorFinding {
     match model_settings::embedder(settings, CoreShare::Half) {
         Ok(Some(_)) => DoctorFinding::good("model", format!("`{}` is ready", settings.model.name)),
-        Ok(None) => DoctorFinding::good("model", "none is wanted: words alone are searched"),
+        Ok(None) => DoctorFinding::good("model", "not needed: search is lexical only"),
         Err(problem) => {
             let hint = problem
                 .hint

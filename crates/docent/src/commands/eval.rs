@@ -1,5 +1,5 @@
-//! `docent eval`: judged queries into scores, a page and an exit status for scripts; or the
-//! documents into drafts of such queries.
+//! `docent eval`: measures search quality on judged queries and fails below thresholds, or drafts such queries from the
+//! documents.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::OpenOptions;
@@ -25,19 +25,19 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::output::{self, ProgressReporter};
 use crate::settings::shorten;
 
-/// How many unknown documents are named.
+/// Maximum number of unknown documents that a warning names.
 const MAX_NAMED: usize = 3;
 
-pub(super) fn run(desk: &CommandContext, eval: &EvalArgs) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &CommandContext, eval: &EvalArgs) -> Result<ExitCode, CliError> {
     match (&eval.queries, eval.make) {
-        (Some(queries), _) => score(desk, eval, queries),
-        (None, count) => make(desk, eval, count.unwrap_or(1)),
+        (Some(queries), _) => score(context, eval, queries),
+        (None, count) => make(context, eval, count.unwrap_or(1)),
     }
 }
 
-fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitCode, CliError> {
-    let engine = super::search::engine(desk)?;
-    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
+fn score(context: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitCode, CliError> {
+    let engine = super::search::engine(context)?;
+    let knowledge = KnowledgeBase::new(engine, &context.settings, &context.name());
     let JudgedQueries {
         queries,
         unjudged,
@@ -51,9 +51,13 @@ fn score(desk: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<ExitC
     let held = runtime.block_on(knowledge.engine.inventory())?;
     let ids: HashSet<&str> = held.iter().map(|held| held.id.as_str()).collect();
     let unknown = warn_unknown(&queries, &ids);
-    let mut watch = EvalProgress::new("asking");
-    let outcomes = runtime.block_on(query_runner::run_queries(&knowledge, queries, &mut watch));
-    watch.progress.finish();
+    let mut progress = EvalProgress::new("searching");
+    let outcomes = runtime.block_on(query_runner::run_queries(
+        &knowledge,
+        queries,
+        &mut progress,
+    ));
+    progress.progress.finish();
     let outcomes = outcomes?;
     let summary = RunSummary::new(&outcomes);
     let latency = (summary.p50, summary.p99);
@@ -92,7 +96,7 @@ fn show(eval: &EvalArgs, run: &EvalRun<'_>) -> Result<(), CliError> {
     output::data(&run_text::lines(run))
 }
 
-/// The queries, with a word about what was left out.
+/// Reads the judged queries and warns about lines and queries that were skipped.
 fn read(eval: &EvalArgs, queries: &Path) -> Result<JudgedQueries, CliError> {
     let skip = eval.skip_bad;
     let qrels = eval.qrels.as_deref().map(|path| Qrels::read(path, skip));
@@ -126,8 +130,8 @@ fn read(eval: &EvalArgs, queries: &Path) -> Result<JudgedQueries, CliError> {
     Ok(reading)
 }
 
-/// Counts the judged documents that are not in the index. They stay in the scores: a document
-/// that should be found and is not there is not found.
+/// Warns about judged documents that are not in the index and returns their number. They still count in the scores, as
+/// relevant documents that were not found.
 fn warn_unknown(queries: &[JudgedQuery], ids: &HashSet<&str>) -> usize {
     let judged: BTreeSet<&str> = queries
         .iter()
@@ -161,7 +165,7 @@ fn warn_unknown(queries: &[JudgedQuery], ids: &HashSet<&str>) -> usize {
     unknown.len()
 }
 
-/// A page that cannot be written is better known before the run than after it.
+/// Checks that the report can be written before the run, which may take minutes, and not after it.
 fn ensure_writable(path: &Path) -> Result<(), CliError> {
     let folder = path
         .parent()
@@ -172,7 +176,7 @@ fn ensure_writable(path: &Path) -> Result<(), CliError> {
     }
     Err(
         CliError::usage(format!("`{}` cannot be written", path.display()))
-            .hint("name a file in a folder that is there"),
+            .hint("choose a file in an existing folder"),
     )
 }
 
@@ -200,8 +204,8 @@ impl EvalObserver for EvalProgress {
     }
 }
 
-fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode, CliError> {
-    let engine = super::search::engine(desk)?;
+fn make(context: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode, CliError> {
+    let engine = super::search::engine(context)?;
     if let Some(path) = eval.out.as_deref().filter(|path| path.exists()) {
         return Err(already_exists(path));
     }
@@ -230,8 +234,9 @@ fn make(desk: &CommandContext, eval: &EvalArgs, count: usize) -> Result<ExitCode
 
 fn draft_lines(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, CliError> {
     let mut progress = ProgressReporter::start("drafting");
-    let mut told = |done, total| progress.at(done, total);
-    let drafts = super::runtime()?.block_on(query_draft::make(engine, count, seed, &mut told));
+    let mut report_progress = |done, total| progress.at(done, total);
+    let drafts =
+        super::runtime()?.block_on(query_draft::make(engine, count, seed, &mut report_progress));
     progress.finish();
     Ok(drafts?
         .iter()
@@ -249,8 +254,8 @@ fn write_new(path: &Path, lines: &[String]) -> Result<(), CliError> {
     })
 }
 
-/// Judgements take work: a file of them is never written over.
+/// Error for an existing output file. Judgements take manual work, so a file of them is never overwritten.
 fn already_exists(path: &Path) -> CliError {
     CliError::usage(format!("`{}` is there already", path.display()))
-        .hint("name another file, or remove it; judged queries are never written over")
+        .hint("choose another file, or remove it; judged queries are never overwritten")
 }

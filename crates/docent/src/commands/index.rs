@@ -1,4 +1,5 @@
-//! `docent index`: brings the index of a folder up to date and reports what changed.
+//! `docent index`: updates the index of a folder once and reports what changed. Exit status 3 means that files or rows
+//! were lost.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,54 +19,54 @@ use crate::loss_report::LossReport;
 use crate::model_settings::{self, CoreShare};
 use crate::output::{self, ProgressReporter};
 
-/// How many documents are made findable by their meaning between two looks at the progress.
-const AT_ONCE: usize = 8_192;
+/// Number of documents to embed between two progress reports.
+const EMBED_BATCH: usize = 8_192;
 
-/// The exit status when the folder was indexed, and some of it was lost.
+/// Exit status if the folder was indexed, but some files or rows were lost.
 const LOST: u8 = 3;
 
-pub(super) fn run(desk: &CommandContext, as_json: bool) -> Result<ExitCode, CliError> {
-    let (engine, place) = open(desk)?;
+pub(super) fn run(context: &CommandContext, as_json: bool) -> Result<ExitCode, CliError> {
+    let (engine, location) = open(context)?;
     let runtime = super::runtime()?;
     let mut progress = ProgressReporter::start("indexing");
     let outcome = runtime.block_on(async {
         let report = corpus::sync(
-            &desk.folder,
+            &context.folder,
             engine.as_ref(),
-            desk.settings.sync_options(),
+            context.settings.sync_options(),
             &mut FileStateCache::default(),
             &mut IndexProgress(&mut progress),
         )
         .await?;
         let documents = engine.status().await?.documents;
-        let closed = UnreadableDocuments::of(engine.as_ref(), 0).await?.count;
-        Ok::<_, CliError>((report, documents, closed))
+        let unreadable = UnreadableDocuments::of(engine.as_ref(), 0).await?.count;
+        Ok::<_, CliError>((report, documents, unreadable))
     });
     progress.finish();
     let outcome = outcome.and_then(|outcome| {
         runtime.block_on(embed_pending(engine.as_ref()))?;
         Ok(outcome)
     });
-    let (report, documents, closed) = outcome?;
-    save_losses(&report, desk.place.existing());
+    let (report, documents, unreadable) = outcome?;
+    save_losses(&report, context.index_location.existing());
     if as_json {
         output::json(&report_json(
             &report,
-            (documents, closed),
-            &desk.folder.display().to_string(),
-            &place,
+            (documents, unreadable),
+            &context.folder.display().to_string(),
+            &location,
         ))?;
     } else {
         for line in problem_lines(&report, usize::MAX) {
             output::say(&line);
         }
         let mut lines = vec![summary(&report, documents)];
-        lines.extend(unreadable_line(closed));
+        lines.extend(unreadable_line(unreadable));
         lines.extend(formats(&report.formats));
         output::data(&lines.join("\n"))?;
     }
     if documents == 0 {
-        warn_empty(desk);
+        warn_empty(context);
     }
     if report.lost > 0 {
         output::error(&loss_error(report.lost));
@@ -81,27 +82,27 @@ fn loss_error(count: u64) -> CliError {
         format!("{count} rows or files were lost")
     };
     CliError::failed(what).hint(
-        "every line above that begins with `error` names one and its cure; all the others are indexed",
+        "each line above that begins with `error` names one and its fix; everything else is indexed",
     )
 }
 
-/// Keeps what was lost for `docent doctor`.
+/// Stores the loss report for `docent doctor`. A failure is only logged, since the index itself is complete.
 pub(super) fn save_losses(report: &SyncReport, index: &Path) {
     if !report.stopped
         && let Err(error) = LossReport::of(report).save(index)
     {
-        tracing::warn!(%error, "what was lost cannot be noted beside the index");
+        tracing::warn!(%error, "cannot write the loss report beside the index");
     }
 }
 
-/// The engine to be changed, and where its index is.
-fn open(desk: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
-    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
-    let shared = &desk.settings.engine;
+/// Opens the engine for writing. Returns it with the location of its index for the report.
+fn open(context: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
+    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    let shared = &context.settings.engine;
     if shared.is_shared() {
         return Ok((Box::new(shared.open(embedder)?), shared.index_address()));
     }
-    let dir = desk.place.create()?;
+    let dir = context.index_location.create()?;
     let engine = match embedder {
         Some(embedder) => {
             EmbeddedEngine::open_with_previous(dir, embedder, model_settings::built_in)?
@@ -109,18 +110,18 @@ fn open(desk: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
         None => EmbeddedEngine::open(dir)?,
     };
     super::warn_corrupt_index(&engine);
-    let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
+    let engine = engine.with_writer_bytes(context.settings.memory.writer_bytes());
     Ok((Box::new(engine), dir.display().to_string()))
 }
 
-/// Makes every document findable by its meaning, where there is a model for that.
+/// Computes all missing embeddings, if the engine has an embedding model.
 async fn embed_pending(engine: &dyn Engine) -> Result<(), CliError> {
     if engine.status().await?.vectors == PartState::Absent {
         return Ok(());
     }
     let mut progress = ProgressReporter::start("embedding");
     loop {
-        let EmbeddingProgress { done, left } = engine.embed_pending(AT_ONCE).await?;
+        let EmbeddingProgress { done, left } = engine.embed_pending(EMBED_BATCH).await?;
         let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
         progress.at(size(done), size(done + left));
         if left == 0 {
@@ -138,16 +139,16 @@ impl SyncObserver for IndexProgress<'_> {
     }
 }
 
-/// Says that there is nothing to search, with the cure.
-pub(super) fn warn_empty(desk: &CommandContext) {
-    let text = format!("there are no documents in `{}`", desk.folder.display());
+/// Warns that the folder contains nothing to search.
+pub(super) fn warn_empty(context: &CommandContext) {
+    let text = format!("there are no documents in `{}`", context.folder.display());
     output::warn(
         &text,
-        Some("put documents into it; docs/formats.md says what is read"),
+        Some("put documents into it; docs/formats.md lists the supported formats"),
     );
 }
 
-/// The report in one line.
+/// Summarizes the report in one line. Counts that are usually zero appear only if they are not.
 pub(super) fn summary(report: &SyncReport, documents: u64) -> String {
     let SyncReport {
         indexed,
@@ -171,10 +172,10 @@ pub(super) fn summary(report: &SyncReport, documents: u64) -> String {
         (usize::try_from(*lost).unwrap_or(usize::MAX), "lost"),
         (*kept, "kept"),
         (warnings.len(), "with warnings"),
-        (*unlisted, "problems more"),
+        (*unlisted, "problems not listed"),
         (
             usize::try_from(*excluded).unwrap_or(usize::MAX),
-            "left out as asked",
+            "excluded by filters",
         ),
     ];
     parts.extend(
@@ -194,23 +195,27 @@ pub(super) fn summary(report: &SyncReport, documents: u64) -> String {
     )
 }
 
-/// How many documents nobody may read because of their own field, if there are any.
+/// Line about documents that nobody may read because their reader field is malformed, if there are any.
 fn unreadable_line(count: usize) -> Option<String> {
     let documents = pluralize(count as u64, "document");
     (count > 0).then(|| {
         format!(
-            "  {documents} that nobody may read, because the field for readers is malformed; \
-             `docent permissions list --unreadable` names them"
+            "  {documents} that nobody may read, because the reader field is malformed; \
+             list them with `docent permissions list --unreadable`"
         )
     })
 }
 
-/// What became of the files of each kind, a line for each.
-fn formats(tally: &FormatBreakdown) -> Vec<String> {
-    let wide = tally.kinds().map(|(kind, _)| kind.len()).max().unwrap_or(0);
-    tally
+/// One line per file format with the outcome of its files.
+fn formats(breakdown: &FormatBreakdown) -> Vec<String> {
+    let width = breakdown
         .kinds()
-        .map(|(kind, counts)| format!("  {kind:wide$}  {}", describe_counts(counts)))
+        .map(|(kind, _)| kind.len())
+        .max()
+        .unwrap_or(0);
+    breakdown
+        .kinds()
+        .map(|(kind, counts)| format!("  {kind:width$}  {}", describe_counts(counts)))
         .collect()
 }
 
@@ -239,13 +244,13 @@ fn describe_counts(counts: &FormatCounts) -> String {
         parts.join(", ")
     };
     match counts.files {
-        // Links and folders are no files.
+        // Symbolic links and folders are skipped entries, but not files.
         0 => parts,
         files => format!("{}: {parts}", pluralize(files as u64, "file")),
     }
 }
 
-/// A line for each of the first `most` things that were lost, skipped or changed, in this order.
+/// One line for each of the first `most` problems: losses first, then skipped files, then warnings.
 pub(super) fn problem_lines(report: &SyncReport, most: usize) -> Vec<String> {
     let of = |is_lost: bool, what| {
         let skipped = report.skipped.iter();
@@ -275,7 +280,7 @@ pub(super) fn problem_lines(report: &SyncReport, most: usize) -> Vec<String> {
     lines
 }
 
-/// A path with its line; the folder itself is a dot.
+/// Formats a path with its line. The folder itself is shown as a dot.
 fn at(path: &str, line: Option<u64>) -> String {
     let path = if path.is_empty() { "." } else { path };
     line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
@@ -283,7 +288,7 @@ fn at(path: &str, line: Option<u64>) -> String {
 
 fn report_json(
     report: &SyncReport,
-    (documents, closed): (u64, usize),
+    (documents, unreadable): (u64, usize),
     folder: &str,
     index: &str,
 ) -> Value {
@@ -305,7 +310,7 @@ fn report_json(
         "folder": folder,
         "index": index,
         "documents": documents,
-        "unreadable": closed,
+        "unreadable": unreadable,
         "files": report.files,
         "indexed": report.indexed,
         "unchanged": report.unchanged,
@@ -359,7 +364,7 @@ mod tests {
         let summary = summary(&report, 1);
         assert_eq!(
             summary,
-            "1 document: 0 indexed, 0 unchanged, 0 removed, 3 skipped, 4 problems more"
+            "1 document: 0 indexed, 0 unchanged, 0 removed, 3 skipped, 4 problems not listed"
         );
     }
 }

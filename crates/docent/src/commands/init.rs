@@ -1,5 +1,5 @@
-//! `docent init`: looks at a folder and writes a docent.toml that says what was found. Everything in it is
-//! commented out, so that it changes nothing until somebody wants it to.
+//! `docent init`: surveys a folder and writes a docent.toml that fits it. Every setting is commented out, so that the
+//! file changes nothing until it is edited.
 
 mod settings_template;
 mod survey;
@@ -24,7 +24,7 @@ pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode
     let target = folder.join(FILE);
     if !init.print && !init.force && target.symlink_metadata().is_ok() {
         let message = format!("`{}` is already there", target.display());
-        let hint = "replace it with `--force`, or look at a new one with `--print`";
+        let hint = "replace it with `--force`, or print a new one with `--print`";
         return Err(CliError::usage(message).hint(hint));
     }
     let survey = FolderSurvey::of(&folder, settings)?;
@@ -42,7 +42,7 @@ pub(super) fn run(init: &args::InitArgs, settings: &Settings) -> Result<ExitCode
         pluralize(survey.catalog.documents, "document"),
         pluralize(survey.looked_at as u64, "file"),
     ));
-    output::say("it changes nothing so far; take away the `#` before what you want to set");
+    output::say("nothing is set yet; remove the `#` before each setting that you want");
     Ok(ExitCode::SUCCESS)
 }
 

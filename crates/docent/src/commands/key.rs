@@ -1,4 +1,4 @@
-//! `docent key`: makes, lists and removes API keys.
+//! `docent key`: creates, lists and revokes API keys.
 
 use std::process::ExitCode;
 
@@ -16,10 +16,10 @@ use crate::settings::SignInMethod;
 
 const DAY: u64 = 86_400;
 
-pub(super) fn run(desk: &CommandContext, command: &KeyCommand) -> Result<ExitCode, CliError> {
-    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(key_error)?;
+pub(super) fn run(context: &CommandContext, command: &KeyCommand) -> Result<ExitCode, CliError> {
+    let keys = ApiKeyStore::open(context.sign_in_dir().join(KEYS)).map_err(key_error)?;
     match command {
-        KeyCommand::Add(new) => add(desk, &keys, new)?,
+        KeyCommand::Add(new) => add(context, &keys, new)?,
         KeyCommand::List { json } => list(&keys.list(), *json)?,
         KeyCommand::Remove { key } => {
             let removed = keys.remove(key).map_err(key_error)?;
@@ -34,14 +34,14 @@ pub(super) fn run(desk: &CommandContext, command: &KeyCommand) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(desk: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result<(), CliError> {
+fn add(context: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result<(), CliError> {
     let mut grant = ApiKeyGrant {
         name: new.name.clone(),
         scopes: new.scope.clone(),
         ..ApiKeyGrant::default()
     };
     if grant.scopes.is_empty() {
-        grant.scopes = desk.settings.auth.scopes.clone();
+        grant.scopes = context.settings.auth.scopes.clone();
     }
     for claim in &new.claim {
         let split = claim
@@ -58,14 +58,18 @@ fn add(desk: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result<()
     }
     let now = now();
     grant.expires = new.days.map(|days| now + days * DAY);
-    index_location::create_parent(&desk.sign_in_dir())?;
+    index_location::create_parent(&context.sign_in_dir())?;
     let key = keys.add(grant, now).map_err(key_error)?;
     output::data(&key)?;
-    output::say("keep it: it cannot be shown again");
-    let signs_in = desk.settings.sign_in.by != SignInMethod::Disabled || desk.settings.auth.is_on();
+    output::say("store this key now: it cannot be shown again");
+    let signs_in =
+        context.settings.sign_in.by != SignInMethod::Disabled || context.settings.auth.is_on();
     if !signs_in {
         let hint = "set `api_keys = true` in `[auth]` of docent.toml";
-        output::warn("sign-in is off, so nobody needs the key yet", Some(hint));
+        output::warn(
+            "authentication is off, so the key is not needed yet",
+            Some(hint),
+        );
     }
     Ok(())
 }
@@ -91,9 +95,9 @@ fn list(keys: &[ApiKeyInfo], as_json: bool) -> Result<(), CliError> {
 
 fn line(key: &ApiKeyInfo, now: u64) -> String {
     let ends = match key.grant.expires {
-        None => "never ends".to_owned(),
-        Some(at) if at <= now => format!("ended {}", day(at)),
-        Some(at) => format!("ends {}", day(at)),
+        None => "never expires".to_owned(),
+        Some(at) if at <= now => format!("expired {}", day(at)),
+        Some(at) => format!("expires {}", day(at)),
     };
     let claims = key.grant.claims.iter();
     let claims: Vec<String> = claims
@@ -103,7 +107,7 @@ fn line(key: &ApiKeyInfo, now: u64) -> String {
         key.id.clone(),
         key.grant.name.clone(),
         key.grant.scopes.join(" "),
-        format!("made {}", day(key.created)),
+        format!("created {}", day(key.created)),
         ends,
         claims.join(" "),
     ];

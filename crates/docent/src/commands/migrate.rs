@@ -1,5 +1,5 @@
-//! `docent migrate`: carries an index from one engine to another, documents and vectors, without reading a
-//! file or asking the model again.
+//! `docent migrate`: copies an index from one engine to another, documents and vectors, without parsing files or
+//! computing embeddings again. It is idempotent, so an interrupted migration resumes.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -19,22 +19,22 @@ use crate::knowledge_base::pluralize;
 use crate::model_settings::{self, CoreShare};
 use crate::output::{self, ProgressReporter};
 
-/// How many documents are carried at a time. What is interrupted begins again behind the last that arrived.
-const AT_ONCE: usize = 256;
+/// Batch size in documents. An interrupted migration resumes after the last batch that arrived.
+const BATCH_SIZE: usize = 256;
 
-/// The most differences that are named.
+/// Maximum number of differing ids that an error names.
 const MAX_NAMED: usize = 5;
 
-/// What was done.
+/// Counts of documents: copied, already present in the target, and embedded anew because they had no vectors.
 #[derive(Debug, Default)]
 struct MigrationReport {
-    carried: usize,
-    there: usize,
-    made: u64,
+    copied: usize,
+    present_count: usize,
+    embedded: u64,
 }
 
 pub(super) fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     migrate: &args::MigrateArgs,
 ) -> Result<ExitCode, CliError> {
     let (from, to) = match migrate.to.as_str() {
@@ -45,21 +45,21 @@ pub(super) fn run(
                 .hint("write `qdrant` or `embedded`"));
         }
     };
-    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
-    let source = open_engine(desk, from, embedder.clone(), true)?;
-    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
+    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    let source = open_engine(context, from, embedder.clone(), true)?;
+    let precomputed = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
     let target = open_engine(
-        desk,
+        context,
         to,
-        carrier.clone().map(|one| one as Arc<dyn Embedder>),
+        precomputed.clone().map(|one| one as Arc<dyn Embedder>),
         false,
     )?;
     let runtime = super::runtime()?;
-    let mut progress = ProgressReporter::start("carrying");
+    let mut progress = ProgressReporter::start("copying");
     let outcome = runtime.block_on(copy_documents(
         source.as_ref(),
         target.as_ref(),
-        carrier.as_deref(),
+        precomputed.as_deref(),
         &mut progress,
     ));
     progress.finish();
@@ -67,36 +67,36 @@ pub(super) fn run(
     let documents = runtime.block_on(verify_same(source.as_ref(), target.as_ref()))?;
     if migrate.json {
         output::json(&json!({
-            "documents": documents, "carried": report.carried, "unchanged": report.there,
-            "embedded": report.made,
+            "documents": documents, "carried": report.copied, "unchanged": report.present_count,
+            "embedded": report.embedded,
         }))?;
     } else {
         output::data(&format!(
-            "{}: {} carried, {} there already; both engines hold the same",
+            "{}: {} copied, {} already present; both indexes are identical",
             pluralize(documents as u64, "document"),
-            report.carried,
-            report.there
+            report.copied,
+            report.present_count
         ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn open_engine(
-    desk: &CommandContext,
+    context: &CommandContext,
     kind: EngineKind,
     embedder: Option<Arc<dyn Embedder>>,
-    to_read: bool,
+    read_only: bool,
 ) -> Result<Box<dyn Engine>, CliError> {
-    let shared = &desk.settings.engine;
-    Ok(match (kind, to_read) {
+    let shared = &context.settings.engine;
+    Ok(match (kind, read_only) {
         (EngineKind::Qdrant, true) => Box::new(shared.open_read_only(embedder)?),
         (EngineKind::Qdrant, false) => Box::new(shared.open(embedder)?),
         (EngineKind::Embedded, true) => Box::new(EmbeddedEngine::open_read_only(
-            desk.place.existing(),
+            context.index_location.existing(),
             embedder,
         )?),
         (EngineKind::Embedded, false) => {
-            let dir = desk.place.create()?;
+            let dir = context.index_location.create()?;
             match embedder {
                 Some(embedder) => Box::new(EmbeddedEngine::open_with(dir, embedder)?),
                 None => Box::new(EmbeddedEngine::open(dir)?),
@@ -105,55 +105,55 @@ fn open_engine(
     })
 }
 
-/// Carries what the target does not hold yet, some documents at a time.
+/// Copies the documents that the target does not have, in batches.
 async fn copy_documents(
     source: &dyn Engine,
     target: &dyn Engine,
-    carrier: Option<&PrecomputedEmbedder>,
+    precomputed: Option<&PrecomputedEmbedder>,
     progress: &mut ProgressReporter,
 ) -> Result<MigrationReport, CliError> {
     let present: HashMap<DocId, InventoryEntry> = by_id(target).await?;
     let all = source.inventory().await?;
     let total = all.len();
     let is_there = |held: &InventoryEntry| present.get(&held.id) == Some(held);
-    let (there, open): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
+    let (unchanged, missing): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
     let mut report = MigrationReport {
-        there: there.len(),
+        present_count: unchanged.len(),
         ..MigrationReport::default()
     };
-    for some in open.chunks(AT_ONCE) {
-        let mut changes = Vec::with_capacity(some.len());
-        for held in some {
+    for batch in missing.chunks(BATCH_SIZE) {
+        let mut changes = Vec::with_capacity(batch.len());
+        for held in batch {
             let Some(document) = source
                 .fetch(held.id.clone(), ReaderIdentity::owner())
                 .await?
             else {
                 continue;
             };
-            if let Some(carrier) = carrier {
-                carrier.preload(&document, source.vectors(held.id.clone()).await?);
+            if let Some(precomputed) = precomputed {
+                precomputed.preload(&document, source.vectors(held.id.clone()).await?);
             }
             changes.push(DocumentChange::Put(document.as_ref().clone()));
         }
-        report.carried += changes.len();
+        report.copied += changes.len();
         target.apply(changes).await?;
-        embed_pending(target, carrier).await?;
-        progress.at(report.there + report.carried, total);
+        embed_pending(target, precomputed).await?;
+        progress.at(report.present_count + report.copied, total);
     }
-    // What an interrupted run has left without vectors gets them now, from the model.
-    embed_pending(target, carrier).await?;
-    report.made = carrier.map_or(0, PrecomputedEmbedder::computed_count);
+    // Documents that an interrupted run left without vectors are embedded now.
+    embed_pending(target, precomputed).await?;
+    report.embedded = precomputed.map_or(0, PrecomputedEmbedder::computed_count);
     target.mark_complete().await?;
     Ok(report)
 }
 
 async fn embed_pending(
     target: &dyn Engine,
-    carrier: Option<&PrecomputedEmbedder>,
+    precomputed: Option<&PrecomputedEmbedder>,
 ) -> Result<(), CliError> {
-    if let Some(carrier) = carrier {
-        while target.embed_pending(AT_ONCE).await?.left > 0 {}
-        carrier.clear();
+    if let Some(precomputed) = precomputed {
+        while target.embed_pending(BATCH_SIZE).await?.left > 0 {}
+        precomputed.clear();
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, InventoryEntry>, Cl
     Ok(held.map(|one| (one.id.clone(), one)).collect())
 }
 
-/// Compares what both hold, and says how many documents that is.
+/// Verifies that both engines contain the same documents, and returns their number.
 async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, CliError> {
     let (left, right) = (source.inventory().await?, target.inventory().await?);
     if left == right {
@@ -181,11 +181,11 @@ async fn verify_same(source: &dyn Engine, target: &dyn Engine) -> Result<usize, 
         .map(|id| format!("`{id}`"))
         .collect();
     let message = format!(
-        "the engines do not hold the same: {} documents here, {} there; such as {}",
+        "the indexes differ: {} documents in the source, {} in the target; for example {}",
         left.len(),
         right.len(),
         named.join(", ")
     );
     Err(CliError::failed(message)
-        .hint("run it again while nobody changes either, into an index of its own"))
+        .hint("run it again while no other process changes either index, into a target that only this migration fills"))
 }

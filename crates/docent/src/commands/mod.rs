@@ -1,5 +1,5 @@
-//! The commands, and what those with a folder have in common. To add one: a file here, a variant
-//! in [`Command`] and a line in [`run`].
+//! The subcommands, and the context that those with a folder share. To add one, add a module here, a variant of
+//! [`CliCommand`] and an arm in [`run`].
 
 mod audit;
 mod check;
@@ -34,10 +34,10 @@ use crate::settings::{self, ResolvedSettings, SettingSources, Settings};
 use crate::telemetry::{SpanExportLayer, SpanExporter};
 use crate::{logging, output};
 
-/// Does what was asked.
+/// Runs the subcommand and returns its exit status.
 ///
 /// # Errors
-/// The reason why it was not done.
+/// If the command fails; the error carries message, hint and exit status for the terminal.
 pub fn run(args: CliArgs) -> Result<ExitCode, CliError> {
     let flags = args.overrides();
     match args.command {
@@ -62,9 +62,10 @@ pub fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliCommand::Man(man) => reference::man(&man),
         CliCommand::Package(package) => package::run(&package, flags),
         CliCommand::Init(init) => init::run(&init, &load_settings(None, flags)?),
-        CliCommand::Permissions(asked) => {
-            permissions::run(&CommandContext::open(&asked.path, flags)?, &asked.command)
-        }
+        CliCommand::Permissions(permissions) => permissions::run(
+            &CommandContext::open(&permissions.path, flags)?,
+            &permissions.command,
+        ),
         CliCommand::Preview(preview) => {
             load_settings(None, flags)?;
             preview::run(&preview)
@@ -80,15 +81,14 @@ pub fn run(args: CliArgs) -> Result<ExitCode, CliError> {
     }
 }
 
-/// A folder with its settings and the place of its index.
+/// Context of a command on a folder: the resolved settings, the location of the index, the flags and the span exporter.
+/// The folder is canonical, so that each folder has exactly one index in the cache. Flags are kept, because they
+/// override a settings file that changes while the server runs.
 struct CommandContext {
-    /// Absolute and without links, so that one folder has one place in the cache.
     folder: PathBuf,
     settings: Settings,
-    place: IndexLocation,
-    /// What was typed wins over the file, also over one that changes.
+    index_location: IndexLocation,
     flags: SettingOverrides,
-    /// Where spans go, if somebody keeps traces.
     traces: Option<Arc<SpanExporter>>,
 }
 
@@ -98,7 +98,7 @@ impl CommandContext {
         let settings = resolve_settings(Some(&folder), flags.clone())?;
         let traces = SpanExporter::start(&settings.telemetry)?;
         logging::start(&settings.log, traces.clone().map(SpanExportLayer::new));
-        let place = IndexLocation::new(
+        let index_location = IndexLocation::new(
             &folder,
             settings.index_dir.as_deref(),
             index_location::cache(),
@@ -106,25 +106,25 @@ impl CommandContext {
         Ok(Self {
             folder,
             settings,
-            place,
+            index_location,
             flags,
             traces,
         })
     }
 
-    /// Where users, grants and keys of the sign-in are kept.
+    /// Folder for users, grants and API keys, as configured or beside the documents.
     fn sign_in_dir(&self) -> PathBuf {
         let set = self.settings.sign_in.dir.clone();
         set.unwrap_or_else(|| index_location::sign_in(&self.folder))
     }
 
-    /// What to call the documents when no title is set.
+    /// Title of the documents if none is configured.
     fn name(&self) -> String {
         default_title(&self.folder)
     }
 }
 
-/// What the documents of a folder are called without a title.
+/// Derives a title from the name of a folder.
 fn default_title(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = one_line(&name, settings::MAX_TITLE_CHARS);
@@ -148,7 +148,7 @@ fn folder(path: &Path) -> Result<PathBuf, CliError> {
     Err(CliError::usage(format!("`{shown}` is not a folder")).hint("name the folder it lies in"))
 }
 
-/// Settles every setting and starts the log.
+/// Resolves the settings and starts logging.
 fn load_settings(folder: Option<&Path>, flags: SettingOverrides) -> Result<Settings, CliError> {
     let settings = resolve_settings(folder, flags)?;
     logging::start(&settings.log, None);
@@ -159,13 +159,13 @@ fn resolve_settings(folder: Option<&Path>, flags: SettingOverrides) -> Result<Se
     let environment = std::env::vars_os().collect();
     let ResolvedSettings {
         settings,
-        unknown_variables: strangers,
+        unknown_variables,
     } = settings::resolve(SettingSources {
         folder,
         environment,
         flags,
     })?;
-    for name in strangers {
+    for name in unknown_variables {
         let text = format!("environment variable `{name}` is not a setting");
         output::warn(&text, Some("see docs/settings.md for their names"));
     }
@@ -177,16 +177,14 @@ fn runtime() -> Result<Runtime, CliError> {
     built.map_err(|error| CliError::failed("cannot start threads").because(error))
 }
 
-/// Says what was wrong with an index that was opened, and that it is being mended.
+/// Warns about corrupt segments that were quarantined when the index was opened, and about an index of another format
+/// version.
 fn warn_corrupt_index(engine: &EmbeddedEngine) {
     for what in engine.quarantined() {
-        let hint = "it was set aside and is made again from the documents";
-        output::warn(
-            &format!("a part of the index is damaged: {what}"),
-            Some(hint),
-        );
+        let hint = "it is rebuilt from the documents";
+        output::warn(&format!("corrupt segment quarantined: {what}"), Some(hint));
     }
     if engine.has_other_versions() {
-        output::say("the index is of another version; a new one is made beside it");
+        output::say("the index has another format version; a new one is built beside it");
     }
 }

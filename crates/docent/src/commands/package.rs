@@ -1,5 +1,5 @@
-//! `docent package`: a folder into what directories ask for, its test cases run first, ending with what the
-//! reviewers' checks would find.
+//! `docent package`: builds the bundle, the registry entry and the submission of a folder, runs the test cases first,
+//! and reports what the reviewers' checks would find.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,30 +22,31 @@ use crate::package::{PackageInfo, bundle, submission};
 use crate::settings::shorten;
 
 pub(super) fn run(package: &PackageArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
-    let desk = CommandContext::open(&package.path, flags)?;
-    let work = package_info(package, &desk)?;
-    let server = SpawnedServer::start(&desk)?;
-    let target = match &work.url {
+    let context = CommandContext::open(&package.path, flags)?;
+    let info = package_info(package, &context)?;
+    let server = SpawnedServer::start(&context)?;
+    let target = match &info.url {
         Some(url) => CheckTarget::Url(url.to_string()),
         None => CheckTarget::Url(server.url.clone()),
     };
     let report = run_check(&target, &options());
-    let cases = cases(&desk, &CheckTarget::Url(server.url.clone()))?;
+    let cases = cases(&context, &CheckTarget::Url(server.url.clone()))?;
     drop(server);
     let out = &package.out;
     std::fs::create_dir_all(out).map_err(|error| CliError::io("make", out, error))?;
-    let made = make(package, &work, &report.tools)?;
+    let bundle_path = make(package, &info, &report.tools)?;
     submit(
         &out.join("chatgpt-app-submission.json"),
-        &work,
+        &info,
         &report.tools,
         &cases,
     )?;
-    register(package, &work, &made)?;
-    finish(&work, &report, cases.len())
+    register(package, &info, &bundle_path)?;
+    finish(&info, &report, cases.len())
 }
 
-/// As reviewers look at a server; on this machine a server without a public address stands for the one to come.
+/// Options of the review check. Without a public URL it runs against the local server, in place of the future public
+/// one.
 fn options() -> CheckOptions {
     CheckOptions {
         profiles: vec![CheckProfile::Submission],
@@ -54,9 +55,9 @@ fn options() -> CheckOptions {
     }
 }
 
-fn package_info(package: &PackageArgs, desk: &CommandContext) -> Result<PackageInfo, CliError> {
-    let settings = &desk.settings;
-    let title = settings.title.clone().unwrap_or_else(|| desk.name());
+fn package_info(package: &PackageArgs, context: &CommandContext) -> Result<PackageInfo, CliError> {
+    let settings = &context.settings;
+    let title = settings.title.clone().unwrap_or_else(|| context.name());
     let typed = package.url.as_deref().map(connect::address).transpose()?;
     let public = settings.server.public_url.clone().map(connect::endpoint);
     let plain = |text: &str| {
@@ -91,22 +92,22 @@ fn package_info(package: &PackageArgs, desk: &CommandContext) -> Result<PackageI
     })
 }
 
-/// Draws cases from the documents and keeps those that the server answers.
-fn cases(desk: &CommandContext, target: &CheckTarget) -> Result<Vec<TestCase>, CliError> {
-    let engine = search::engine(desk)?;
+/// Draws test cases from the documents and keeps those that the server passes.
+fn cases(context: &CommandContext, target: &CheckTarget) -> Result<Vec<TestCase>, CliError> {
+    let engine = search::engine(context)?;
     super::runtime()?.block_on(test_cases::passing_cases(target, engine.as_ref()))
 }
 
-/// Writes the bundle and tells where it is.
-fn make(package: &PackageArgs, work: &PackageInfo, tools: &[Value]) -> Result<PathBuf, CliError> {
+/// Writes the bundle and returns its path.
+fn make(package: &PackageArgs, info: &PackageInfo, tools: &[Value]) -> Result<PathBuf, CliError> {
     let program = match &package.binary {
         Some(path) => path.clone(),
         None => std::env::current_exe().map_err(|error| {
-            CliError::failed("the place of docent itself is not known").because(error)
+            CliError::failed("cannot determine the path of the docent executable").because(error)
         })?,
     };
-    let path = package.out.join(format!("{}.mcpb", work.name));
-    bundle::write(&path, &bundle::manifest(work, tools), &program)?;
+    let path = package.out.join(format!("{}.mcpb", info.name));
+    bundle::write(&path, &bundle::manifest(info, tools), &program)?;
     let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
     output::say(&format!(
         "wrote `{}`: {} MB, for {}",
@@ -119,16 +120,16 @@ fn make(package: &PackageArgs, work: &PackageInfo, tools: &[Value]) -> Result<Pa
 
 fn submit(
     path: &Path,
-    work: &PackageInfo,
+    info: &PackageInfo,
     tools: &[Value],
     cases: &[TestCase],
 ) -> Result<(), CliError> {
-    let file = submission::file(work, tools, cases).map_err(|wrong| {
+    let file = submission::file(info, tools, cases).map_err(|wrong| {
         CliError::failed(format!(
-            "the tools `{}` do not say that they only read",
+            "the tools `{}` are not declared read-only",
             wrong.join("`, `")
         ))
-        .hint("is the address the one of a docent server?")
+        .hint("check that the URL is that of a docent server")
     })?;
     write_json(path, &file)?;
     output::say(&format!(
@@ -149,8 +150,8 @@ fn submit(
     Ok(())
 }
 
-fn register(package: &PackageArgs, work: &PackageInfo, made: &Path) -> Result<(), CliError> {
-    let named = match (&package.registry_name, &work.url) {
+fn register(package: &PackageArgs, info: &PackageInfo, bundle_path: &Path) -> Result<(), CliError> {
+    let named = match (&package.registry_name, &info.url) {
         (Some(name), _) if !registry::is_name(name) => {
             return Err(CliError::usage(format!(
                 "`{}` is not a name in the registry",
@@ -159,13 +160,13 @@ fn register(package: &PackageArgs, work: &PackageInfo, made: &Path) -> Result<()
             .hint("example: `org.example/docs`"));
         }
         (Some(name), _) => Some(name.clone()),
-        (None, Some(url)) => registry::registry_name(url, &work.name),
+        (None, Some(url)) => registry::registry_name(url, &info.name),
         (None, None) => None,
     };
     let Some(name) = named else {
-        let hint = "give `--registry-name`, or a public address with `--url`";
+        let hint = "set `--registry-name`, or a public URL with `--url`";
         output::warn(
-            "`server.json` is left out: it needs a name in the registry",
+            "`server.json` is skipped: it needs a name in the registry",
             Some(hint),
         );
         return Ok(());
@@ -178,16 +179,16 @@ fn register(package: &PackageArgs, work: &PackageInfo, made: &Path) -> Result<()
     let download = match url {
         Some(url) => Some(BundleDownload {
             url,
-            sum: sha256_of(made)?,
+            sum: sha256_of(bundle_path)?,
         }),
         None => None,
     };
-    if download.is_none() && work.url.is_none() {
-        let hint = "give `--url`, or `--bundle-url` with the address of the bundle";
-        output::warn("`server.json` leads nowhere yet", Some(hint));
+    if download.is_none() && info.url.is_none() {
+        let hint = "set `--url`, or `--bundle-url` with the URL of the bundle";
+        output::warn("`server.json` contains no URL yet", Some(hint));
     }
     let path = package.out.join("server.json");
-    write_json(&path, &registry::entry(&name, work, download.as_ref()))?;
+    write_json(&path, &registry::entry(&name, info, download.as_ref()))?;
     output::say(&format!("wrote `{}`: `{name}`", path.display()));
     Ok(())
 }
@@ -196,10 +197,10 @@ fn sha256_of(path: &Path) -> Result<String, CliError> {
     let failed = |error| CliError::io("read", path, error);
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let mut sum = Sha256::new();
-    let mut piece = vec![0; 1 << 20];
+    let mut buffer = vec![0; 1 << 20];
     loop {
-        let read = std::io::Read::read(&mut file, &mut piece).map_err(failed)?;
-        match piece.get(..read) {
+        let read = std::io::Read::read(&mut file, &mut buffer).map_err(failed)?;
+        match buffer.get(..read) {
             Some([]) | None => break,
             Some(bytes) => sum.update(bytes),
         }
@@ -215,21 +216,22 @@ fn write_json(path: &Path, value: &Value) -> Result<(), CliError> {
     std::fs::write(path, format!("{value:#}\n")).map_err(|error| CliError::io("write", path, error))
 }
 
-/// What reviewers would find, and what only the owner can add.
-fn finish(work: &PackageInfo, report: &CheckReport, cases: usize) -> Result<ExitCode, CliError> {
+/// Prints the findings of the review check, and the steps that only the owner can do.
+fn finish(info: &PackageInfo, report: &CheckReport, cases: usize) -> Result<ExitCode, CliError> {
     check::print(report, ReportFormat::Text)?;
-    let mut left = vec![
+    let mut remaining = vec![
         "a square logo, screenshots, and the addresses of your website, support and terms"
             .to_owned(),
     ];
-    if work.privacy.is_none() {
-        left.push("a privacy policy (`--privacy-url`)".to_owned());
+    if info.privacy.is_none() {
+        remaining.push("a privacy policy (`--privacy-url`)".to_owned());
     }
-    if work.url.is_none() {
-        left.push("a public https address (`--url`), which can never change afterwards".to_owned());
+    if info.url.is_none() {
+        remaining
+            .push("a public https URL (`--url`), which can never change afterwards".to_owned());
     }
-    left.push("the token of the domain check, as `server.openai_challenge`".to_owned());
-    output::say(&format!("left to you:\n  {}", left.join("\n  ")));
+    remaining.push("the token of the domain check, as `server.openai_challenge`".to_owned());
+    output::say(&format!("remaining steps:\n  {}", remaining.join("\n  ")));
     let failed = report.worst() == Some(Severity::Error) || cases < POSITIVE;
     Ok(if failed {
         ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! `docent permissions`: says who may read a document and why, and which documents nobody can read.
+//! `docent permissions`: explains who may read a document and by which rule, and lists documents that nobody can read.
 
 use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
@@ -21,25 +21,28 @@ use crate::knowledge_base::pluralize;
 use crate::output;
 use crate::permissions::{self, PermissionRules, ReaderAudience};
 
-/// The most documents that a list shows.
+/// Maximum number of documents in a list.
 const MAX_LISTED: usize = 10_000;
 
 pub(super) fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: &PermissionsCommand,
 ) -> Result<ExitCode, CliError> {
-    let engine = super::search::engine(desk)?;
+    let engine = super::search::engine(context)?;
     let runtime = super::runtime()?;
     match command {
         PermissionsCommand::Explain(explain) => {
             let document = runtime.block_on(fetch_document(engine.as_ref(), &explain.id))?;
-            explain_access(desk, &document, explain)
+            explain_access(context, &document, explain)
         }
         PermissionsCommand::List { unreadable, json } => {
-            let list = runtime.block_on(list_documents(desk, engine.as_ref(), *unreadable))?;
+            let list = runtime.block_on(list_documents(context, engine.as_ref(), *unreadable))?;
             if list.stale > 0 {
                 let stale = pluralize(list.stale as u64, "document");
-                let hint = format!("`docent index {}` reads them again", desk.folder.display());
+                let hint = format!(
+                    "reindex them with `docent index {}`",
+                    context.folder.display()
+                );
                 let says = format!("{stale} of the index were made under other settings");
                 output::warn(&says, Some(&hint));
             }
@@ -60,32 +63,32 @@ async fn fetch_document(engine: &dyn Engine, id: &str) -> Result<Document, CliEr
     Ok(Document::clone(&document))
 }
 
-/// Which rule decides about a document.
+/// The permission rule that decides who may read a document.
 #[derive(Debug, PartialEq, Eq)]
 enum AccessRule {
-    /// Its own field.
     Field(String),
-    /// Its own field, which names nobody, for this reason and with this cure.
+    /// The document's own field, which is malformed and so names nobody: the reason and the fix.
     Fault(String, &'static str),
-    /// The folder with this pattern.
+    /// The folder rule with this pattern.
     Folder(String),
     Default,
 }
 
 impl AccessRule {
-    /// The rule that made the readers of a document what they are in the index.
-    fn of(rules: &PermissionRules, document: &Listed, said: Option<&ReaderField>) -> Self {
+    /// Determines the rule behind the readers in the index. `file_field` is the reader field in the file, if it was
+    /// read.
+    fn of(rules: &PermissionRules, document: &Listed, file_field: Option<&ReaderField>) -> Self {
         let field = rules.field.clone().unwrap_or_default();
         if let Some(fault) = reader_fault_of(&document.hash) {
             return Self::Fault(format!("its field `{field}` {fault}"), fault.hint());
         }
-        let is_said = match said {
-            Some(said) => *said != ReaderField::Absent,
+        let has_field = match file_field {
+            Some(file_field) => *file_field != ReaderField::Absent,
             None => false,
         };
-        // What `[fields]` makes of a document stands in no file, but shows in its readers.
+        // A field that `[fields]` adds is in no file, but it shows in readers that differ from those of the folder.
         let differs = document.readers != rules.readers_of_file(&document.source);
-        if rules.field.is_some() && (is_said || differs) {
+        if rules.field.is_some() && (has_field || differs) {
             return Self::Field(field);
         }
         match rules.folder(&document.source) {
@@ -107,39 +110,42 @@ impl AccessRule {
             Self::Field(name) => format!("its field `{name}` says so"),
             Self::Fault(why, _) => why.clone(),
             Self::Folder(path) => format!("the folder rule `{path}` of docent.toml says so"),
-            Self::Default => "no rule speaks of it, so `permissions.default` counts".to_owned(),
+            Self::Default => "no rule matches it, so `permissions.default` applies".to_owned(),
         }
     }
 
-    /// What lets somebody in where nobody is.
+    /// Fix for a document that nobody may read.
     fn cure(&self) -> &'static str {
         match self {
             Self::Fault(_, cure) => cure,
             Self::Field(_) => "name its readers in the field, if somebody should read it",
-            Self::Folder(_) => "name readers in the folder's rule, if somebody should read it",
-            Self::Default => "add a folder's rule, or change `permissions.default`",
+            Self::Folder(_) => "name readers in the folder rule, if somebody should read it",
+            Self::Default => "add a folder rule, or change `permissions.default`",
         }
     }
 }
 
 fn explain_access(
-    desk: &CommandContext,
+    context: &CommandContext,
     document: &Document,
     explain: &ExplainArgs,
 ) -> Result<ExitCode, CliError> {
-    let rules = &desk.settings.permissions;
-    if !desk
+    let rules = &context.settings.permissions;
+    if !context
         .settings
         .document_transform()
         .is_current(&document.source, &document.hash)
     {
-        let hint = format!("`docent index {}` reads it again", desk.folder.display());
+        let hint = format!(
+            "reindex it with `docent index {}`",
+            context.folder.display()
+        );
         output::warn("it was indexed under other settings", Some(&hint));
     }
-    let said = corpus::reader_field_of(&desk.folder, &desk.settings, document);
-    let rule = AccessRule::of(rules, &Listed::of(document), said.as_ref());
+    let file_field = corpus::reader_field_of(&context.folder, &context.settings, document);
+    let rule = AccessRule::of(rules, &Listed::of(document), file_field.as_ref());
     let verdict = match &explain.who {
-        Some(name) => Some(AccessVerdict::of(desk, name, document)?),
+        Some(name) => Some(AccessVerdict::of(context, name, document)?),
         None => None,
     };
     if explain.json {
@@ -169,19 +175,17 @@ fn explain_access(
     })
 }
 
-/// Whether somebody may read a document, and by what.
+/// Whether a caller may read a document: all principals of the caller, and those that grant access.
 struct AccessVerdict {
     name: String,
     may: bool,
-    /// Everything that they hold.
     holds: BTreeSet<Principal>,
-    /// What of it lets them in.
     by: Vec<String>,
 }
 
 impl AccessVerdict {
-    fn of(desk: &CommandContext, name: &str, document: &Document) -> Result<Self, CliError> {
-        let holds = principals_of(desk, name)?;
+    fn of(context: &CommandContext, name: &str, document: &Document) -> Result<Self, CliError> {
+        let holds = principals_of(context, name)?;
         let may = ReaderIdentity::holder(holds.iter().cloned()).can_see(document);
         let by = match &document.readers {
             AllowedReaders::Everyone => vec!["everyone".to_owned()],
@@ -220,8 +224,9 @@ impl AccessVerdict {
     }
 }
 
-/// What somebody holds by this name: a user with a password here, an API key, or whoever a field would name so.
-fn principals_of(desk: &CommandContext, name: &str) -> Result<BTreeSet<Principal>, CliError> {
+/// Principals of a name: those of a user of the built-in sign-in, else of an API key, else the name parsed as a
+/// principal.
+fn principals_of(context: &CommandContext, name: &str) -> Result<BTreeSet<Principal>, CliError> {
     if name == "everyone" {
         return Ok(BTreeSet::new());
     }
@@ -229,16 +234,17 @@ fn principals_of(desk: &CommandContext, name: &str) -> Result<BTreeSet<Principal
     let AllowedReaders::Only(mut holds) = signed_in else {
         return Ok(BTreeSet::new());
     };
-    let claims = &desk.settings.permissions.claims;
+    let claims = &context.settings.permissions.claims;
     let failed = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
-    let users = UserStore::in_dir(&desk.sign_in_dir());
+    let users = UserStore::in_dir(&context.sign_in_dir());
     if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
         holds.extend(permissions::subject(&user.name));
         holds.extend(user.groups.iter().filter_map(|one| permissions::group(one)));
         holds.extend(user.email.iter().filter_map(|one| permissions::email(one)));
         return Ok(holds);
     }
-    let keys = ApiKeyStore::open(desk.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
+    let keys =
+        ApiKeyStore::open(context.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
     if let Some(key) = keys.list().into_iter().find(|key| key.grant.name == name) {
         let claim = |name: &str| key.grant.claims.get(name).into_iter().flatten();
         holds.extend(permissions::key(name));
@@ -247,19 +253,19 @@ fn principals_of(desk: &CommandContext, name: &str) -> Result<BTreeSet<Principal
         return Ok(holds);
     }
     let Some(one) = permissions::parse_principal(name.trim()) else {
-        let hint = "name a user, an API key, a group, an address of mail, `sub:…` or `everyone`";
-        return Err(CliError::usage(format!("nobody can be called `{name}`")).hint(hint));
+        let hint = "name a user, an API key, a group, an email address, `sub:…` or `everyone`";
+        return Err(CliError::usage(format!("`{name}` is not a valid caller")).hint(hint));
     };
     holds.insert(one);
     Ok(holds)
 }
 
-/// Documents with who may read them.
+/// Documents with their readers, up to a limit.
 struct DocumentAccessList {
     rows: Vec<DocumentAccess>,
-    /// How many there are in all.
+    /// Total number of matching documents.
     count: usize,
-    /// How many documents of the index were made under other settings, listed or not.
+    /// Number of documents that were indexed under other settings, listed or not.
     stale: usize,
 }
 
@@ -271,15 +277,15 @@ struct DocumentAccess {
 }
 
 async fn list_documents(
-    desk: &CommandContext,
+    context: &CommandContext,
     engine: &dyn Engine,
     unreadable: bool,
 ) -> Result<DocumentAccessList, CliError> {
-    let shape = desk.settings.document_transform();
+    let transform = context.settings.document_transform();
     let (mut found, mut count, mut stale) = (Vec::new(), 0, 0);
     for InventoryEntry { id, source, hash } in engine.inventory().await? {
-        stale += usize::from(!shape.is_current(&source, &hash));
-        // A document that went while the list was made is not listed.
+        stale += usize::from(!transform.is_current(&source, &hash));
+        // The document was removed while the list was built.
         let Some(document) = engine.fetch(id, ReaderIdentity::owner()).await? else {
             continue;
         };
@@ -292,13 +298,13 @@ async fn list_documents(
         }
     }
     Ok(DocumentAccessList {
-        rows: rows(desk, found),
+        rows: rows(context, found),
         count,
         stale,
     })
 }
 
-/// Of a document what decides who may read it, without its text.
+/// The parts of a document that determine its readers, without its text, so that a long list fits in memory.
 struct Listed {
     id: DocId,
     source: String,
@@ -317,10 +323,10 @@ impl Listed {
     }
 }
 
-/// Which rule decides about each document. Where the readers are those of the folder or the default, only its file
-/// tells whether its field says the same.
-fn rows(desk: &CommandContext, found: Vec<Listed>) -> Vec<DocumentAccess> {
-    let rules = &desk.settings.permissions;
+/// Determines the rule of each document. If the readers equal those of the folder rule or the default, only the file
+/// shows whether its field repeats them, so those files are read.
+fn rows(context: &CommandContext, found: Vec<Listed>) -> Vec<DocumentAccess> {
+    let rules = &context.settings.permissions;
     let is_unclear = |one: &&Listed| {
         rules.field.is_some()
             && reader_fault_of(&one.hash).is_none()
@@ -328,12 +334,12 @@ fn rows(desk: &CommandContext, found: Vec<Listed>) -> Vec<DocumentAccess> {
     };
     let unclear = found.iter().filter(is_unclear);
     let unclear: Vec<_> = unclear.map(|one| (one.source.as_str(), &one.id)).collect();
-    let said = match unclear.is_empty() {
+    let file_fields = match unclear.is_empty() {
         true => HashMap::new(),
-        false => corpus::said_by_files(&desk.folder, &desk.settings, &unclear),
+        false => corpus::said_by_files(&context.folder, &context.settings, &unclear),
     };
     let row = |one: Listed| DocumentAccess {
-        rule: AccessRule::of(rules, &one, said.get(&one.id)),
+        rule: AccessRule::of(rules, &one, file_fields.get(&one.id)),
         id: one.id.to_string(),
         source: one.source,
         readers: one.readers,

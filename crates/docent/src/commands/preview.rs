@@ -1,4 +1,4 @@
-//! `docent preview`: the address of an MCP server into a local page that plays the host for it.
+//! `docent preview`: serves a local page that simulates an MCP host for a server.
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use crate::output;
 use crate::preview::{PreviewTarget, routes};
 use crate::settings::shorten;
 
-/// A widget may be a few megabytes, and its page sends it here to have it framed.
+/// Maximum body size. The page posts widgets here to have them framed, and a widget may have a few megabytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
-/// A tool may take its time; the page waits with it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Handler timeout. The page waits as long as a slow tool.
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn run(preview: &PreviewArgs) -> Result<ExitCode, CliError> {
     let listen = address(&preview.listen)?;
@@ -39,7 +39,8 @@ pub(super) fn run(preview: &PreviewArgs) -> Result<ExitCode, CliError> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Only this machine's own: the page makes requests in the name of whoever can reach it.
+/// Parses the listen address, which must be loopback: the page is a proxy that sends requests for anyone who can reach
+/// it.
 fn address(text: &str) -> Result<SocketAddr, CliError> {
     let shown = shorten(text, 80);
     let address: SocketAddr = text.parse().map_err(|_| {
@@ -50,7 +51,7 @@ fn address(text: &str) -> Result<SocketAddr, CliError> {
         return Ok(address);
     }
     Err(CliError::usage(format!(
-        "the preview is for this machine alone, not for `{shown}`"
+        "the preview listens only on loopback addresses, not on `{shown}`"
     ))
     .hint("use `127.0.0.1:8790`, or `docent serve --preview` for a page that others can open"))
 }
@@ -69,7 +70,7 @@ async fn serve(preview: &PreviewArgs, listen: SocketAddr) -> Result<(), CliError
     let options = HttpOptions {
         limits: HttpLimits {
             body_bytes: MAX_BODY,
-            handler: PATIENCE,
+            handler: HANDLER_TIMEOUT,
             ..HttpLimits::default()
         },
         allowed_origins: Vec::new(),
@@ -80,7 +81,7 @@ async fn serve(preview: &PreviewArgs, listen: SocketAddr) -> Result<(), CliError
     served.map_err(|error| CliError::failed("the preview stopped").because(error))
 }
 
-/// Shows the page in the person's browser. Where that does not work, its address has been said.
+/// Opens the page in the default browser. A failure is ignored, since the URL has been printed.
 fn open(page: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
@@ -89,14 +90,14 @@ fn open(page: &str) {
     } else {
         "xdg-open"
     };
-    let quiet = Command::new(program)
+    let spawned = Command::new(program)
         .arg(page)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    if let Err(error) = quiet {
-        tracing::debug!(%error, "no browser was opened");
+    if let Err(error) = spawned {
+        tracing::debug!(%error, "cannot open a browser");
     }
 }
 

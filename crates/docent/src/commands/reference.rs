@@ -1,4 +1,4 @@
-//! `docent completions` and `docent man`: the flags into what shells and `man` read.
+//! `docent completions` and `docent man`: print shell completions and manual pages.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::reference;
 use crate::settings::shorten;
 
 pub(super) fn completions(completions: &CompletionsArgs) -> Result<ExitCode, CliError> {
-    // The script is our own and must reach the shell as it is.
+    // Not sanitized: the script is generated and must reach the shell unchanged.
     output::styled(reference::completions(completions.shell)?.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `docent search`: asks the index of a folder, here in the terminal.
+//! `docent search`: searches the index of a folder in the terminal, with the rights of its owner.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,9 +18,12 @@ use crate::model_settings::{self, CoreShare};
 use crate::output::{self, AnsiStyler};
 use crate::tools::search_notes;
 
-pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<ExitCode, CliError> {
-    let engine = engine(desk)?;
-    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
+pub(super) fn run(
+    context: &CommandContext,
+    search: &args::SearchArgs,
+) -> Result<ExitCode, CliError> {
+    let engine = engine(context)?;
+    let knowledge = KnowledgeBase::new(engine, &context.settings, &context.name());
     let (parsed, found) = super::runtime()?.block_on(async {
         let catalog = knowledge.engine.catalog(ReaderIdentity::owner()).await?;
         let parsed = grammar::parse(&search.query, &catalog, (knowledge.today)());
@@ -51,7 +54,7 @@ pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<Ex
         output::say("no results");
         return Ok(ExitCode::SUCCESS);
     }
-    let paint = AnsiStyler::for_data();
+    let styler = AnsiStyler::for_data();
     let blocks: Vec<_> = (1..)
         .zip(&found.hits)
         .map(|(n, hit)| {
@@ -62,7 +65,7 @@ pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<Ex
                     knowledge: &knowledge,
                     parsed: &parsed,
                     search,
-                    paint,
+                    styler,
                 },
             )
         })
@@ -71,16 +74,16 @@ pub(super) fn run(desk: &CommandContext, search: &args::SearchArgs) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// The index of the folder, opened to be read.
-pub(super) fn engine(desk: &CommandContext) -> Result<Arc<dyn Engine>, CliError> {
-    let embedder = model_settings::embedder(&desk.settings, CoreShare::All)?;
-    if desk.settings.engine.is_shared() {
-        return Ok(Arc::new(desk.settings.engine.open_read_only(embedder)?));
+/// Opens the index of the folder read-only.
+pub(super) fn engine(context: &CommandContext) -> Result<Arc<dyn Engine>, CliError> {
+    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    if context.settings.engine.is_shared() {
+        return Ok(Arc::new(context.settings.engine.open_read_only(embedder)?));
     }
-    let opened = EmbeddedEngine::open_read_only(desk.place.existing(), embedder);
+    let opened = EmbeddedEngine::open_read_only(context.index_location.existing(), embedder);
     let engine = opened.map_err(|error| match error {
         SearchError::Missing { .. } => {
-            let folder = desk.folder.display();
+            let folder = context.folder.display();
             CliError::failed(format!("`{folder}` is not indexed"))
                 .hint(format!("index it with `docent index {folder}`"))
         }
@@ -89,7 +92,7 @@ pub(super) fn engine(desk: &CommandContext) -> Result<Arc<dyn Engine>, CliError>
     Ok(Arc::new(engine))
 }
 
-/// Says what was taken for a filter and what was not.
+/// Reports which conditions of the query were applied as filters, and which were ignored and why.
 fn say_filters(parsed: &ParsedQuery) {
     for one in &parsed.applied {
         output::say(&format!("only where {}", one.meaning));
@@ -101,21 +104,21 @@ fn say_filters(parsed: &ParsedQuery) {
     }
 }
 
-/// What a block needs besides its hit.
+/// Shared context for rendering hits.
 struct HitRenderContext<'a> {
     knowledge: &'a KnowledgeBase,
     parsed: &'a ParsedQuery,
     search: &'a args::SearchArgs,
-    paint: AnsiStyler,
+    styler: AnsiStyler,
 }
 
-fn render_hit(number: usize, hit: &SearchHit, shown: &HitRenderContext<'_>) -> String {
+fn render_hit(number: usize, hit: &SearchHit, rendering: &HitRenderContext<'_>) -> String {
     let title = if hit.title.is_empty() {
         hit.id.as_str()
     } else {
         &hit.title
     };
-    let url = shown.knowledge.address(&hit.document);
+    let url = rendering.knowledge.address(&hit.document);
     let mut lines = vec![format!("id: {}", hit.id)];
     if !url.is_empty() {
         lines.push(format!("url: {url}"));
@@ -123,34 +126,32 @@ fn render_hit(number: usize, hit: &SearchHit, shown: &HitRenderContext<'_>) -> S
     if let Some(date) = &hit.document.date {
         lines.push(format!("date: {date}"));
     }
-    if shown.search.explain {
+    if rendering.search.explain {
         lines.push(explain_score(hit));
     }
-    let paint = shown.paint;
-    let mut lines: Vec<_> = lines.iter().map(|line| paint.plain(line)).collect();
-    lines.push(paint.words(&hit.snippet, &shown.parsed.text));
+    let styler = rendering.styler;
+    let mut lines: Vec<_> = lines.iter().map(|line| styler.plain(line)).collect();
+    lines.push(styler.words(&hit.snippet, &rendering.parsed.text));
     let lines: Vec<_> = lines.iter().map(|line| format!("\n    {line}")).collect();
-    format!("{number:>2}. {}{}", paint.bold(title), lines.concat())
+    format!("{number:>2}. {}{}", styler.bold(title), lines.concat())
 }
 
-/// Why a hit is where it is, in one line.
+/// Explains the rank of a hit in one line: BM25 score, proximity bonus, cosine similarity and their log-odds.
 fn explain_score(hit: &SearchHit) -> String {
     let why = &hit.why;
     let words = if why.lexical > 0.0 {
         format!(
-            "words {:.2} ({:.2} of it side by side)",
+            "lexical {:.2} ({:.2} of it for adjacent words)",
             why.lexical, why.pairs
         )
     } else {
-        "no word of it".to_owned()
+        "no lexical match".to_owned()
     };
-    let meaning = why
-        .semantic
-        .map_or("meaning not known".to_owned(), |cosine| {
-            format!("meaning {cosine:.3}")
-        });
+    let meaning = why.semantic.map_or("no vector".to_owned(), |cosine| {
+        format!("semantic {cosine:.3}")
+    });
     format!(
-        "why: score {:.3} = {words}, {meaning}; odds {:+.2} by words, {:+.2} by meaning",
+        "why: score {:.3} = {words}, {meaning}; log-odds {:+.2} lexical, {:+.2} semantic",
         hit.score, why.odds.0, why.odds.1
     )
 }
@@ -165,7 +166,7 @@ fn hit_json(knowledge: &KnowledgeBase, hit: &SearchHit, search: &args::SearchArg
             "odds": {"lexical": why.odds.0, "semantic": why.odds.1},
         })
     });
-    // One walk over the text for all of its passages.
+    // One pass over the text finds the anchors of all passages.
     let last = hit.excerpts.iter().map(|one| one.range.start).max();
     let anchors = last.map_or_else(TextAnchors::default, |last| {
         TextAnchors::until(&hit.document.text, last)
@@ -186,7 +187,7 @@ fn hit_json(knowledge: &KnowledgeBase, hit: &SearchHit, search: &args::SearchArg
     wire
 }
 
-/// A passage, with what leads to it where there is such a thing.
+/// Formats a passage as JSON, with the anchor of its page or heading if there is one.
 fn passage_json(anchors: &TextAnchors, one: &HitExcerpt) -> Value {
     let mut wire = json!({"index": one.index, "path": one.path, "text": one.text});
     let anchor = anchors.at(one.range.start);

@@ -1,6 +1,5 @@
-//! `docent serve`: an index, an app and a listener into a server that runs until it is told to
-//! stop. It answers from the index it finds at once and brings it in step with the folder
-//! meanwhile.
+//! `docent serve`: runs the MCP server over HTTP or stdio until shutdown. It answers from the existing index at once,
+//! while a background sync updates the index from the folder.
 
 mod audit_log;
 mod auth_config;
@@ -36,37 +35,38 @@ use crate::preview;
 use crate::readiness::{Readiness, SyncState};
 use crate::settings::TlsFiles;
 
-/// How long a collector may take for the last spans.
-const LAST_SPANS: Duration = Duration::from_secs(3);
+/// Timeout for flushing the last spans to the OTLP collector at shutdown.
+const SPAN_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a sync may take to notice that the server stops; it looks after every file.
+/// Timeout for the sync to stop at shutdown. It checks for cancellation after every file.
 const SYNC_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn run(desk: &CommandContext, over_stdio: bool) -> Result<ExitCode, CliError> {
-    let index = open(desk)?;
+pub(super) fn run(context: &CommandContext, over_stdio: bool) -> Result<ExitCode, CliError> {
+    let index = open(context)?;
     let runtime = super::runtime()?;
-    let outcome = runtime.block_on(serve(desk, index, over_stdio));
-    // Whatever is left waits for a terminal or a disk and has nothing more to say.
+    let outcome = runtime.block_on(serve(context, index, over_stdio));
+    // Remaining tasks only wait for a terminal or a disk, so they are not joined.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// An engine, and whether this process may change what it holds.
+/// The opened engine, and whether this process may write to its index.
 struct OpenedIndex {
     engine: Arc<dyn Engine>,
     read_only: bool,
 }
 
-/// Opens the index for writing; where somebody else writes to it, or nobody can, for reading.
-fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
-    let embedder = model_settings::embedder(&desk.settings, CoreShare::Half)?;
-    if desk.settings.engine.is_shared() {
+/// Opens the index for writing. Falls back to read-only if another process holds the lock or the folder is not
+/// writable.
+fn open(context: &CommandContext) -> Result<OpenedIndex, CliError> {
+    let embedder = model_settings::embedder(&context.settings, CoreShare::Half)?;
+    if context.settings.engine.is_shared() {
         return Ok(OpenedIndex {
-            engine: Arc::new(desk.settings.engine.open(embedder)?),
+            engine: Arc::new(context.settings.engine.open(embedder)?),
             read_only: false,
         });
     }
-    let dir = desk.place.create()?;
+    let dir = context.index_location.create()?;
     let opened = match &embedder {
         Some(embedder) => {
             EmbeddedEngine::open_with_previous(dir, embedder.clone(), model_settings::built_in)
@@ -76,21 +76,20 @@ fn open(desk: &CommandContext) -> Result<OpenedIndex, CliError> {
     let because = match opened {
         Ok(engine) => {
             super::warn_corrupt_index(&engine);
-            let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
+            let engine = engine.with_writer_bytes(context.settings.memory.writer_bytes());
             return Ok(OpenedIndex {
                 engine: Arc::new(engine),
                 read_only: false,
             });
         }
-        Err(SearchError::Locked { .. }) => "another process keeps the index",
-        Err(SearchError::Io { source, .. }) if is_refusal(&source) => {
-            "the index cannot be written to"
-        }
+        Err(SearchError::Locked { .. }) => "another process is writing the index",
+        Err(SearchError::Io { source, .. }) if is_refusal(&source) => "the index is not writable",
         Err(error) => return Err(error.into()),
     };
     let engine = EmbeddedEngine::open_read_only(dir, embedder)?;
-    let hint = "changes in the folder are not seen; choose another index with `--index`";
-    output::warn(&format!("{because}, so it is only read"), Some(hint));
+    let hint =
+        "this server does not index changes of the folder; choose another index with `--index`";
+    output::warn(&format!("{because}, so it is opened read-only"), Some(hint));
     Ok(OpenedIndex {
         engine: Arc::new(engine),
         read_only: true,
@@ -106,53 +105,55 @@ fn is_refusal(error: &std::io::Error) -> bool {
 }
 
 async fn serve(
-    desk: &CommandContext,
+    context: &CommandContext,
     index: OpenedIndex,
     over_stdio: bool,
 ) -> Result<(), CliError> {
-    let server = &desk.settings.server;
-    // The address first: when it is taken, nothing else should have happened.
+    let server = &context.settings.server;
+    // Binds first: if the address is in use, nothing else must have happened.
     let listener = if over_stdio {
         None
     } else {
         Some(bind(server.listen).await?)
     };
-    let counts = metrics_listener::MetricsListener::open(desk).await?;
+    let metrics = metrics_listener::MetricsListener::open(context).await?;
     let bound = listener.as_ref().and_then(|l| l.local_addr().ok());
-    let sign_in = bound.map(|bound| sign_in::open(desk, bound)).transpose()?;
+    let sign_in = bound
+        .map(|bound| sign_in::open(context, bound))
+        .transpose()?;
     let sign_in = sign_in.flatten();
-    let own = sign_in.as_ref().map(|own| own.issuer.clone());
+    let own_issuer = sign_in.as_ref().map(|server| server.issuer.clone());
     let auth = match bound {
-        Some(bound) => auth_config::build_auth(desk, bound, own)?,
+        Some(bound) => auth_config::build_auth(context, bound, own_issuer)?,
         None => None,
     };
     let tls = tls(&server.tls)?;
-    let is_writer = stale_permissions::withdraw_at_start(desk, &index).await?;
+    let is_writer = stale_permissions::withdraw_at_start(context, &index).await?;
     let status = index.engine.status().await?;
-    let knowledge = knowledge(desk, index.engine, over_stdio, auth.as_ref())?;
+    let knowledge = knowledge(context, index.engine, over_stdio, auth.as_ref())?;
     knowledge.refresh_counts().await?;
-    let standing = Arc::new(initial_readiness(status, index.read_only));
-    knowledge.set_readiness(standing.clone());
+    let readiness = Arc::new(initial_readiness(status, index.read_only));
+    knowledge.set_readiness(readiness.clone());
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
-    banner::show(desk, &knowledge, bound);
+    banner::show(context, &knowledge, bound);
     if bound.is_some() {
-        auth_config::announce_sign_in(desk, auth.as_ref());
+        auth_config::announce_sign_in(context, auth.as_ref());
     }
-    let audit = audit_log::open(desk)?;
+    let audit = audit_log::open(context)?;
     let mut app = crate::app::builder(&knowledge, server.dual, server.text);
     if let Some(audit) = &audit {
         app = app.observer(audit.clone());
     }
-    if let Some(counts) = counts {
-        let index = metrics_listener::ObservedIndex::new(&knowledge, &standing);
-        app = counts.start(desk, app, index, stop.clone());
+    if let Some(metrics) = metrics {
+        let index = metrics_listener::ObservedIndex::new(&knowledge, &readiness);
+        app = metrics.start(context, app, index, stop.clone());
     }
     let app = app
         .build()
         .map_err(|error| CliError::failed("the app cannot be built").because(error))?;
-    let watched = audit.clone().map(|audit| audit as Arc<dyn CallObserver>);
-    let mut options = options(desk, &knowledge, standing.clone(), watched);
+    let observer = audit.clone().map(|audit| audit as Arc<dyn CallObserver>);
+    let mut options = options(context, &knowledge, readiness.clone(), observer);
     options.auth = auth;
     options.tls = tls;
     if let Some(sign_in) = sign_in {
@@ -160,11 +161,11 @@ async fn serve(
     }
     let syncing = (!index.read_only).then(|| {
         folder_sync::start(
-            desk,
+            context,
             folder_sync::SyncContext {
                 knowledge,
                 app: app.clone(),
-                readiness: standing.clone(),
+                readiness: readiness.clone(),
             },
             is_writer,
             stop.clone(),
@@ -172,11 +173,11 @@ async fn serve(
     });
     let served = match listener {
         Some(listener) => http::serve(app, options, listener, stop.clone()).await,
-        None => stdio::serve(app, desk.settings.limits.clone(), stop.clone()).await,
+        None => stdio::serve(app, context.settings.limits.clone(), stop.clone()).await,
     };
     stop.cancel();
-    if let Some(traces) = desk.traces.clone() {
-        let _ = tokio::task::spawn_blocking(move || traces.finish(LAST_SPANS)).await;
+    if let Some(traces) = context.traces.clone() {
+        let _ = tokio::task::spawn_blocking(move || traces.finish(SPAN_FLUSH_TIMEOUT)).await;
     }
     if let Some(audit) = audit {
         let _ = tokio::task::spawn_blocking(move || audit.close()).await;
@@ -189,26 +190,26 @@ async fn serve(
     served.map_err(|error| CliError::failed("the server stopped").because(error))
 }
 
-/// What the tools know, and who may see how much of it.
+/// Creates the knowledge base. Over stdio every caller is the owner; with authentication, page URLs are signed.
 fn knowledge(
-    desk: &CommandContext,
+    context: &CommandContext,
     engine: Arc<dyn Engine>,
     over_stdio: bool,
     auth: Option<&Auth>,
 ) -> Result<Arc<KnowledgeBase>, CliError> {
-    let knowledge = KnowledgeBase::new(engine, &desk.settings, &desk.name());
+    let knowledge = KnowledgeBase::new(engine, &context.settings, &context.name());
     let knowledge = if over_stdio {
         knowledge.for_the_owner()
     } else {
         knowledge
     };
     if let Some(auth) = auth {
-        knowledge.set_link_signer(auth_config::link_signer(desk, auth)?);
+        knowledge.set_link_signer(auth_config::link_signer(context, auth)?);
     }
     Ok(Arc::new(knowledge))
 }
 
-/// How far a server is that has just opened its index.
+/// Readiness of a server that has just opened its index.
 fn initial_readiness(status: EngineStatus, read_only: bool) -> Readiness {
     let first = if read_only {
         SyncState::ReadOnly
@@ -219,12 +220,12 @@ fn initial_readiness(status: EngineStatus, read_only: bool) -> Readiness {
 }
 
 fn options(
-    desk: &CommandContext,
+    context: &CommandContext,
     knowledge: &Arc<KnowledgeBase>,
-    standing: Arc<Readiness>,
+    readiness: Arc<Readiness>,
     observer: Option<Arc<dyn CallObserver>>,
 ) -> http::HttpOptions {
-    let server = &desk.settings.server;
+    let server = &context.settings.server;
     let knowledge = knowledge.clone();
     let mut routes = Vec::new();
     if server.pages {
@@ -232,9 +233,9 @@ fn options(
     }
     routes.extend(server.openai_challenge.clone().map(openai_challenge_route));
     if server.preview {
-        // The page itself says nothing; what it calls is locked like everything.
-        let own = preview::routes(&preview::PreviewTarget::Own);
-        routes.extend(own.into_iter().map(http::Route::open));
+        // The page itself contains no data, and the tools that it calls require authentication.
+        let preview_routes = preview::routes(&preview::PreviewTarget::Own);
+        routes.extend(preview_routes.into_iter().map(http::Route::open));
     }
     http::HttpOptions {
         allowed_hosts: server.allow_hosts.clone(),
@@ -242,18 +243,18 @@ fn options(
         public_url: server.public_url.as_ref().map(ToString::to_string),
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || {
-            let mut ready = standing.response();
+            let mut ready = readiness.response();
             knowledge.redact_counts(&mut ready.parts);
             ready
         }),
-        limits: desk.settings.limits.clone(),
+        limits: context.settings.limits.clone(),
         routes,
         auth: None,
         tls: None,
     }
 }
 
-/// The certificate that the settings name, if they name one.
+/// Loads the TLS certificate if one is configured.
 fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, CliError> {
     let (certificate, key) = match (&files.certificate, &files.key) {
         (None, None) => return Ok(None),
@@ -265,10 +266,10 @@ fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, CliError> {
                 "tls_cert"
             };
             let problem = CliError::usage(format!("`server.{missing}` is not set"));
-            return Err(problem.hint("TLS needs the file of a certificate and that of its key"));
+            return Err(problem.hint("TLS needs both the certificate file and its key file"));
         }
     };
-    let bad = |error: http::CertificateError| {
+    let certificate_error = |error: http::CertificateError| {
         let hint = error.hint();
         CliError::failed(error.to_string())
             .hint(hint)
@@ -276,10 +277,10 @@ fn tls(files: &TlsFiles) -> Result<Option<http::ServerTls>, CliError> {
     };
     http::ServerTls::load(certificate, key)
         .map(Some)
-        .map_err(bad)
+        .map_err(certificate_error)
 }
 
-/// Where OpenAI looks for the proof that the address is the owner's: the token alone, as plain text.
+/// Route for OpenAI's domain verification: returns the configured token as plain text.
 fn openai_challenge_route(token: String) -> http::Route {
     let route = http::Route::get("/.well-known/openai-apps-challenge", move |_| {
         let page = http::RouteResponse::new(200, "text/plain; charset=utf-8", token.clone());
@@ -288,7 +289,7 @@ fn openai_challenge_route(token: String) -> http::Route {
     route.open()
 }
 
-/// Takes an address, or says why it cannot be had.
+/// Binds a TCP listener, with a hint for each common failure.
 pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     use std::io::ErrorKind;
     TcpListener::bind(address).await.map_err(|error| {
@@ -303,7 +304,7 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
             ),
             _ => (
                 format!("the address `{address}` cannot be used"),
-                "choose one of this machine with `--listen`",
+                "choose an address of this machine with `--listen`",
             ),
         };
         CliError::failed(message).hint(hint).because(error)

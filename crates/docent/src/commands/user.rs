@@ -1,4 +1,4 @@
-//! `docent user`: who may sign in with a password.
+//! `docent user`: manages the users of the built-in sign-in.
 
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
@@ -15,15 +15,15 @@ use crate::cli_error::CliError;
 use crate::index_location;
 use crate::output;
 
-pub(super) fn run(desk: &CommandContext, command: &UserCommand) -> Result<ExitCode, CliError> {
-    let dir = desk.sign_in_dir();
+pub(super) fn run(context: &CommandContext, command: &UserCommand) -> Result<ExitCode, CliError> {
+    let dir = context.sign_in_dir();
     let users = UserStore::in_dir(&dir);
     match command {
         UserCommand::List { json } => list(&users, *json)?,
         UserCommand::Remove { name } => {
             users.remove(name).map_err(user_error)?;
             output::say(&format!(
-                "removed `{name}`; their sign-ins end within 15 minutes"
+                "removed `{name}`; their sessions end within 15 minutes"
             ));
         }
         UserCommand::Add(new) => {
@@ -45,7 +45,7 @@ pub(super) fn run(desk: &CommandContext, command: &UserCommand) -> Result<ExitCo
             let changed = users.update(&change.name, |user| user.password = hash);
             changed.map_err(user_error)?;
             output::say(&format!(
-                "`{}` has a new password; their sign-ins end within 15 minutes",
+                "`{}` has a new password; their sessions end within 15 minutes",
                 change.name
             ));
             password.show()?;
@@ -74,17 +74,20 @@ fn list(users: &UserStore, as_json: bool) -> Result<(), CliError> {
     output::data(&users.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// A password, and whether its owner has still to be told.
+/// A new password, and whether it was generated and so must be shown once.
 struct UserPassword {
     text: String,
-    made: bool,
+    is_generated: bool,
 }
 
 impl UserPassword {
     fn of(stdin: bool) -> Result<Self, CliError> {
         if !stdin {
             let text = new_password().map_err(password_error)?;
-            return Ok(Self { text, made: true });
+            return Ok(Self {
+                text,
+                is_generated: true,
+            });
         }
         let most = MAX_PASSWORD_BYTES as u64 + 2;
         let mut line = String::new();
@@ -94,7 +97,10 @@ impl UserPassword {
             .read_line(&mut line)
             .map_err(|error| CliError::failed("cannot read stdin").because(error))?;
         let text = line.trim_end_matches(['\r', '\n']).to_owned();
-        Ok(Self { text, made: false })
+        Ok(Self {
+            text,
+            is_generated: false,
+        })
     }
 
     fn hash(&self) -> Result<String, CliError> {
@@ -102,7 +108,7 @@ impl UserPassword {
     }
 
     fn show(&self) -> Result<(), CliError> {
-        if !self.made {
+        if !self.is_generated {
             return Ok(());
         }
         output::say("their password, shown once:");
@@ -111,19 +117,19 @@ impl UserPassword {
 }
 
 fn password_error(error: PasswordError) -> CliError {
-    CliError::usage(error.to_string()).hint("leave `--stdin` out to get one made")
+    CliError::usage(error.to_string()).hint("omit `--stdin` to generate one")
 }
 
 fn user_error(error: UserError) -> CliError {
     match error {
         UserError::Exists(_) => CliError::usage(error.to_string())
-            .hint("`docent user password` gives them a new password"),
+            .hint("reset the password with `docent user password`"),
         UserError::Unknown(_) => {
-            CliError::usage(error.to_string()).hint("`docent user list` shows who there is")
+            CliError::usage(error.to_string()).hint("list the users with `docent user list`")
         }
         UserError::Bad(_) => CliError::usage(error.to_string()),
         UserError::Damaged(..) => CliError::failed("the list of users cannot be read")
-            .hint("mend it, or move it away and add the users again")
+            .hint("repair it, or move it away and add the users again")
             .because(error),
         UserError::Io(..) => CliError::failed("the list of users cannot be used").because(error),
     }

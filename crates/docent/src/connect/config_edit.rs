@@ -1,5 +1,5 @@
-//! The text of a configuration file into the text it becomes, whatever its form. Everything else in it stays:
-//! the result is read again and compared before anybody writes it.
+//! Edits the text of a client's configuration file, in JSON, JSON with comments or TOML. Everything else in the file is
+//! preserved: the result is parsed again and compared before it is written.
 
 use serde_json::{Map, Value};
 
@@ -7,103 +7,102 @@ use super::config_location::{ConfigFileFormat, ConfigLocation};
 use super::server_entry::{EntryPath, ServerEntry};
 use super::{json_file, toml_file};
 
-/// What becomes of a file.
+/// Outcome of an edit, with the new text of the file unless nothing changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigEdit {
-    /// It says so already.
     None,
-    /// It gets a server that it did not have.
+    /// The file gets a server entry that it did not have.
     Added(String),
-    /// It had the server in another way.
+    /// An existing entry of this server is updated.
     Changed(String),
-    /// It loses the server.
     Removed(String),
 }
 
-/// Why a file stays as it is.
+/// Why an edit was refused and the file is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EditRefusal {
-    /// It cannot be read; the end of a sentence that begins with its name.
+    /// The file is malformed. The text completes a sentence that begins with the file's name.
     Unfit(String),
-    /// Another server has that name.
+    /// Another server has the same name.
     Taken(String),
 }
 
-/// Whether somebody else's server of the same name may go.
+/// Whether an entry of the same name that belongs to another server may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameConflictPolicy {
     Keep,
     Replace,
 }
 
-/// Puts an entry into the text of a file.
+/// Inserts or updates a server entry. Keys of an existing entry that the user added, such as a timeout, are kept.
 pub(crate) fn insert_server(
     text: &str,
-    place: &ConfigLocation,
+    location: &ConfigLocation,
     name: &str,
     entry: &ServerEntry,
-    others: NameConflictPolicy,
+    conflicts: NameConflictPolicy,
 ) -> Result<ConfigEdit, EditRefusal> {
-    let (mark, body) = split_bom(text, place.form);
-    let before = value(body, place.form)?;
-    let there = before.get(place.section).and_then(|all| all.get(name));
-    if let Some(there) =
-        there.filter(|there| others == NameConflictPolicy::Keep && !entry.is_same_server(there))
+    let (mark, body) = split_bom(text, location.form);
+    let before = value(body, location.form)?;
+    let existing = before.get(location.section).and_then(|all| all.get(name));
+    if let Some(existing) = existing
+        .filter(|existing| conflicts == NameConflictPolicy::Keep && !entry.is_same_server(existing))
     {
-        return Err(EditRefusal::Taken(describe_server(there)));
+        return Err(EditRefusal::Taken(describe_server(existing)));
     }
-    let merged = there.map_or_else(|| entry.to_value(), |there| entry.merged_with(there));
-    if there == Some(&merged) {
+    let merged = existing.map_or_else(|| entry.to_value(), |existing| entry.merged_with(existing));
+    if existing == Some(&merged) {
         return Ok(ConfigEdit::None);
     }
     let at = EntryPath {
-        section: place.section,
+        section: location.section,
         name,
     };
-    let after = match place.form {
+    let after = match location.form {
         ConfigFileFormat::Toml => toml_file::put(body, at, entry),
         form => json_file::put(body, form, at, entry),
     };
     let after = ensure_trailing_newline(after.map_err(EditRefusal::Unfit)?);
-    verify_edit(&before, &after, place, name, Some(&merged))?;
+    verify_edit(&before, &after, location, name, Some(&merged))?;
     let after = format!("{mark}{after}");
-    Ok(if there.is_some() {
+    Ok(if existing.is_some() {
         ConfigEdit::Changed(after)
     } else {
         ConfigEdit::Added(after)
     })
 }
 
-/// Takes an entry out of the text of a file.
+/// Removes a server entry from the text of a file.
 pub(crate) fn remove_server(
     text: &str,
-    place: &ConfigLocation,
+    location: &ConfigLocation,
     name: &str,
     entry: &ServerEntry,
-    others: NameConflictPolicy,
+    conflicts: NameConflictPolicy,
 ) -> Result<ConfigEdit, EditRefusal> {
-    let (mark, body) = split_bom(text, place.form);
-    let before = value(body, place.form)?;
-    let Some(there) = before.get(place.section).and_then(|all| all.get(name)) else {
+    let (mark, body) = split_bom(text, location.form);
+    let before = value(body, location.form)?;
+    let Some(existing) = before.get(location.section).and_then(|all| all.get(name)) else {
         return Ok(ConfigEdit::None);
     };
-    if others == NameConflictPolicy::Keep && !entry.is_same_server(there) {
-        return Err(EditRefusal::Taken(describe_server(there)));
+    if conflicts == NameConflictPolicy::Keep && !entry.is_same_server(existing) {
+        return Err(EditRefusal::Taken(describe_server(existing)));
     }
     let at = EntryPath {
-        section: place.section,
+        section: location.section,
         name,
     };
-    let after = match place.form {
+    let after = match location.form {
         ConfigFileFormat::Toml => toml_file::take(body, at),
         form => json_file::take(body, form, at),
     };
     let after = after.map_err(EditRefusal::Unfit)?;
-    verify_edit(&before, &after, place, name, None)?;
+    verify_edit(&before, &after, location, name, None)?;
     Ok(ConfigEdit::Removed(format!("{mark}{after}")))
 }
 
-/// A file that was empty or not there begins as an empty object; a mark of its encoding stays in front.
+/// Splits off a byte order mark, which stays in front of the new text. An empty or missing file becomes an empty
+/// object.
 fn split_bom(text: &str, form: ConfigFileFormat) -> (&str, &str) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.get(..text.len() - body.len()).unwrap_or_default();
@@ -126,19 +125,19 @@ fn value(text: &str, form: ConfigFileFormat) -> Result<Value, EditRefusal> {
     Err(EditRefusal::Unfit("does not hold a JSON object".to_owned()))
 }
 
-/// Whether the new text says what the old one said, and of this server what was wanted. A file that names a
-/// key twice, for example, is read by its client in a way that an edit would not change.
+/// Verifies that the edited text parses to the old value plus the wanted entry. This catches files that an edit cannot
+/// change safely, such as one with a duplicate key, of which the client reads the other occurrence.
 fn verify_edit(
     before: &Value,
     after: &str,
-    place: &ConfigLocation,
+    location: &ConfigLocation,
     name: &str,
     wanted: Option<&Value>,
 ) -> Result<(), EditRefusal> {
     let mut expected = before.clone();
     if let Some(top) = expected.as_object_mut() {
         let servers = top
-            .entry(place.section)
+            .entry(location.section)
             .or_insert_with(|| Value::Object(Map::new()));
         if let Some(servers) = servers.as_object_mut() {
             match wanted {
@@ -147,15 +146,15 @@ fn verify_edit(
             };
         }
     }
-    let found = value(after, place.form)?;
-    // TOML drops a table with nothing in it, and an empty section says as much as none.
+    let found = value(after, location.form)?;
+    // An implicit TOML table disappears when it is empty, and an empty section means the same as none.
     if found == expected
-        || without_empty(&found, place.section) == without_empty(&expected, place.section)
+        || without_empty(&found, location.section) == without_empty(&expected, location.section)
     {
         return Ok(());
     }
     Err(EditRefusal::Unfit(
-        "cannot be edited without changing something else in it".to_owned(),
+        "cannot be edited without changing other parts of it".to_owned(),
     ))
 }
 
@@ -178,13 +177,13 @@ fn ensure_trailing_newline(mut text: String) -> String {
     text
 }
 
-/// Where another server leads, in a few words.
-fn describe_server(there: &Value) -> String {
-    let text = |key: &str| there.get(key).and_then(Value::as_str);
-    let place = text("url")
+/// Describes another server by its URL or command, for the message about a name conflict.
+fn describe_server(existing: &Value) -> String {
+    let text = |key: &str| existing.get(key).and_then(Value::as_str);
+    let location = text("url")
         .or_else(|| text("httpUrl"))
         .or_else(|| text("command"));
-    crate::settings::shorten(place.unwrap_or("another server"), 120)
+    crate::settings::shorten(location.unwrap_or("another server"), 120)
 }
 
 #[cfg(test)]
@@ -193,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn place(form: ConfigFileFormat) -> ConfigLocation {
+    fn location(form: ConfigFileFormat) -> ConfigLocation {
         let section = if form == ConfigFileFormat::Toml {
             "mcp_servers"
         } else {
@@ -228,7 +227,7 @@ mod tests {
     fn put_in(form: ConfigFileFormat, before: &str) -> Result<ConfigEdit, EditRefusal> {
         insert_server(
             before,
-            &place(form),
+            &location(form),
             "docs",
             &stdio(),
             NameConflictPolicy::Keep,
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!(
             insert_server(
                 &after,
-                &place(ConfigFileFormat::Jsonc),
+                &location(ConfigFileFormat::Jsonc),
                 "docs",
                 &stdio(),
                 NameConflictPolicy::Keep
@@ -278,7 +277,7 @@ mod tests {
         );
         let back = remove_server(
             &after,
-            &place(ConfigFileFormat::Jsonc),
+            &location(ConfigFileFormat::Jsonc),
             "docs",
             &stdio(),
             NameConflictPolicy::Keep,
@@ -295,7 +294,7 @@ mod tests {
         assert_eq!(put_in(ConfigFileFormat::Toml, &after), Ok(ConfigEdit::None));
         let back = remove_server(
             &after,
-            &place(ConfigFileFormat::Toml),
+            &location(ConfigFileFormat::Toml),
             "docs",
             &stdio(),
             NameConflictPolicy::Keep,
@@ -326,7 +325,7 @@ mod tests {
         let address = entry(json!({"url": "https://a.example/mcp"}));
         let change = insert_server(
             before,
-            &place(ConfigFileFormat::Json),
+            &location(ConfigFileFormat::Json),
             "docs",
             &address,
             NameConflictPolicy::Keep,
@@ -347,7 +346,7 @@ mod tests {
         assert_eq!(
             remove_server(
                 before,
-                &place(ConfigFileFormat::Json),
+                &location(ConfigFileFormat::Json),
                 "docs",
                 &stdio(),
                 NameConflictPolicy::Keep
@@ -356,7 +355,7 @@ mod tests {
         );
         let forced = insert_server(
             before,
-            &place(ConfigFileFormat::Json),
+            &location(ConfigFileFormat::Json),
             "docs",
             &stdio(),
             NameConflictPolicy::Replace,
@@ -365,7 +364,7 @@ mod tests {
         assert_eq!(
             remove_server(
                 "{}",
-                &place(ConfigFileFormat::Json),
+                &location(ConfigFileFormat::Json),
                 "docs",
                 &stdio(),
                 NameConflictPolicy::Keep

@@ -1,4 +1,4 @@
-//! A client and a scope into the file that holds its servers, on each system.
+//! Locations of the clients' configuration files, per client, scope and platform.
 
 use std::path::PathBuf;
 
@@ -7,58 +7,59 @@ use etcetera::BaseStrategy as _;
 use super::{ConfigScope, McpClient};
 use crate::cli_error::CliError;
 
-/// How a configuration file is written.
+/// Syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigFileFormat {
     Json,
-    /// JSON in which its client allows comments.
+    /// JSON with comments, but without trailing commas.
     JsonWithComments,
-    /// JSON in which its client allows comments and a comma after the last member.
+    /// JSON with comments and trailing commas.
     Jsonc,
     Toml,
 }
 
-/// A place for servers: a file, and the table in it.
+/// A configuration file and the section in it that lists MCP servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigLocation {
     pub file: PathBuf,
     pub form: ConfigFileFormat,
-    /// The key under which servers stand, by name.
+    /// Key of the object or table that maps server names to entries.
     pub section: &'static str,
 }
 
-/// The folders that clients keep their files in.
+/// Base folders of the clients' configuration files, as this user's environment defines them.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigDirs {
     pub home: PathBuf,
-    /// Where programs with windows keep their settings.
+    /// Where desktop applications store their settings.
     pub programs: PathBuf,
     pub project: PathBuf,
-    /// Where the user moved single clients to.
+    /// Overrides for single clients, such as `CODEX_HOME`.
     pub claude: Option<PathBuf>,
     pub codex: Option<PathBuf>,
     pub gemini: Option<PathBuf>,
 }
 
 impl ConfigDirs {
-    /// Those of this user, as the environment has them.
+    /// Determines the folders of the current user.
     pub(crate) fn of_user() -> Result<Self, CliError> {
         let unknown = || {
-            CliError::failed("the home folder is not known")
-                .hint("set `HOME`, or copy what is shown")
+            CliError::failed("the home directory is unknown")
+                .hint("set `HOME`, or follow the printed steps")
         };
         let home = etcetera::home_dir().map_err(|error| unknown().because(error))?;
         let native = etcetera::base_strategy::choose_native_strategy()
             .map_err(|error| unknown().because(error))?;
-        // What a Mac calls the folder for data holds the settings of programs too.
+        // On macOS, applications store settings in `Application Support`, which the strategy calls the data directory.
         let programs = if cfg!(target_os = "macos") {
             native.data_dir()
         } else {
             native.config_dir()
         };
-        let project = std::env::current_dir()
-            .map_err(|error| CliError::failed("the current folder is gone").because(error))?;
-        let moved = |name: &str| {
+        let project = std::env::current_dir().map_err(|error| {
+            CliError::failed("cannot determine the current directory").because(error)
+        })?;
+        let override_dir = |name: &str| {
             std::env::var_os(name)
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from)
@@ -67,13 +68,13 @@ impl ConfigDirs {
             home,
             programs,
             project,
-            claude: moved("CLAUDE_CONFIG_DIR"),
-            codex: moved("CODEX_HOME"),
-            gemini: moved("GEMINI_CLI_HOME"),
+            claude: override_dir("CLAUDE_CONFIG_DIR"),
+            codex: override_dir("CODEX_HOME"),
+            gemini: override_dir("GEMINI_CLI_HOME"),
         })
     }
 
-    /// Where a client keeps its servers; nothing for one without a file, or without one in this scope.
+    /// The configuration file of a client; `None` if the client has none in this scope.
     pub(crate) fn find(&self, client: McpClient, scope: ConfigScope) -> Option<ConfigLocation> {
         use ConfigFileFormat::{Json, JsonWithComments, Jsonc, Toml};
         let user = scope == ConfigScope::User;
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn each_client_has_its_files() {
-        let homes = ConfigDirs {
+        let dirs = ConfigDirs {
             home: "/home/ilke".into(),
             programs: "/home/ilke/.config".into(),
             project: "/srv/dam".into(),
@@ -146,7 +147,7 @@ mod tests {
             gemini: None,
         };
         let file = |client, scope| {
-            let found = homes.find(client, scope);
+            let found = dirs.find(client, scope);
             found.map(|found| found.file.to_string_lossy().into_owned())
         };
         let table = [
@@ -194,20 +195,20 @@ mod tests {
         ] {
             assert_eq!(file(client, ConfigScope::User), None);
         }
-        let moved = ConfigDirs {
+        let overridden = ConfigDirs {
             codex: Some("/c".into()),
             claude: Some("/d".into()),
-            ..homes
+            ..dirs
         };
         assert_eq!(
-            moved
+            overridden
                 .find(McpClient::Codex, ConfigScope::User)
                 .unwrap()
                 .file,
             PathBuf::from("/c/config.toml")
         );
         assert_eq!(
-            moved
+            overridden
                 .find(McpClient::ClaudeCode, ConfigScope::User)
                 .unwrap()
                 .file,

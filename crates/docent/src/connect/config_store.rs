@@ -1,5 +1,5 @@
-//! A change into a changed file: whole or not at all, with a backup beside it, and never over what another
-//! program wrote meanwhile.
+//! Stores an edited configuration file: atomically, by rename, with a backup beside it, and with optimistic
+//! concurrency, so that changes of another program are never overwritten.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -10,27 +10,27 @@ use docent_atomic_file::{FileAccess, StagedFile};
 use super::config_edit::{ConfigEdit, EditRefusal};
 use crate::cli_error::CliError;
 
-/// The most bytes of a configuration file; Claude Code's grows to a few million.
+/// Maximum size of a configuration file. Claude Code's grows to a few megabytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// How often an edit begins again because another program wrote the file meanwhile.
+/// Number of attempts if another program changes the file during the edit.
 const TRIES: usize = 3;
-/// What the name of a backup ends with.
+/// Suffix of the backup file.
 const BACKUP: &str = ".docent-backup";
 
-/// What was done to a file.
+/// What an edit did to the file, and where the backup is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EditOutcome {
-    /// Such as `added`.
+    /// The change as the report shows it: `added`, `changed`, `removed` or `unchanged`.
     pub what: &'static str,
     pub backup: Option<PathBuf>,
 }
 
-/// Edits a file that may not be there yet.
+/// Applies an edit to a file, which is created if it does not exist.
 pub(crate) fn edit(
     file: &Path,
     change: impl Fn(&str) -> Result<ConfigEdit, EditRefusal>,
 ) -> Result<EditOutcome, CliError> {
-    // A link, as people who keep their settings in a repository have, stays one.
+    // Follows symbolic links, so that settings which are linked from a repository stay linked.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     for _ in 0..TRIES {
         let before = read(&file)?;
@@ -60,25 +60,27 @@ pub(crate) fn edit(
             Err(error) => Err(CliError::io("write", &file, error)),
         };
     }
-    Err(
-        CliError::failed(format!("`{}` changes all the time", file.display()))
-            .hint("close the program that it belongs to and try again"),
-    )
+    Err(CliError::failed(format!(
+        "`{}` keeps changing during the edit",
+        file.display()
+    ))
+    .hint("close the client that writes it and try again"))
 }
 
 fn refusal_error(file: &Path, refusal: EditRefusal) -> CliError {
     let shown = file.display();
     match refusal {
-        EditRefusal::Unfit(why) => CliError::failed(format!("`{shown}` {why}"))
-            .hint("it was not touched; mend it, or add by hand what is shown without `--write`"),
+        EditRefusal::Unfit(why) => CliError::failed(format!("`{shown}` {why}")).hint(
+            "it was not changed; fix it, or add the entry by hand as shown without `--write`",
+        ),
         EditRefusal::Taken(there) => CliError::usage(format!(
             "`{shown}` has another server of that name: `{there}`"
         ))
-        .hint("choose another one with `--name`, or replace it with `--force`"),
+        .hint("choose another name with `--name`, or replace it with `--force`"),
     }
 }
 
-/// The text of a file, if it is there.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<String>, CliError> {
     let opened = match File::open(file) {
         Ok(opened) => opened,
@@ -89,10 +91,10 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, CliError> {
     opened
         .take(MAX_BYTES + 1)
         .read_to_string(&mut text)
-        .map_err(|error| CliError::io("read", file, error).hint("it was not touched"))?;
+        .map_err(|error| CliError::io("read", file, error).hint("it was not changed"))?;
     if text.len() as u64 > MAX_BYTES {
         let message = format!("`{}` has more than {MAX_BYTES} bytes", file.display());
-        return Err(CliError::failed(message).hint("it was not touched"));
+        return Err(CliError::failed(message).hint("it was not changed"));
     }
     Ok(Some(text))
 }
@@ -159,7 +161,7 @@ mod tests {
         let problem = edit(&file, |_| Err(EditRefusal::Unfit("is odd".to_owned()))).unwrap_err();
         assert!(problem.message.ends_with("mcp.json` is odd"), "{problem}");
         assert_eq!(problem.exit, 1);
-        assert!(problem.hint.unwrap().starts_with("it was not touched"));
+        assert!(problem.hint.unwrap().starts_with("it was not changed"));
         let problem = edit(&file, |_| Err(EditRefusal::Taken("x".to_owned()))).unwrap_err();
         assert_eq!(problem.exit, 2);
         edit(&file, |_| Ok(ConfigEdit::None)).unwrap();
@@ -172,7 +174,7 @@ mod tests {
         );
     }
 
-    /// Another program that writes between reading and writing is not overwritten.
+    /// A write by another program between our read and our rename is not lost.
     #[test]
     fn what_another_program_writes_meanwhile_is_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -194,7 +196,7 @@ mod tests {
             restless
                 .unwrap_err()
                 .message
-                .ends_with("changes all the time")
+                .ends_with("keeps changing during the edit")
         );
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "2!xxx");
         assert_eq!(names(dir.path()), ["mcp.json", "mcp.json.docent-backup"]);

@@ -1,95 +1,93 @@
-//! What a try came to, into plain words: what works, what is still missing and what to do about it.
+//! Diagnosis of a connection test: what works, what is missing, and a hint for each problem.
 
 use docent_check::{ProbeError, ProbeSummary};
 
 use super::setup_steps::shell_quote;
 use super::{ClientLocation, ClientTransport, ConnectionSpec};
 
-/// Something that is still missing.
+/// A problem that prevents the connection, and the hint that fixes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConnectionIssue {
     pub what: String,
-    /// The cure.
     pub hint: String,
 }
 
-/// How a connection stands.
+/// Result of the diagnosis: successful checks, and problems. Without problems, the command exits with 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConnectionStatus {
-    /// What works, or is as it should be.
     pub good: Vec<String>,
     pub missing: Vec<ConnectionIssue>,
 }
 
-/// What is to be said about a connection that was tried; `None` when it was not.
+/// Diagnoses a connection from the probe's result; `None` means that the connection was not tested.
 pub(crate) fn connection_status(
-    wish: &ConnectionSpec,
-    tried: Option<&Result<ProbeSummary, ProbeError>>,
+    spec: &ConnectionSpec,
+    probed: Option<&Result<ProbeSummary, ProbeError>>,
 ) -> ConnectionStatus {
-    let mut standing = ConnectionStatus::default();
-    match tried {
-        Some(Ok(met)) => report_success(met, &mut standing),
-        Some(Err(ProbeError::SignInRequired)) => report_sign_in(wish, &mut standing),
-        Some(Err(unmet)) => standing.missing.push(probe_issue(wish, unmet)),
+    let mut status = ConnectionStatus::default();
+    match probed {
+        Some(Ok(summary)) => report_success(summary, &mut status),
+        Some(Err(ProbeError::SignInRequired)) => report_sign_in(spec, &mut status),
+        Some(Err(error)) => status.missing.push(probe_issue(spec, error)),
         None => {}
     }
-    if wish.client.reach() == ClientLocation::Remote && !wish.transport.is_public() {
-        standing.missing.push(private_address_issue(wish));
+    if spec.client.reach() == ClientLocation::Remote && !spec.transport.is_public() {
+        status.missing.push(private_address_issue(spec));
     }
-    standing
+    status
 }
 
-fn report_success(met: &ProbeSummary, standing: &mut ConnectionStatus) {
-    let tools = met.tools.join(", ");
-    standing.good.push(format!(
+fn report_success(summary: &ProbeSummary, status: &mut ConnectionStatus) {
+    let tools = summary.tools.join(", ");
+    status.good.push(format!(
         "{} {} answers, with the tools {tools}",
-        met.server, met.version
+        summary.server, summary.version
     ));
-    match &met.search {
+    match &summary.search {
         Some(Ok(found)) if found.results > 0 => {
             let first = found.first.as_deref().unwrap_or("a document without a title");
-            standing.good.push(format!("search found {} documents, the first is `{first}`", found.results));
+            status.good.push(format!("search found {} documents, the first is `{first}`", found.results));
         }
-        Some(Ok(_)) => standing.good.push("search answers; nothing is found yet, perhaps because the folder is still being indexed".to_owned()),
-        Some(Err(why)) => standing.missing.push(ConnectionIssue {
+        Some(Ok(_)) => status.good.push("search answers; nothing is found yet, perhaps because the folder is still being indexed".to_owned()),
+        Some(Err(why)) => status.missing.push(ConnectionIssue {
             what: format!("search fails: {why}"),
-            hint: "look at it with `docent doctor` and `docent check`".to_owned(),
+            hint: "diagnose it with `docent doctor` and `docent check`".to_owned(),
         }),
-        None => standing.missing.push(ConnectionIssue {
+        None => status.missing.push(ConnectionIssue {
             what: "the server has no tool called `search`".to_owned(),
-            hint: "is the address the one of a docent server?".to_owned(),
+            hint: "check that the URL is that of a docent server".to_owned(),
         }),
     }
 }
 
-fn report_sign_in(wish: &ConnectionSpec, standing: &mut ConnectionStatus) {
+fn report_sign_in(spec: &ConnectionSpec, status: &mut ConnectionStatus) {
     use super::McpClient;
-    standing
+    status
         .good
         .push("the server answers and asks for sign-in".to_owned());
-    match wish.client {
+    match spec.client {
         McpClient::OpenaiApi | McpClient::ClaudeApi | McpClient::Inspector
-            if wish.token_env.is_none() =>
+            if spec.token_env.is_none() =>
         {
-            standing.missing.push(ConnectionIssue {
-                what: format!("{} cannot sign in by itself", wish.client.title()),
-                hint: "give the variable that holds a token with `--token-env`".to_owned(),
+            status.missing.push(ConnectionIssue {
+                what: format!("{} cannot sign in by itself", spec.client.title()),
+                hint: "name the variable that holds a token with `--token-env`".to_owned(),
             });
         }
-        _ if wish.token_env.is_some() => standing.missing.push(ConnectionIssue {
-            what: "the token is refused, or the variable is not set".to_owned(),
-            hint: "look at its expiry and audience".to_owned(),
+        _ if spec.token_env.is_some() => status.missing.push(ConnectionIssue {
+            what: "the token is rejected, or the variable is not set".to_owned(),
+            hint: "check its expiry and audience".to_owned(),
         }),
-        _ => standing.good.push(format!(
+        _ => status.good.push(format!(
             "{} opens the sign-in page when it connects",
-            wish.client.title()
+            spec.client.title()
         )),
     }
 }
 
-fn probe_issue(wish: &ConnectionSpec, unmet: &ProbeError) -> ConnectionIssue {
-    let serve = format!("docent serve {}", shell_quote(&wish.folder));
-    let hint = match (&wish.transport, unmet) {
+fn probe_issue(spec: &ConnectionSpec, error: &ProbeError) -> ConnectionIssue {
+    let serve = format!("docent serve {}", shell_quote(&spec.folder));
+    let hint = match (&spec.transport, error) {
         (ClientTransport::Stdio(_), _) => format!("see why with `{serve} --stdio`"),
         (ClientTransport::Http(url), ProbeError::Unreachable(_)) => {
             let local = url
@@ -100,10 +98,10 @@ fn probe_issue(wish: &ConnectionSpec, unmet: &ProbeError) -> ConnectionIssue {
                 .map_or_else(String::new, |port| format!("127.0.0.1:{port}"));
             if !local {
                 format!(
-                    "start the server with `{serve} --public-url {}`, and what leads to it",
+                    "start the server with `{serve} --public-url {}`, and the proxy or tunnel in front of it",
                     origin(url)
                 )
-            } else if listen == wish.listen {
+            } else if listen == spec.listen {
                 format!("start it with `{serve}`")
             } else {
                 format!("start it with `{serve} --listen {listen}`")
@@ -111,33 +109,33 @@ fn probe_issue(wish: &ConnectionSpec, unmet: &ProbeError) -> ConnectionIssue {
         }
         (ClientTransport::Http(url), ProbeError::Refused(_)) => {
             format!(
-                "let it be called by that name: `{serve} --public-url {}`",
+                "allow this host name: `{serve} --public-url {}`",
                 origin(url)
             )
         }
         (_, ProbeError::Redirected(_)) => {
-            "give the address that it leads to; some clients follow none".to_owned()
+            "use the URL that it redirects to; some clients do not follow redirects".to_owned()
         }
-        (_, ProbeError::NotMcp(_)) => "the address usually ends in `/mcp`".to_owned(),
-        _ => "try again; look at it with `docent doctor`".to_owned(),
+        (_, ProbeError::NotMcp(_)) => "the URL usually ends in `/mcp`".to_owned(),
+        _ => "try again, or diagnose it with `docent doctor`".to_owned(),
     };
     ConnectionIssue {
-        what: unmet.to_string(),
+        what: error.to_string(),
         hint,
     }
 }
 
-fn private_address_issue(wish: &ConnectionSpec) -> ConnectionIssue {
-    let serve = format!("docent serve {}", shell_quote(&wish.folder));
-    let port = wish.listen.rsplit(':').next().unwrap_or("8787");
+fn private_address_issue(spec: &ConnectionSpec) -> ConnectionIssue {
+    let serve = format!("docent serve {}", shell_quote(&spec.folder));
+    let port = spec.listen.rsplit(':').next().unwrap_or("8787");
     ConnectionIssue {
         what: format!(
-            "{} calls from outside and needs a public https address",
-            wish.client.title()
+            "{} connects from the internet and needs a public https URL",
+            spec.client.title()
         ),
         hint: format!(
             "open a tunnel, such as `cloudflared tunnel --url http://127.0.0.1:{port}`, or put a proxy in front; \
-             then `{serve} --public-url https://…`, and give that address here with `--url`"
+             then run `{serve} --public-url https://…`, and pass that URL here with `--url`"
         ),
     }
 }
@@ -154,7 +152,7 @@ mod tests {
     use super::super::{ConfigScope, McpClient};
     use super::*;
 
-    fn wish(client: McpClient, url: &str) -> ConnectionSpec {
+    fn spec(client: McpClient, url: &str) -> ConnectionSpec {
         ConnectionSpec {
             client,
             name: "dam".to_owned(),
@@ -167,16 +165,16 @@ mod tests {
         }
     }
 
-    fn hints(wish: &ConnectionSpec, tried: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
-        let standing = connection_status(wish, Some(tried));
-        standing
+    fn hints(spec: &ConnectionSpec, probed: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
+        let status = connection_status(spec, Some(probed));
+        status
             .missing
             .into_iter()
             .map(|missing| missing.hint)
             .collect()
     }
 
-    fn met() -> ProbeSummary {
+    fn summary() -> ProbeSummary {
         ProbeSummary {
             server: "Dam".to_owned(),
             name: "docent".to_owned(),
@@ -194,12 +192,12 @@ mod tests {
     #[test]
     fn a_server_that_is_not_running_is_started_with_what_is_said() {
         let nobody = || Err(ProbeError::Unreachable("refused".to_owned()));
-        let local = wish(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp");
+        let local = spec(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp");
         assert_eq!(
             hints(&local, &nobody()),
             ["start it with `docent serve /srv/dam`"]
         );
-        let other = wish(McpClient::ClaudeCode, "http://127.0.0.1:9000/mcp");
+        let other = spec(McpClient::ClaudeCode, "http://127.0.0.1:9000/mcp");
         assert_eq!(
             hints(&other, &nobody()),
             ["start it with `docent serve /srv/dam --listen 127.0.0.1:9000`"]
@@ -210,38 +208,36 @@ mod tests {
     fn hosts_elsewhere_need_a_public_address() {
         assert_eq!(
             hints(
-                &wish(McpClient::Chatgpt, "http://127.0.0.1:8787/mcp"),
-                &Ok(met())
+                &spec(McpClient::Chatgpt, "http://127.0.0.1:8787/mcp"),
+                &Ok(summary())
             )
             .len(),
             1
         );
         assert_eq!(
             hints(
-                &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
-                &Ok(met())
+                &spec(McpClient::Chatgpt, "https://dam.example/mcp"),
+                &Ok(summary())
             )
             .len(),
             0
         );
         assert_eq!(
             hints(
-                &wish(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp"),
-                &Ok(met())
+                &spec(McpClient::ClaudeCode, "http://127.0.0.1:8787/mcp"),
+                &Ok(summary())
             )
             .len(),
             0
         );
         let refused = Err(ProbeError::Refused("host".to_owned()));
         let hint = hints(
-            &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
+            &spec(McpClient::Chatgpt, "https://dam.example/mcp"),
             &refused,
         );
         assert_eq!(
             hint,
-            [
-                "let it be called by that name: `docent serve /srv/dam --public-url https://dam.example`"
-            ]
+            ["allow this host name: `docent serve /srv/dam --public-url https://dam.example`"]
         );
     }
 
@@ -250,7 +246,7 @@ mod tests {
         let locked = || Err(ProbeError::SignInRequired);
         assert_eq!(
             hints(
-                &wish(McpClient::Chatgpt, "https://dam.example/mcp"),
+                &spec(McpClient::Chatgpt, "https://dam.example/mcp"),
                 &locked()
             )
             .len(),
@@ -258,7 +254,7 @@ mod tests {
         );
         assert_eq!(
             hints(
-                &wish(McpClient::ClaudeApi, "https://dam.example/mcp"),
+                &spec(McpClient::ClaudeApi, "https://dam.example/mcp"),
                 &locked()
             )
             .len(),
@@ -266,7 +262,7 @@ mod tests {
         );
         let with_token = ConnectionSpec {
             token_env: Some("T".to_owned()),
-            ..wish(McpClient::Codex, "https://dam.example/mcp")
+            ..spec(McpClient::Codex, "https://dam.example/mcp")
         };
         assert_eq!(hints(&with_token, &locked()).len(), 1);
     }

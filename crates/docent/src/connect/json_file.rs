@@ -1,4 +1,4 @@
-//! JSON files of other programs, edited in place: order, spaces and comments stay as they are.
+//! Format-preserving edits of JSON configuration files: order, whitespace and comments are kept.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::config_location::ConfigFileFormat;
 use super::server_entry::{EntryPath, ServerEntry};
 
-/// Why a file cannot be edited, as the end of a sentence that begins with its name.
+/// Why a file cannot be edited, worded to complete a sentence that begins with the file's name.
 pub(super) type UneditableReason = String;
 
-/// The whole file as a value.
+/// Parses the whole file into a value.
 pub(super) fn value(text: &str, form: ConfigFileFormat) -> Result<Value, UneditableReason> {
     if form == ConfigFileFormat::Json {
-        // The client reads strictly, so what its parser refuses is not ours to repair.
+        // The client's parser is strict, so a file that it rejects must not be edited as if it were valid.
         let parsed = serde_json::from_str(text);
         return parsed.map_err(|error| format!("is not valid JSON: {error}"));
     }
@@ -21,7 +21,7 @@ pub(super) fn value(text: &str, form: ConfigFileFormat) -> Result<Value, Unedita
     Ok(root.to_serde_value().unwrap_or(Value::Null))
 }
 
-/// The text with an entry in a section, in place of one of the same name.
+/// Inserts an entry into a section of the text, or merges it into the entry of the same name.
 pub(super) fn put(
     text: &str,
     form: ConfigFileFormat,
@@ -34,10 +34,10 @@ pub(super) fn put(
     let wrong = || format!("has a `{section}` that is not an object");
     let servers = top.object_value_or_create(section).ok_or_else(wrong)?;
     match servers.get(name).and_then(|prop| prop.object_value()) {
-        Some(there) => merge(&there, entry),
+        Some(existing) => merge(&existing, entry),
         None => {
-            if let Some(odd) = servers.get(name) {
-                odd.remove();
+            if let Some(invalid) = servers.get(name) {
+                invalid.remove();
             }
             servers.append(name, input(&entry.to_value()));
         }
@@ -45,7 +45,7 @@ pub(super) fn put(
     Ok(root.to_string())
 }
 
-/// The text without the entry of this name.
+/// Removes the entry of this name from the text.
 pub(super) fn take(
     text: &str,
     form: ConfigFileFormat,
@@ -55,24 +55,24 @@ pub(super) fn take(
     let servers = root
         .object_value()
         .and_then(|top| top.object_value(at.section));
-    if let Some(there) = servers.and_then(|servers| servers.get(at.name)) {
-        there.remove();
+    if let Some(existing) = servers.and_then(|servers| servers.get(at.name)) {
+        existing.remove();
     }
     Ok(root.to_string())
 }
 
-fn merge(there: &CstObject, entry: &ServerEntry) {
+fn merge(existing: &CstObject, entry: &ServerEntry) {
     for key in entry.dropped() {
-        if let Some(old) = there.get(key) {
+        if let Some(old) = existing.get(key) {
             old.remove();
         }
     }
     for (key, value) in &entry.set {
-        match there.get(key) {
+        match existing.get(key) {
             Some(old) if old.to_serde_value().as_ref() == Some(value) => {}
             Some(old) => old.set_value(input(value)),
             None => {
-                there.append(key, input(value));
+                existing.append(key, input(value));
             }
         }
     }

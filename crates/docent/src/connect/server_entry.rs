@@ -1,11 +1,11 @@
-//! A wish into what stands for it in the client's configuration.
+//! The entry that represents a server in a client's configuration file, in each client's dialect.
 
 use serde_json::{Map, Value, json};
 
 use super::{ClientTransport, ConnectionSpec, McpClient};
 
-/// What a server is in a configuration: keys to set, and keys that would contradict them. Whatever else
-/// somebody wrote there stays.
+/// Server entry as an edit: keys to set, and keys to drop because they would contradict the transport. Other keys of an
+/// existing entry are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerEntry {
     pub set: Map<String, Value>,
@@ -19,32 +19,32 @@ pub(super) struct EntryPath<'a> {
     pub name: &'a str,
 }
 
-/// What belongs to a server that is reached by its address.
-const OF_ADDRESSES: &[&str] = &["type", "url", "httpUrl", "headers", "bearer_token_env_var"];
-/// What belongs to a server that is started.
-const OF_PROGRAMS: &[&str] = &["type", "command", "args", "env", "cwd"];
+/// Keys of a server that is reached over HTTP, dropped when it becomes a stdio server.
+const HTTP_KEYS: &[&str] = &["type", "url", "httpUrl", "headers", "bearer_token_env_var"];
+/// Keys of a server that is started over stdio, dropped when it becomes an HTTP server.
+const STDIO_KEYS: &[&str] = &["type", "command", "args", "env", "cwd"];
 
 impl ServerEntry {
-    pub(crate) fn of(wish: &ConnectionSpec) -> Self {
-        let (mut set, drop) = match &wish.transport {
-            ClientTransport::Http(url) => (address(wish.client, url.as_str()), OF_PROGRAMS),
-            ClientTransport::Stdio(command) => (program(wish.client, command), OF_ADDRESSES),
+    pub(crate) fn of(spec: &ConnectionSpec) -> Self {
+        let (mut set, drop) = match &spec.transport {
+            ClientTransport::Http(url) => (address(spec.client, url.as_str()), STDIO_KEYS),
+            ClientTransport::Stdio(command) => (program(spec.client, command), HTTP_KEYS),
         };
-        if let (ClientTransport::Http(_), Some(variable)) = (&wish.transport, &wish.token_env) {
-            let (key, value) = token(wish.client, variable);
+        if let (ClientTransport::Http(_), Some(variable)) = (&spec.transport, &spec.token_env) {
+            let (key, value) = token(spec.client, variable);
             set.insert(key.to_owned(), value);
         }
         Self { set, drop }
     }
 
-    /// The entry as it would stand alone.
+    /// The entry as a value of its own, for a file that does not contain the server yet.
     pub(crate) fn to_value(&self) -> Value {
         Value::Object(self.set.clone())
     }
 
-    /// The entry over one that is there.
-    pub(crate) fn merged_with(&self, there: &Value) -> Value {
-        let mut merged = there.as_object().cloned().unwrap_or_default();
+    /// Merges the entry into an existing one.
+    pub(crate) fn merged_with(&self, existing: &Value) -> Value {
+        let mut merged = existing.as_object().cloned().unwrap_or_default();
         for key in self.dropped() {
             merged.shift_remove(key);
         }
@@ -54,7 +54,7 @@ impl ServerEntry {
         Value::Object(merged)
     }
 
-    /// The keys that go.
+    /// Keys to remove from an existing entry: those of the other transport, unless they are set anyway.
     pub(crate) fn dropped(&self) -> impl Iterator<Item = &'static str> {
         self.drop
             .iter()
@@ -62,8 +62,8 @@ impl ServerEntry {
             .filter(|key| !self.set.contains_key(*key))
     }
 
-    /// Whether what is there was put there by us, or leads to the same place.
-    pub(crate) fn is_same_server(&self, there: &Value) -> bool {
+    /// Whether an existing entry is ours to change: it starts `docent serve`, or it has the same URL.
+    pub(crate) fn is_same_server(&self, existing: &Value) -> bool {
         let ours = |value: &Value| {
             let command = value.get("command").and_then(Value::as_str);
             let name = command.and_then(|path| path.rsplit(['/', '\\']).next());
@@ -71,11 +71,10 @@ impl ServerEntry {
             let serves = args.is_some_and(|args| args.first() == Some(&json!("serve")));
             serves && name.is_some_and(|name| name.starts_with("docent"))
         };
-        let leads_here = self
-            .set
-            .get("url")
-            .is_some_and(|url| there.get("url") == Some(url) || there.get("httpUrl") == Some(url));
-        ours(there) || leads_here
+        let leads_here = self.set.get("url").is_some_and(|url| {
+            existing.get("url") == Some(url) || existing.get("httpUrl") == Some(url)
+        });
+        ours(existing) || leads_here
     }
 }
 
@@ -102,7 +101,7 @@ fn program(client: McpClient, command: &[String]) -> Map<String, Value> {
     set
 }
 
-/// How each client reads a token from the environment, so that no file has to hold it.
+/// Reference to the token's environment variable in each client's syntax, so that the file does not contain the secret.
 fn token(client: McpClient, variable: &str) -> (&'static str, Value) {
     let header = |value: String| ("headers", json!({"Authorization": value}));
     match client {

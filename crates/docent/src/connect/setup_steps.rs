@@ -1,4 +1,4 @@
-//! A wish into what a person does: where to click, what to type, what to paste.
+//! Setup instructions for each client: where to click, what to type and what to paste.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,10 @@ use url::Url;
 use super::server_entry::ServerEntry;
 use super::{ClientTransport, ConfigScope, ConnectionSpec, McpClient};
 
-/// One thing to do.
+/// One step of the setup: an instruction, and optionally the exact text to type or paste.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SetupStep {
-    /// In words.
     pub say: String,
-    /// What to type or paste, exactly.
     pub paste: Option<String>,
 }
 
@@ -31,48 +29,48 @@ fn paste(text: impl Into<String>, code: impl Into<String>) -> SetupStep {
     }
 }
 
-/// What to do, in order. A client that cannot go that way has nothing to do.
-pub(crate) fn steps(wish: &ConnectionSpec) -> Vec<SetupStep> {
-    let url = match &wish.transport {
+/// Setup steps for the client and transport of a connection, in order.
+pub(crate) fn steps(spec: &ConnectionSpec) -> Vec<SetupStep> {
+    let url = match &spec.transport {
         ClientTransport::Http(url) => url.as_str(),
         ClientTransport::Stdio(_) => "",
     };
-    match wish.client {
-        McpClient::Chatgpt => chatgpt(wish, url),
-        McpClient::Claude => claude(wish, url),
+    match spec.client {
+        McpClient::Chatgpt => chatgpt(spec, url),
+        McpClient::Claude => claude(spec, url),
         McpClient::ClaudeDesktop => vec![
             paste(
                 "Settings, Developer, Edit Config: put this into the file",
-                file_json(wish, "mcpServers"),
+                file_json(spec, "mcpServers"),
             ),
             say("quit Claude Desktop and start it again"),
         ],
         McpClient::ClaudeCode => vec![
-            paste("type in a terminal", claude_code(wish)),
+            paste("type in a terminal", claude_code(spec)),
             say("`/mcp` in Claude Code shows it, and signs in where the server asks for it"),
         ],
-        McpClient::Vscode => vscode(wish),
-        McpClient::Cursor => cursor(wish),
-        McpClient::Codex => codex(wish),
+        McpClient::Vscode => vscode(spec),
+        McpClient::Cursor => cursor(spec),
+        McpClient::Codex => codex(spec),
         McpClient::Gemini => vec![
-            paste("type in a terminal", gemini(wish)),
+            paste("type in a terminal", gemini(spec)),
             say(
                 "`/mcp` in Gemini CLI shows it; servers start only in folders that you told it to trust",
             ),
         ],
-        McpClient::Inspector => vec![paste("type in a terminal", inspector(wish))],
+        McpClient::Inspector => vec![paste("type in a terminal", inspector(spec))],
         McpClient::OpenaiApi => vec![paste(
             "type in a terminal, with your model and your key",
-            openai_api(wish, url),
+            openai_api(spec, url),
         )],
         McpClient::ClaudeApi => vec![paste(
             "type in a terminal, with your model and your key",
-            claude_api(wish, url),
+            claude_api(spec, url),
         )],
     }
 }
 
-/// What is good to know once the file is written.
+/// Note that follows a write: how the client picks up its changed configuration file.
 pub(crate) fn after_writing(client: McpClient, scope: ConfigScope) -> &'static str {
     match (client, scope) {
         (McpClient::ClaudeCode, ConfigScope::Project) => {
@@ -92,23 +90,23 @@ pub(crate) fn after_writing(client: McpClient, scope: ConfigScope) -> &'static s
     }
 }
 
-fn chatgpt(wish: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
+fn chatgpt(spec: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
     vec![
         say("Settings, Apps & Connectors, Advanced settings: turn on developer mode"),
-        paste("Create: as the name", wish.title.clone()),
+        paste("Create: as the name", spec.title.clone()),
         paste("as the MCP server URL", url),
         say("as authentication: none, or OAuth where the server asks for sign-in; then Create"),
         say("in a chat: +, More, pick it; after tools changed, press Refresh on its settings page"),
     ]
 }
 
-fn claude(wish: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
+fn claude(spec: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
     let mut link = String::from("https://claude.ai/customize/connectors");
     if let Ok(mut whole) = Url::parse(&link) {
         whole
             .query_pairs_mut()
             .append_pair("modal", "add-custom-connector")
-            .append_pair("connectorName", &wish.title)
+            .append_pair("connectorName", &spec.title)
             .append_pair("connectorUrl", url);
         link = whole.into();
     }
@@ -121,29 +119,29 @@ fn claude(wish: &ConnectionSpec, url: &str) -> Vec<SetupStep> {
     ]
 }
 
-/// For whom a client keeps the server, as its command names it.
-fn scope(wish: &ConnectionSpec) -> &'static str {
-    match wish.scope {
+/// Value of the `--scope` flag of the clients' own commands.
+fn scope(spec: &ConnectionSpec) -> &'static str {
+    match spec.scope {
         ConfigScope::User => "user",
         ConfigScope::Project => "project",
     }
 }
 
-/// The flag that sends a key out of the environment, where there is one; `value` names its variable.
-fn header(wish: &ConnectionSpec, value: impl FnOnce(&str) -> String) -> String {
+/// The `--header` flag for the bearer token, if one is used; `value` formats the reference to the environment variable.
+fn header(spec: &ConnectionSpec, value: impl FnOnce(&str) -> String) -> String {
     let flag = |variable: &String| {
         let value = value(variable);
         format!(" --header \"Authorization: Bearer {value}\"")
     };
-    wish.token_env.as_ref().map(flag).unwrap_or_default()
+    spec.token_env.as_ref().map(flag).unwrap_or_default()
 }
 
-fn claude_code(wish: &ConnectionSpec) -> String {
-    let scope = scope(wish);
-    let name = &wish.name;
-    match &wish.transport {
+fn claude_code(spec: &ConnectionSpec) -> String {
+    let scope = scope(spec);
+    let name = &spec.name;
+    match &spec.transport {
         ClientTransport::Http(url) => {
-            let header = header(wish, |variable| format!("${variable}"));
+            let header = header(spec, |variable| format!("${variable}"));
             let url = shell_quote(url.as_str());
             format!("claude mcp add --transport http --scope {scope} {name} {url}{header}")
         }
@@ -156,43 +154,43 @@ fn claude_code(wish: &ConnectionSpec) -> String {
     }
 }
 
-fn vscode(wish: &ConnectionSpec) -> Vec<SetupStep> {
-    let mut described = Map::from_iter([("name".to_owned(), json!(wish.name))]);
-    described.extend(ServerEntry::of(wish).set);
-    let described = Value::Object(described).to_string();
+fn vscode(spec: &ConnectionSpec) -> Vec<SetupStep> {
+    let mut server = Map::from_iter([("name".to_owned(), json!(spec.name))]);
+    server.extend(ServerEntry::of(spec).set);
+    let server = Value::Object(server).to_string();
     vec![
         paste(
             "type in a terminal",
-            format!("code --add-mcp {}", shell_quote(&described)),
+            format!("code --add-mcp {}", shell_quote(&server)),
         ),
         paste(
             "or put this into `.vscode/mcp.json`",
-            file_json(wish, "servers"),
+            file_json(spec, "servers"),
         ),
     ]
 }
 
-fn cursor(wish: &ConnectionSpec) -> Vec<SetupStep> {
-    let config = STANDARD.encode(ServerEntry::of(wish).to_value().to_string());
+fn cursor(spec: &ConnectionSpec) -> Vec<SetupStep> {
+    let config = STANDARD.encode(ServerEntry::of(spec).to_value().to_string());
     let mut steps = Vec::new();
     if let Ok(mut link) = Url::parse("cursor://anysphere.cursor-deeplink/mcp/install") {
         link.query_pairs_mut()
-            .append_pair("name", &wish.name)
+            .append_pair("name", &spec.name)
             .append_pair("config", &config);
         steps.push(paste("open this link", link));
     }
     steps.push(paste(
         "or put this into `~/.cursor/mcp.json`",
-        file_json(wish, "mcpServers"),
+        file_json(spec, "mcpServers"),
     ));
     steps
 }
 
-fn codex(wish: &ConnectionSpec) -> Vec<SetupStep> {
-    let name = &wish.name;
-    let command = match &wish.transport {
+fn codex(spec: &ConnectionSpec) -> Vec<SetupStep> {
+    let name = &spec.name;
+    let command = match &spec.transport {
         ClientTransport::Http(url) => {
-            let token = wish
+            let token = spec
                 .token_env
                 .as_ref()
                 .map_or_else(String::new, |variable| {
@@ -213,13 +211,13 @@ fn codex(wish: &ConnectionSpec) -> Vec<SetupStep> {
     ]
 }
 
-fn gemini(wish: &ConnectionSpec) -> String {
-    let scope = scope(wish);
-    let name = &wish.name;
-    match &wish.transport {
+fn gemini(spec: &ConnectionSpec) -> String {
+    let scope = scope(spec);
+    let name = &spec.name;
+    match &spec.transport {
         ClientTransport::Http(url) => {
-            // The file gets the name of the variable, which the shell must not replace.
-            let header = header(wish, |variable| format!("\\${{{variable}}}"));
+            // The reference is stored in the file, so the shell must not expand it.
+            let header = header(spec, |variable| format!("\\${{{variable}}}"));
             let url = shell_quote(url.as_str());
             format!("gemini mcp add --transport http --scope {scope}{header} {name} {url}")
         }
@@ -230,9 +228,9 @@ fn gemini(wish: &ConnectionSpec) -> String {
     }
 }
 
-fn inspector(wish: &ConnectionSpec) -> String {
+fn inspector(spec: &ConnectionSpec) -> String {
     let program = "npx -y @modelcontextprotocol/inspector --cli --method tools/list";
-    match &wish.transport {
+    match &spec.transport {
         ClientTransport::Http(url) => {
             format!(
                 "{program} --transport http --server-url {}",
@@ -246,13 +244,13 @@ fn inspector(wish: &ConnectionSpec) -> String {
     }
 }
 
-fn openai_api(wish: &ConnectionSpec, url: &str) -> String {
+fn openai_api(spec: &ConnectionSpec, url: &str) -> String {
     let mut tool = json!({
-        "type": "mcp", "server_label": wish.name, "server_url": url,
+        "type": "mcp", "server_label": spec.name, "server_url": url,
         "require_approval": "never", "allowed_tools": ["search", "fetch"],
     });
-    let input = format!("What do the documents of {} tell?", wish.title);
-    if wish.token_env.is_some() {
+    let input = format!("What do the documents of {} tell?", spec.title);
+    if spec.token_env.is_some() {
         set(&mut tool, "authorization", TOKEN);
     }
     let body = json!({"model": "YOUR_MODEL", "input": input, "tools": [tool]});
@@ -260,21 +258,21 @@ fn openai_api(wish: &ConnectionSpec, url: &str) -> String {
         "https://api.openai.com/v1/responses",
         &["Authorization: Bearer $OPENAI_API_KEY"],
         &body,
-        wish.token_env.as_ref(),
+        spec.token_env.as_ref(),
     )
 }
 
-fn claude_api(wish: &ConnectionSpec, url: &str) -> String {
-    let mut server = json!({"type": "url", "url": url, "name": wish.name});
-    if wish.token_env.is_some() {
+fn claude_api(spec: &ConnectionSpec, url: &str) -> String {
+    let mut server = json!({"type": "url", "url": url, "name": spec.name});
+    if spec.token_env.is_some() {
         set(&mut server, "authorization_token", TOKEN);
     }
-    let asked = format!("What do the documents of {} tell?", wish.title);
+    let question = format!("What do the documents of {} tell?", spec.title);
     let body = json!({
         "model": "YOUR_MODEL", "max_tokens": 1024,
-        "messages": [{"role": "user", "content": asked}],
+        "messages": [{"role": "user", "content": question}],
         "mcp_servers": [server],
-        "tools": [{"type": "mcp_toolset", "mcp_server_name": wish.name}],
+        "tools": [{"type": "mcp_toolset", "mcp_server_name": spec.name}],
     });
     curl(
         "https://api.anthropic.com/v1/messages",
@@ -284,7 +282,7 @@ fn claude_api(wish: &ConnectionSpec, url: &str) -> String {
             "anthropic-beta: mcp-client-2025-11-20",
         ],
         &body,
-        wish.token_env.as_ref(),
+        spec.token_env.as_ref(),
     )
 }
 
@@ -294,7 +292,7 @@ fn set(object: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// What stands for a token until the body is in quotes; no address or title holds it.
+/// Placeholder for the token until the body is shell-quoted. A control character, which no URL or title contains.
 const TOKEN: &str = "\u{1}";
 
 fn curl(url: &str, headers: &[&str], body: &Value, token: Option<&String>) -> String {
@@ -303,27 +301,27 @@ fn curl(url: &str, headers: &[&str], body: &Value, token: Option<&String>) -> St
     lines.push("-H \"Content-Type: application/json\"".to_owned());
     let mut body = format!("{body:#}").replace('\'', "'\\''");
     if let Some(variable) = token {
-        // The quotes end before the variable and begin again after it, so that the shell fills it in.
+        // Ends the single quotes before the variable and reopens them after it, so that the shell expands it.
         body = body.replace("\\u0001", &format!("'\"${variable}\"'"));
     }
     lines.push(format!("-d '{body}'"));
     lines.join(" \\\n  ")
 }
 
-/// The server as a whole file would have it.
-fn file_json(wish: &ConnectionSpec, section: &str) -> String {
-    let name = wish.name.clone();
-    let servers = Map::from_iter([(name, ServerEntry::of(wish).to_value())]);
+/// Content of a configuration file that contains only this server.
+fn file_json(spec: &ConnectionSpec, section: &str) -> String {
+    let name = spec.name.clone();
+    let servers = Map::from_iter([(name, ServerEntry::of(spec).to_value())]);
     format!("{:#}", json!({section: servers}))
 }
 
-/// A command as a shell takes it.
+/// Quotes a command line for a POSIX shell.
 pub(crate) fn shell_command_line(command: &[String]) -> String {
     let words: Vec<_> = command.iter().map(|word| shell_quote(word)).collect();
     words.join(" ")
 }
 
-/// A word as a shell takes it, in quotes where it needs them.
+/// Quotes a word for a POSIX shell if it needs quotes.
 pub(crate) fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -336,12 +334,12 @@ pub(crate) fn shell_quote(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wish(client: McpClient, way: ClientTransport) -> ConnectionSpec {
+    fn spec(client: McpClient, transport: ClientTransport) -> ConnectionSpec {
         ConnectionSpec {
             client,
             name: "dam".to_owned(),
             title: "The dam's papers".to_owned(),
-            transport: way,
+            transport,
             token_env: None,
             scope: ConfigScope::User,
             folder: "/srv/dam papers".to_owned(),
@@ -358,13 +356,13 @@ mod tests {
         ClientTransport::Stdio(words.map(str::to_owned).to_vec())
     }
 
-    fn first_paste(wish: &ConnectionSpec) -> String {
-        steps(wish).into_iter().find_map(|step| step.paste).unwrap()
+    fn first_paste(spec: &ConnectionSpec) -> String {
+        steps(spec).into_iter().find_map(|step| step.paste).unwrap()
     }
 
     #[test]
     fn commands_are_what_their_clients_take() {
-        for (client, way, expected) in [
+        for (client, transport, expected) in [
             (
                 McpClient::ClaudeCode,
                 address(),
@@ -406,20 +404,20 @@ mod tests {
                 r#"code --add-mcp '{"name":"dam","type":"http","url":"https://dam.example/mcp"}'"#,
             ),
         ] {
-            assert_eq!(first_paste(&wish(client, way)), expected);
+            assert_eq!(first_paste(&spec(client, transport)), expected);
         }
     }
 
-    /// A shell reads back what was meant, quotes in titles and tokens included.
+    /// A real shell parses the command back to the same JSON, with quotes in titles and with the token expanded.
     #[cfg(unix)]
     #[test]
     fn a_shell_reads_what_was_meant() {
         for client in [McpClient::OpenaiApi, McpClient::ClaudeApi] {
-            let wish = ConnectionSpec {
+            let spec = ConnectionSpec {
                 token_env: Some("DAM_TOKEN".to_owned()),
-                ..wish(client, address())
+                ..spec(client, address())
             };
-            let script = first_paste(&wish).replacen("curl", "printf '%s\\n'", 1);
+            let script = first_paste(&spec).replacen("curl", "printf '%s\\n'", 1);
             let ran = std::process::Command::new("sh")
                 .args(["-c", &script])
                 .env("DAM_TOKEN", "s3cret")

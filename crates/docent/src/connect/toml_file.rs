@@ -1,4 +1,4 @@
-//! TOML files of other programs, edited in place: order, spaces and comments stay as they are.
+//! Format-preserving edits of TOML configuration files: order, whitespace and comments are kept.
 
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
@@ -6,7 +6,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 use super::json_file::UneditableReason;
 use super::server_entry::{EntryPath, ServerEntry};
 
-/// The whole file as a value, dates as texts.
+/// Parses the whole file into a JSON value, with dates as text.
 pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
@@ -16,7 +16,7 @@ pub(super) fn value(text: &str) -> Result<Value, UneditableReason> {
     serde_json::to_value(table).map_err(|error| format!("cannot be read: {error}"))
 }
 
-/// The text with an entry in a section, in place of one of the same name.
+/// Inserts an entry into a section of the text, or merges it into the entry of the same name.
 pub(super) fn put(
     text: &str,
     at: EntryPath<'_>,
@@ -32,15 +32,18 @@ pub(super) fn put(
     });
     let wrong = || format!("has a `{section}` that is not a table");
     let servers = servers.as_table_like_mut().ok_or_else(wrong)?;
-    if servers.get(name).is_none_or(|there| !there.is_table_like()) {
+    if servers
+        .get(name)
+        .is_none_or(|existing| !existing.is_table_like())
+    {
         servers.insert(name, Item::Table(Table::new()));
     }
-    let there = servers.get_mut(name).and_then(Item::as_table_like_mut);
-    merge(there.ok_or_else(wrong)?, entry);
+    let existing = servers.get_mut(name).and_then(Item::as_table_like_mut);
+    merge(existing.ok_or_else(wrong)?, entry);
     Ok(document.to_string())
 }
 
-/// The text without the entry of this name.
+/// Removes the entry of this name from the text.
 pub(super) fn take(text: &str, at: EntryPath<'_>) -> Result<String, UneditableReason> {
     let mut document = parse(text)?;
     let servers = document
@@ -57,28 +60,28 @@ fn parse(text: &str) -> Result<DocumentMut, UneditableReason> {
         .map_err(|error: toml_edit::TomlError| format!("is not valid TOML: {}", error.message()))
 }
 
-fn merge(there: &mut dyn TableLike, entry: &ServerEntry) {
+fn merge(existing: &mut dyn TableLike, entry: &ServerEntry) {
     for key in entry.dropped() {
-        there.remove(key);
+        existing.remove(key);
     }
     for (key, value) in &entry.set {
-        let Some(mut wanted) = input(value) else {
+        let Some(mut new_value) = input(value) else {
             continue;
         };
-        match there.get_mut(key).and_then(Item::as_value_mut) {
+        match existing.get_mut(key).and_then(Item::as_value_mut) {
             Some(old) => {
-                // What stood around the old value, such as a comment behind it, stands around the new one.
-                *wanted.decor_mut() = old.decor().clone();
-                *old = wanted;
+                // Keeps the whitespace and comments around the old value.
+                *new_value.decor_mut() = old.decor().clone();
+                *old = new_value;
             }
             None => {
-                there.insert(key, Item::Value(wanted));
+                existing.insert(key, Item::Value(new_value));
             }
         }
     }
 }
 
-/// A value in TOML, which has no null.
+/// Converts a JSON value to TOML; `None` for null, which TOML does not have.
 fn input(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,

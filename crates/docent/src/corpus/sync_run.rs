@@ -219,9 +219,9 @@ impl<'a> SyncRun<'a> {
 
     /// Claims an id for a document and resolves duplicates, so that no document is lost because of its id.
     ///
-    /// When an earlier file has the id, the id is qualified with the document's qualified file name: two tables that both
-    /// count their rows from one are both indexed. When the same file has it, which happens only to a file that was
-    /// written while it was read and to an archive with duplicate names, a number is appended.
+    /// When an earlier file has the id, it is qualified with the name of the document's file: two tables that
+    /// both count their rows from one are both indexed. When the same file has it, which happens only to a
+    /// file that was written while it was read and to an archive with duplicate names, a number is appended.
     fn claim(
         &mut self,
         document: &mut Document,

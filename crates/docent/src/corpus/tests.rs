@@ -1,4 +1,4 @@
-//! Folders that change, and what the index holds after each look.
+//! Incremental sync: folders that change, and the contents of the index after each sync.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ impl SyncObserver for NoopObserver {
     fn at(&mut self, _: usize, _: usize) {}
 }
 
-fn way(limits: &Limits) -> SyncOptions {
+fn options(limits: &Limits) -> SyncOptions {
     SyncOptions {
         shape: Arc::new(DocumentTransform::new(limits, &IngestOptions::NONE, &[])),
         choice: FileFilter::default(),
@@ -37,7 +37,13 @@ fn run_with(
         .build()
         .unwrap();
     runtime
-        .block_on(sync(folder, engine, way(limits), seen, &mut NoopObserver))
+        .block_on(sync(
+            folder,
+            engine,
+            options(limits),
+            seen,
+            &mut NoopObserver,
+        ))
         .unwrap()
 }
 
@@ -93,7 +99,7 @@ fn only_what_changed_is_indexed_again() {
     assert_eq!(sync(&[]), (0, 0, 2, 0));
 }
 
-/// `id source` of all that is held.
+/// Every document of the index as `id source`.
 fn held(engine: &MemoryEngine) -> Vec<String> {
     let held = inventory(engine).into_iter();
     held.map(|held| format!("{} {}", held.id, held.source))
@@ -124,10 +130,10 @@ fn the_first_file_keeps_an_id_and_others_follow_their_file() {
     let strings = |held: &[&str]| held.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
     assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 4));
     assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 0));
-    // Who is alone has the id as it is written.
+    // Without a conflict, the id stays unqualified.
     let alone = strings(&["1 b.jsonl", "3 b.jsonl"]);
     assert_eq!(sync(&[two]), (alone, Vec::new(), 1));
-    // A file that comes before takes it, and the other is read again though it did not change.
+    // An earlier file takes the id back, and the unchanged later file is read again.
     assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 3));
     let c = record(2, "Tarn") + &record(3, "Vale");
     let other = ("a.jsonl", c.as_str());
@@ -179,7 +185,8 @@ fn what_was_refused_is_not_read_again_until_it_changes() {
     };
     let codes = vec!["binary", "bad-json"];
     assert_eq!(sync(), (codes.clone(), 2, 0));
-    // A look that reads nothing tells the same: what is there now looks as it did and says something else.
+    // Size and timestamp stay the same while the content changes. The sync must not open the files, so it
+    // reports the remembered problems.
     for (name, text) in [
         ("b.bin", "b"),
         ("c.jsonl", &"x".repeat(rows[2].1.len())[..]),
@@ -214,7 +221,7 @@ fn the_report_ends_at_its_bound_and_counts_the_rest() {
     assert_eq!((report.skipped.len(), report.unlisted), (2, 1));
 }
 
-/// More than may be read ahead, in files of which each is longer than a piece.
+/// The corpus exceeds the prefetch budget, and every file spans several chunks.
 #[test]
 fn files_that_are_read_side_by_side_come_in_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,16 +237,16 @@ fn files_that_are_read_side_by_side_come_in_order() {
     let limits = Limits::default();
     let small = SyncOptions {
         budget: IndexMemoryBudget::of_mib(IndexMemoryBudget::LEAST_MIB),
-        ..way(&limits)
+        ..options(&limits)
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let (mut seen, mut watch) = (FileStateCache::default(), NoopObserver);
-    let sync = sync(dir.path(), &engine, small, &mut seen, &mut watch);
+    let (mut seen, mut observer) = (FileStateCache::default(), NoopObserver);
+    let sync = sync(dir.path(), &engine, small, &mut seen, &mut observer);
     let report = runtime.block_on(sync).unwrap();
     assert_eq!(report.indexed, 12 * 500);
-    // Each file shares half of its ids with the one before, which comes first.
+    // Each file shares half of its ids with the previous file, which keeps them.
     let held = held(&engine);
     let bare = held.iter().filter(|id| !id.contains('#')).count();
     assert_eq!((held.len(), bare), (12 * 500, 13 * 250));
@@ -312,7 +319,7 @@ fn a_stopped_sync_removes_nothing() {
         .block_on(sync(
             dir.path(),
             &engine,
-            way(&limits),
+            options(&limits),
             &mut FileStateCache::default(),
             &mut StoppingObserver(0),
         ))
@@ -321,7 +328,7 @@ fn a_stopped_sync_removes_nothing() {
     assert_eq!((report.removed, inventory(&engine).len()), (0, 3));
 }
 
-/// Files of a small world in which names, ids and texts meet again and again.
+/// Folders with so few names, ids and texts that collisions and renames are frequent.
 fn folders() -> impl Strategy<Value = BTreeMap<String, String>> {
     let record = ("[xyz]|a\\.md", "[12]")
         .prop_map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n"));
@@ -364,36 +371,39 @@ fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let way = SyncOptions {
+        let options = SyncOptions {
             choice,
-            ..way(&Limits::default())
+            ..options(&Limits::default())
         };
         let mut seen = FileStateCache::default();
-        let mut watch = NoopObserver;
-        let report = sync(dir.path(), &engine, way, &mut seen, &mut watch);
+        let mut observer = NoopObserver;
+        let report = sync(dir.path(), &engine, options, &mut seen, &mut observer);
         let report = runtime.block_on(report).unwrap();
         let held = inventory(&engine).into_iter();
         let ids: Vec<_> = held.map(|held| held.id.as_str().to_owned()).collect();
         (ids.join(" "), report.excluded, report.removed)
     };
-    let told = |ids: &str, excluded, removed| (ids.to_owned(), excluded, removed);
+    let expected = |ids: &str, excluded, removed| (ids.to_owned(), excluded, removed);
     let all = "a.md b.txt drafts/c.md sub/build/e.md sub/d.md";
-    assert_eq!(sync(FileFilter::default()), told(all, 0, 0));
+    assert_eq!(sync(FileFilter::default()), expected(all, 0, 0));
     std::fs::write(dir.path().join(".gitignore"), "drafts/\nbuild/\n").unwrap();
     assert_eq!(
         sync(FileFilter::default()),
-        told("a.md b.txt sub/d.md", 2, 2)
+        expected("a.md b.txt sub/d.md", 2, 2)
     );
-    // The nearest file decides, and this project's own comes last.
+    // The nearest ignore file decides, and `.docentignore` has precedence over `.gitignore`.
     std::fs::write(dir.path().join("sub/.docentignore"), "!build/\n").unwrap();
     assert_eq!(
         sync(FileFilter::default()),
-        told("a.md b.txt sub/build/e.md sub/d.md", 1, 0)
+        expected("a.md b.txt sub/build/e.md sub/d.md", 1, 0)
     );
     let patterns = |patterns: &[&str]| -> Vec<String> {
         patterns.iter().map(|&pattern| pattern.to_owned()).collect()
     };
     let (include, exclude) = (patterns(&["*.md"]), patterns(&["/sub/d.md"]));
     let choice = FileFilter::new(&include, &exclude, false).unwrap();
-    assert_eq!(sync(choice), told("a.md drafts/c.md sub/build/e.md", 2, 2));
+    assert_eq!(
+        sync(choice),
+        expected("a.md drafts/c.md sub/build/e.md", 2, 2)
+    );
 }

@@ -1,5 +1,5 @@
-//! What the index holds into the documents that nobody may read because their own field is malformed, and
-//! those that were made under other rules. Hashes tell both, so that no document is loaded.
+//! Documents that fail closed because their reader field is malformed, and stale documents that were indexed under
+//! other permission rules. Both are recognised by their content hash in the inventory, so no document is loaded.
 
 use docent_ingest::ReaderFault;
 use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
@@ -8,37 +8,37 @@ use super::change_batch::MOST_DOCUMENTS;
 use crate::cli_error::CliError;
 use crate::document_transform::{DocumentTransform, reader_fault_of};
 
-/// Documents whose own field names nobody.
+/// Documents that nobody may read because their reader field is malformed.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableDocuments {
-    /// How many there are.
+    /// The total number of such documents.
     pub count: usize,
-    /// The first of them, in the order of their ids.
+    /// The first ones in id order, up to the requested number.
     pub first: Vec<UnreadableDocument>,
 }
 
-/// One of them.
+/// A document with a malformed reader field, for a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UnreadableDocument {
     pub id: String,
     pub source: String,
-    /// The code of what is wrong with its field.
+    /// The error code of the reader field.
     code: &'static str,
 }
 
 impl UnreadableDocument {
     pub(crate) fn fault(&self) -> ReaderFault {
-        // The code is one of those that there are.
+        // The code came from a `ReaderFault`, so it always parses.
         ReaderFault::from_code(self.code).unwrap_or(ReaderFault::Null)
     }
 }
 
 impl UnreadableDocuments {
-    /// All that an engine holds, of which at most so many are named.
+    /// Counts all of them in an engine and lists at most `most`.
     pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, CliError> {
         let mut found = Self::default();
         let mut named = std::collections::BTreeSet::new();
-        let mut each = |held: InventoryEntryRef<'_>| {
+        let mut visit = |held: InventoryEntryRef<'_>| {
             let Some(fault) = reader_fault_of(held.hash) else {
                 return;
             };
@@ -52,27 +52,28 @@ impl UnreadableDocuments {
                 named.pop_last();
             }
         };
-        engine.visit_inventory(&mut each).await?;
+        engine.visit_inventory(&mut visit).await?;
         found.first = named.into_iter().collect();
         Ok(found)
     }
 }
 
-/// How many documents were made under other rules than these, where these let not everyone read everything.
+/// Counts the stale documents: those indexed under other rules than the current ones. Zero when the current rules
+/// restrict nothing.
 pub(crate) async fn count_stale(
     engine: &dyn Engine,
-    shape: &DocumentTransform,
+    transform: &DocumentTransform,
 ) -> Result<usize, CliError> {
-    stale_ids(engine, shape).await.map(|ids| ids.len())
+    stale_ids(engine, transform).await.map(|ids| ids.len())
 }
 
-/// Takes documents out of the index that were made under other rules, so that nobody finds one that the rules
-/// of today may close. They come back when their files are read again. Says how many there were.
+/// Removes stale documents from the index, because the current rules may deny what the old ones allowed. They come
+/// back when their files are read again. Returns how many were removed.
 pub(crate) async fn remove_stale(
     engine: &dyn Engine,
-    shape: &DocumentTransform,
+    transform: &DocumentTransform,
 ) -> Result<usize, CliError> {
-    let mut ids = stale_ids(engine, shape).await?;
+    let mut ids = stale_ids(engine, transform).await?;
     let count = ids.len();
     while !ids.is_empty() {
         let rest = ids.split_off(ids.len().min(MOST_DOCUMENTS));
@@ -83,17 +84,20 @@ pub(crate) async fn remove_stale(
     Ok(count)
 }
 
-async fn stale_ids(engine: &dyn Engine, shape: &DocumentTransform) -> Result<Vec<DocId>, CliError> {
+async fn stale_ids(
+    engine: &dyn Engine,
+    transform: &DocumentTransform,
+) -> Result<Vec<DocId>, CliError> {
     let mut ids = Vec::new();
-    if !shape.has_restrictions() {
+    if !transform.has_restrictions() {
         return Ok(ids);
     }
-    let mut each = |held: InventoryEntryRef<'_>| {
-        if !shape.is_current(held.source, held.hash) {
+    let mut visit = |held: InventoryEntryRef<'_>| {
+        if !transform.is_current(held.source, held.hash) {
             ids.extend(DocId::parse(held.id));
         }
     };
-    engine.visit_inventory(&mut each).await?;
+    engine.visit_inventory(&mut visit).await?;
     ids.sort();
     Ok(ids)
 }

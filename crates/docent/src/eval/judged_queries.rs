@@ -1,4 +1,4 @@
-//! Lines of JSON into judged queries: what is asked, and which documents are relevant to it.
+//! Parser for judged queries in JSON Lines: each query with its relevant documents and their grades.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,43 +10,43 @@ use super::qrels::Qrels;
 use crate::cli_error::CliError;
 use crate::settings::shorten;
 
-/// The most queries of a run.
+/// The most queries of one evaluation run.
 pub(crate) const MAX_QUERIES: usize = 100_000;
 
-/// The most judgements of one query. The largest pools of TREC hold a few thousand.
+/// The most relevance judgements of one query. The largest TREC pools hold a few thousand.
 pub(crate) const MAX_RELEVANT: usize = 10_000;
 
-/// The most characters of the name of a kind of query.
+/// The length limit of a query kind, in characters.
 const MAX_KIND_CHARS: usize = 40;
 
-/// The shape of a line, for hints.
+/// An example line for hints.
 const SHAPE: &str =
     "a line is like {\"query\": \"ferry fares\", \"relevant\": [\"id of a document\"]}";
 
-/// A query with its judgements.
+/// A query with its relevance judgements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JudgedQuery {
-    /// The name of the query; its own words when it has none. Two runs are compared by it.
+    /// The identifier by which two runs are compared; the query text when the file gives none.
     pub(crate) id: String,
-    /// What is asked.
+    /// The text that is sent to the engine.
     pub(crate) query: String,
-    /// Which kind of query it is, if somebody said so.
+    /// The kind of query, for scores by kind.
     pub(crate) kind: Option<String>,
-    /// The grades of the relevant documents, all above 0.
+    /// The grades of the relevant documents by id, all above 0.
     pub(crate) relevant: BTreeMap<String, u32>,
 }
 
-/// What a file of queries held.
+/// The result of parsing a file of judged queries.
 pub(crate) struct JudgedQueries {
-    /// The queries with at least one relevant document, in their order.
+    /// The queries with at least one relevant document, in file order.
     pub(crate) queries: Vec<JudgedQuery>,
     /// How many queries have no relevant document.
     pub(crate) unjudged: usize,
-    /// What was skipped.
+    /// The invalid lines that were skipped.
     pub(crate) faults: LineErrorLog,
 }
 
-/// Reads the queries of a file; their judgements stand in the same lines or in `qrels`.
+/// Reads the queries of a file. The judgements are in the same lines or in `qrels`.
 pub(crate) fn read(
     path: &Path,
     qrels: Option<&Qrels>,
@@ -94,7 +94,7 @@ fn parse(
 fn duplicate_query(judged: &JudgedQuery, earlier: usize) -> LineError {
     let id = shorten(&judged.id, 60);
     LineError::new(
-        format!("query `{id}` stands in line {earlier} already"),
+        format!("duplicate query `{id}`, already in line {earlier}"),
         "give each query an `id` of its own, or remove one of them",
     )
 }
@@ -122,7 +122,7 @@ fn judged(line: &[u8], qrels: Option<&Qrels>) -> Result<JudgedQuery, LineError> 
         }
         (Some(_), Some(_)) => {
             let hint = "keep the judgements in one place: in the lines or in the file of `--qrels`";
-            return Err(LineError::new("`relevant` stands beside `--qrels`", hint));
+            return Err(LineError::new("`relevant` conflicts with `--qrels`", hint));
         }
         (Some(qrels), None) => {
             let hint = "`--qrels` finds the judgements of a query by its `_id` or `id`";
@@ -160,7 +160,7 @@ fn kind(line: &Map<String, Value>) -> Result<Option<String>, LineError> {
     }
 }
 
-/// An id, which collections sometimes write as a number.
+/// Parses an id, which some test collections write as a number.
 fn name(value: &Value) -> Result<String, LineError> {
     match value {
         Value::String(text) => judgement_lines::id(text),
@@ -173,7 +173,7 @@ fn name(value: &Value) -> Result<String, LineError> {
 }
 
 fn grades(value: &Value) -> Result<BTreeMap<String, u32>, LineError> {
-    let most = |count: usize| {
+    let check_count = |count: usize| {
         (count <= MAX_RELEVANT).then_some(()).ok_or_else(|| {
             LineError::new(
                 format!("`relevant` has more than {MAX_RELEVANT} entries"),
@@ -183,11 +183,11 @@ fn grades(value: &Value) -> Result<BTreeMap<String, u32>, LineError> {
     };
     match value {
         Value::Array(ids) => {
-            most(ids.len())?;
+            check_count(ids.len())?;
             ids.iter().map(|id| Ok((name(id)?, 1))).collect()
         }
         Value::Object(graded) => {
-            most(graded.len())?;
+            check_count(graded.len())?;
             let entry = |(id, value): (&String, &Value)| {
                 let grade = judgement_lines::grade(value.as_i64(), &value.to_string())?;
                 Ok((judgement_lines::id(id)?, grade))
@@ -270,7 +270,7 @@ mod tests {
             ),
             (
                 "{\"query\":\"first\",\"relevant\":[\"x\"]}",
-                "query `first` stands in line 1 already",
+                "duplicate query `first`, already in line 1",
             ),
         ];
         let first = "{\"query\":\"first\",\"relevant\":[\"x\"]}\n\n";
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn judgements_may_stand_in_a_file_of_their_own() {
+    fn judgements_may_come_from_a_separate_file() {
         let mut faults = LineErrorLog::new(Path::new("qrels.tsv"), false);
         let qrels = Qrels::parse(b"1\tx\t2\n1\ty\t0\n", &mut faults).unwrap();
         let parse = |text: &str| {
@@ -333,7 +333,7 @@ mod tests {
             ("{\"text\":\"a\"}", "`_id` is missing"),
             (
                 "{\"_id\":1,\"text\":\"a\",\"relevant\":[]}",
-                "`relevant` stands beside `--qrels`",
+                "`relevant` conflicts with `--qrels`",
             ),
         ] {
             assert_eq!(parse(line).err().unwrap().message, message);

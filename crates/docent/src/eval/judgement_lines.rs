@@ -1,5 +1,4 @@
-//! A file of judgements into numbered lines, within bounds, and bad lines into errors that say
-//! where they stand.
+//! Line-based reading of judgement files: size limits, line numbers, and errors that name file and line.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,23 +7,23 @@ use std::path::Path;
 use crate::cli_error::CliError;
 use crate::settings::shorten;
 
-/// The most bytes of a file of queries or judgements. A hundred thousand queries with hundreds of
-/// judgements each fit.
+/// The size limit of a file of queries or judgements. A hundred thousand queries with hundreds of judgements each
+/// fit.
 pub(crate) const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The most bytes of a line, as in files of documents.
+/// The length limit of a line in bytes, the same as in JSON Lines documents.
 pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// The most bytes of an id, as of the documents themselves.
+/// The length limit of an id, the same as for document ids.
 const MAX_ID_BYTES: usize = docent_search::MAX_ID_BYTES;
 
-/// The highest grade. Nobody tells more shades of relevance apart.
+/// The highest relevance grade. No test collection distinguishes more.
 pub(crate) const MAX_GRADE: u32 = 1_000;
 
-/// How many bad lines are named when they are skipped.
+/// How many invalid lines are listed when they are skipped; the rest is counted.
 const MAX_NAMED: usize = 5;
 
-/// The bytes of a file, if it is not too large.
+/// Reads a file within a size limit.
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
@@ -35,7 +34,7 @@ pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
         _ => CliError::io("open", path, error),
     })?;
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a file at the limit from one above it.
+    // Reading one byte more than allowed detects a file above the limit.
     let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| CliError::io("read", path, error))?;
     if bytes.len() as u64 > most {
@@ -48,8 +47,8 @@ pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-/// The lines that hold something, with their numbers from 1 on; a byte order mark and the
-/// carriage returns of Windows are left out.
+/// The non-empty lines, numbered from 1. A byte order mark and surrounding whitespace, such as the carriage returns
+/// of Windows, are stripped.
 pub(crate) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
@@ -58,12 +57,12 @@ pub(crate) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// What is wrong with a line.
+/// An error in one line, still without file name and line number.
 #[derive(Debug)]
 pub(crate) struct LineError {
-    /// What was found, lower case.
+    /// What is wrong, in lower case.
     pub(crate) message: String,
-    /// What should stand there instead.
+    /// What a valid line contains instead.
     pub(crate) hint: &'static str,
 }
 
@@ -76,7 +75,7 @@ impl LineError {
     }
 }
 
-/// The line as text, if it is short enough.
+/// Decodes a line as UTF-8 within the length limit.
 pub(crate) fn text(line: &[u8]) -> Result<&str, LineError> {
     if line.len() > MAX_LINE_BYTES {
         return Err(LineError::new(
@@ -88,7 +87,7 @@ pub(crate) fn text(line: &[u8]) -> Result<&str, LineError> {
         .map_err(|_| LineError::new("the line is not UTF-8", "save the file as UTF-8"))
 }
 
-/// An id of a query or a document.
+/// Validates the id of a query or a document.
 pub(crate) fn id(text: &str) -> Result<String, LineError> {
     let hint = "an id has 1 to 512 bytes and no control characters";
     if text.is_empty() {
@@ -103,7 +102,7 @@ pub(crate) fn id(text: &str) -> Result<String, LineError> {
     Ok(text.to_owned())
 }
 
-/// A grade; below 0 means not relevant, as some collections of TREC write it.
+/// Validates a grade. Negative grades, which some TREC collections use, mean not relevant and become 0.
 pub(crate) fn grade(number: Option<i64>, shown: &str) -> Result<u32, LineError> {
     let grade = number.map(|number| u32::try_from(number.max(0)).unwrap_or(u32::MAX));
     grade.filter(|grade| *grade <= MAX_GRADE).ok_or_else(|| {
@@ -114,13 +113,14 @@ pub(crate) fn grade(number: Option<i64>, shown: &str) -> Result<u32, LineError> 
     })
 }
 
-/// The bad lines of one file: the first one ends the reading, unless they are to be skipped.
+/// The error policy for one file: the first invalid line aborts, or with `skip` all of them are counted and the first
+/// five are listed.
 pub(crate) struct LineErrorLog {
     path: String,
     skip: bool,
-    /// The first of those that were skipped, as people read them.
+    /// The first skipped lines with their errors, ready to print.
     pub(crate) named: Vec<String>,
-    /// How many were skipped.
+    /// The number of skipped lines.
     pub(crate) count: usize,
 }
 
@@ -134,15 +134,15 @@ impl LineErrorLog {
         }
     }
 
-    /// What a line gave; nothing when it was bad and is skipped.
+    /// Unwraps the result of a line; `None` when the line was invalid and is skipped.
     pub(crate) fn accept<T>(
         &mut self,
         line: usize,
-        given: Result<T, LineError>,
+        parsed: Result<T, LineError>,
     ) -> Result<Option<T>, CliError> {
-        let LineError { message, hint } = match given {
-            Ok(given) => return Ok(Some(given)),
-            Err(fault) => fault,
+        let LineError { message, hint } = match parsed {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) => error,
         };
         let place = format!("{}:{line}", self.path);
         if !self.skip {

@@ -1,15 +1,15 @@
-//! A ranking and its judgements into numbers, counted as trec_eval and BEIR count them.
+//! Ranking metrics (nDCG, recall, reciprocal rank, diversity) as trec_eval and BEIR compute them.
 //!
-//! `gains` are the grades of the results in their order, 0 where a result is not relevant;
-//! `judged` are the grades of all relevant documents of the query, in any order.
+//! `gains` are the grades of the results in rank order, 0 for results that are not relevant. `judged` are the grades
+//! of all relevant documents of the query, in any order.
 
 use std::collections::HashSet;
 
-/// Two texts say the same when they share at least this part of all their words.
-const SAME: f64 = 0.8;
+/// Two texts are near-duplicates from this Jaccard similarity of their words on.
+const NEAR_DUPLICATE: f64 = 0.8;
 
-/// Normalized discounted cumulative gain: how near the first `k` results come to the best order
-/// there could be. The gain is the grade itself, discounted by the logarithm of rank plus one.
+/// Normalized discounted cumulative gain (nDCG@k) against the ideal ranking. The gain is linear in the grade, as in
+/// trec_eval, and discounted by the logarithm of rank plus one.
 pub(crate) fn ndcg(gains: &[u32], judged: &[u32], k: usize) -> f64 {
     let mut best: Vec<u32> = judged.to_vec();
     best.sort_unstable_by(|a, b| b.cmp(a));
@@ -21,21 +21,21 @@ fn discounted(gains: &[u32], k: usize) -> f64 {
     (1..).zip(gains.iter().take(k)).map(at).sum()
 }
 
-/// Which part of the relevant documents is among the first `k` results.
+/// Recall@k: the fraction of the relevant documents among the first `k` results.
 pub(crate) fn recall(gains: &[u32], judged: &[u32], k: usize) -> f64 {
     let relevant = |grades: &[u32]| grades.iter().filter(|grade| **grade > 0).count() as f64;
     let seen = gains.get(..k).unwrap_or(gains);
     ratio(relevant(seen), relevant(judged))
 }
 
-/// One divided by the rank of the first relevant document, 0 when it is not among the first `k`.
+/// Reciprocal rank of the first relevant result, 0 when it is not among the first `k`.
 pub(crate) fn reciprocal_rank(gains: &[u32], k: usize) -> f64 {
     first_relevant(gains)
         .filter(|rank| *rank <= k)
         .map_or(0.0, |rank| 1.0 / rank as f64)
 }
 
-/// The rank of the first relevant result, counted from 1.
+/// The rank of the first relevant result, starting at 1.
 pub(crate) fn first_relevant(gains: &[u32]) -> Option<usize> {
     gains
         .iter()
@@ -43,23 +43,22 @@ pub(crate) fn first_relevant(gains: &[u32]) -> Option<usize> {
         .map(|before| before + 1)
 }
 
-/// Which part of the results does not repeat an earlier one, by the words of each; nothing when
-/// there are no results.
+/// The fraction of results that are not near-duplicates of an earlier one; `None` without results.
 pub(crate) fn diversity(results: &[HashSet<String>]) -> Option<f64> {
     let repeats = |(place, words): &(usize, &HashSet<String>)| {
         let mut earlier = results.iter().take(*place);
-        earlier.any(|other| jaccard(words, other) >= SAME)
+        earlier.any(|other| jaccard(words, other) >= NEAR_DUPLICATE)
     };
     let repeated = results.iter().enumerate().filter(repeats).count();
     let total = results.len() as f64;
     (!results.is_empty()).then(|| (total - repeated as f64) / total)
 }
 
-/// The words that two texts share, as a part of the words of both.
+/// Jaccard similarity: shared words as a fraction of all words.
 fn jaccard(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
     let shared = a.intersection(b).count();
     let all = a.len() + b.len() - shared;
-    // Two texts without a word cannot be told apart.
+    // Two texts without words are indistinguishable, so they count as equal.
     if all == 0 {
         1.0
     } else {
@@ -67,13 +66,13 @@ fn jaccard(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
     }
 }
 
-/// The mean, 0 of nothing.
+/// The arithmetic mean, 0 without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     ratio(values.iter().sum(), values.len() as f64)
 }
 
-/// Half the width of the interval that holds the true mean in 95 of 100 cases, by the normal
-/// approximation; nothing for fewer than two values.
+/// Margin of error of the mean: half the width of the 95 % confidence interval by the normal approximation; `None`
+/// for fewer than two values.
 pub(crate) fn confidence_margin(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = mean(values);
@@ -81,8 +80,7 @@ pub(crate) fn confidence_margin(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| 1.96 * (squares / (count - 1.0) / count).sqrt())
 }
 
-/// The smallest value that at least `percent` of 100 values do not exceed (nearest rank), of
-/// values in ascending order.
+/// Percentile of sorted values by the nearest-rank method, which always returns a measured value.
 pub(crate) fn percentile(ascending: &[f64], percent: usize) -> Option<f64> {
     let rank = (ascending.len() * percent).div_ceil(100).max(1);
     ascending.get(rank - 1).copied()
@@ -100,12 +98,12 @@ mod tests {
         assert!((found - expected).abs() < 1e-6, "{found} is not {expected}");
     }
 
-    /// Every value was worked out by hand from log2(2) = 1, log2(3) = 1.5849625, log2(4) = 2,
+    /// Every expected value was computed by hand from log2(2) = 1, log2(3) = 1.5849625, log2(4) = 2,
     /// log2(5) = 2.3219281, log2(6) = 2.5849625 and log2(7) = 2.8073549.
     #[test]
-    fn ndcg_is_what_the_hand_reckons() {
+    fn ndcg_equals_values_computed_by_hand() {
         let cases: [(&[u32], &[u32], usize, f64); 10] = [
-            // The best order there is.
+            // The ideal ranking.
             (&[1, 1, 0], &[1, 1], 10, 1.0),
             // One relevant document, second: 1 / 1.5849625.
             (&[0, 1], &[1], 10, 0.630_929_75),
@@ -114,14 +112,14 @@ mod tests {
             // Grades 3 2 3 0 1 2 of 3 3 2 2 1: (3 + 1.2618595 + 1.5 + 0.3868528 + 0.7124144)
             // / (3 + 1.8927893 + 1 + 0.8613531 + 0.3868528).
             (&[3, 2, 3, 0, 1, 2], &[3, 2, 3, 1, 2], 6, 0.960_808_19),
-            // Equal grades in any order are the best order.
+            // Equal grades in any order are ideal.
             (&[2, 2, 1, 1], &[1, 2, 1, 2], 10, 1.0),
-            // The same grades turned round: (1 + 0.6309298 + 1 + 0.8613531)
+            // The same grades reversed: (1 + 0.6309298 + 1 + 0.8613531)
             // / (2 + 1.2618595 + 0.5 + 0.4306766).
             (&[1, 1, 2, 2], &[1, 2, 1, 2], 10, 0.832_976_23),
             // Fewer results than k, one of two relevant ones found: 1 / 1.6309298.
             (&[1], &[1, 1], 10, 0.613_147_19),
-            // What stands after k does not count.
+            // Results after rank k do not count.
             (&[0, 0, 1], &[1], 2, 0.0),
             // Nothing is relevant.
             (&[0, 0], &[], 10, 0.0),
@@ -131,7 +129,7 @@ mod tests {
         for (gains, judged, k, expected) in cases {
             near(ndcg(gains, judged, k), expected);
         }
-        // The best order is cut after k too: more relevant documents than places lose nothing.
+        // The ideal ranking is cut at k too, so more than k relevant documents cost nothing.
         near(ndcg(&[1, 1], &[1; 50], 2), 1.0);
     }
 
@@ -157,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn results_that_say_the_same_are_not_diverse() {
+    fn near_duplicates_reduce_diversity() {
         let of =
             |texts: &[&str]| diversity(&texts.iter().map(|text| set(text)).collect::<Vec<_>>());
         assert_eq!(of(&[]), None);
         near(of(&["a b c", "d e f"]).unwrap(), 1.0);
         near(of(&["a b c", "c b a", "a b c", "x"]).unwrap(), 0.5);
-        // Four words of five are the same, three of five are not.
+        // Four shared words of five are a near-duplicate, three of five are not.
         near(of(&["a b c d", "a b c d e"]).unwrap(), 0.5);
         near(of(&["a b c d", "a b c e"]).unwrap(), 1.0);
         near(of(&["", ""]).unwrap(), 0.5);

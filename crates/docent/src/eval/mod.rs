@@ -1,9 +1,9 @@
-//! Judged queries into scores, and the corpus itself into drafts of such queries.
+//! Retrieval evaluation for `docent eval`: runs judged queries against the index and scores the rankings.
 //!
-//! [`judged`] and [`qrels`] read what people judged, [`ask`] puts the queries to the engine,
-//! [`score`] sums up with [`metrics`], [`compare`] holds two runs against each other, and
-//! [`text`], [`wire`] and [`report`] show it to people, programs and browsers. [`draft`] makes
-//! queries to begin with.
+//! [`judged_queries`] and [`qrels`] parse the judgements, [`query_runner`] runs the queries, [`scoring`] aggregates
+//! [`metrics`], and [`run_comparison`] compares two runs. [`run_text`], [`run_json`] and [`report`] print the result
+//! for a terminal, a program and a browser, and [`quality_gate`] fails a build. [`query_draft`] drafts judged
+//! queries from the corpus, to begin with.
 
 pub(crate) mod judged_queries;
 pub(crate) mod qrels;

@@ -1,4 +1,4 @@
-//! Lines of judgements into the grades of each query: the three columns of BEIR (query, document,
+//! Parser for relevance judgements (qrels) in the two common formats: the three columns of BEIR (query, document,
 //! grade) and the four of TREC (query, iteration, document, grade).
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,19 +9,19 @@ use super::judgement_lines::{self, LineError, LineErrorLog};
 use crate::cli_error::CliError;
 use crate::settings::shorten;
 
-/// What the first column of a header is called.
+/// Known names of the first column in a header line.
 const HEADERS: [&str; 7] = [
     "query-id", "query_id", "queryid", "qid", "query", "topic", "id",
 ];
 
 const SHAPE: &str = "a line is `query-id<tab>document-id<tab>grade`, or the four columns of TREC";
 
-/// The judgements of a file.
+/// The grades of each judged document, by query id.
 #[derive(Debug, Default)]
 pub(crate) struct Qrels(HashMap<String, BTreeMap<String, u32>>);
 
 impl Qrels {
-    /// Reads a file, and gives what was skipped of it.
+    /// Reads a file and returns the skipped lines beside the judgements.
     pub(crate) fn read(path: &Path, skip: bool) -> Result<(Self, LineErrorLog), CliError> {
         let bytes = judgement_lines::bytes(path, judgement_lines::MAX_FILE_BYTES)?;
         let mut faults = LineErrorLog::new(path, skip);
@@ -49,7 +49,7 @@ impl Qrels {
         Ok(qrels)
     }
 
-    /// The grades of a query that are above 0.
+    /// The relevant documents of a query, those with a grade above 0.
     pub(crate) fn of(&self, query: &str) -> BTreeMap<String, u32> {
         let graded = self.0.get(query).into_iter().flatten();
         graded
@@ -80,7 +80,7 @@ impl Qrels {
     }
 }
 
-/// Ids may hold spaces, so a line with tabs is cut at these alone.
+/// Splits a line into columns. Ids may contain spaces, so a line with tabs is split at tabs only.
 fn columns(text: &str) -> Vec<&str> {
     if text.contains('\t') {
         text.split('\t').map(str::trim).take(5).collect()
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_says_the_same() {
+    fn all_formats_parse_to_the_same_grades() {
         let expected = BTreeMap::from([("a b.md".to_owned(), 2), ("c".to_owned(), 1)]);
         for text in [
             "query-id\tcorpus-id\tscore\nq\ta b.md\t2\nq\tc\t1\nq\td\t0\n",
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(problem.message, message);
             assert_eq!(problem.origin.as_deref(), Some("q.tsv:2"));
         }
-        // A first line that is no header is not taken for one.
+        // Only a first line with a known column name is a header.
         assert_eq!(
             parse("q\tx\tyes\n").unwrap_err().message,
             "`yes` is not a grade"

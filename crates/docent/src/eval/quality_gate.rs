@@ -1,38 +1,37 @@
-//! Scores and the floors that were asked for into a verdict that ends a build.
+//! Quality gates: fail `docent eval`, and so a CI build, when a score is below its threshold.
 
 use super::run_comparison::RunComparison;
 use super::scoring::{MEASURES, MeanScores};
 use crate::cli_error::CliError;
 
-/// What rounding may take from a score that stands exactly on its floor: files of earlier runs
-/// keep six places.
+/// The tolerance for a score exactly on its threshold: result files of earlier runs round to six decimal places.
 const ROUNDING: f64 = 1e-6;
 
-/// One demand on a run.
+/// One threshold for a run, with the score that was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QualityGate {
-    /// The flag that asked for it.
+    /// The command-line flag that sets it.
     pub(crate) flag: &'static str,
-    /// What is measured.
+    /// The name of the metric, for messages.
     pub(crate) label: String,
-    /// The least that passes.
+    /// The lowest value that still passes.
     pub(crate) least: f64,
-    /// What was found.
+    /// The measured value of this run.
     pub(crate) found: f64,
 }
 
-/// The floors, as they were typed.
+/// The thresholds from the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QualityThresholds {
     pub(crate) ndcg: Option<f64>,
     pub(crate) recall: Option<f64>,
     pub(crate) mrr: Option<f64>,
-    /// How much nDCG may lose against an earlier run.
+    /// The largest permitted drop of nDCG against an earlier run.
     pub(crate) drop: Option<f64>,
 }
 
 impl QualityGate {
-    /// True when the run is good enough.
+    /// Whether the measured value reaches the threshold, within rounding.
     pub(crate) fn passed(&self) -> bool {
         self.found >= self.least - ROUNDING
     }
@@ -48,16 +47,16 @@ impl QualityGate {
     }
 }
 
-/// The gates of a run.
+/// Builds the gates of a run from the thresholds that are set.
 pub(crate) fn gates(
-    floors: QualityThresholds,
+    thresholds: QualityThresholds,
     scores: &MeanScores,
     change: Option<&RunComparison>,
 ) -> Vec<QualityGate> {
     let of_scores = [
-        ("--min-ndcg", "ndcg_at_10", floors.ndcg),
-        ("--min-recall", "recall_at_10", floors.recall),
-        ("--min-mrr", "mrr_at_10", floors.mrr),
+        ("--min-ndcg", "ndcg_at_10", thresholds.ndcg),
+        ("--min-recall", "recall_at_10", thresholds.recall),
+        ("--min-mrr", "mrr_at_10", thresholds.mrr),
     ];
     let label = |key: &str| {
         let found = MEASURES.iter().find(|measure| measure.key == key);
@@ -74,23 +73,28 @@ pub(crate) fn gates(
             })
         })
         .collect();
-    gates.extend(floors.drop.zip(change).map(|(drop, change)| QualityGate {
-        flag: "--max-drop",
-        label: "the change of nDCG@10".to_owned(),
-        least: 0.0 - drop,
-        found: change.gain(),
-    }));
+    gates.extend(
+        thresholds
+            .drop
+            .zip(change)
+            .map(|(drop, change)| QualityGate {
+                flag: "--max-drop",
+                label: "the change of nDCG@10".to_owned(),
+                least: 0.0 - drop,
+                found: change.gain(),
+            }),
+    );
     gates
 }
 
-/// Ends the command when a gate stays shut.
+/// Fails the command with one message for all gates that did not pass.
 pub(crate) fn enforce(gates: &[QualityGate]) -> Result<(), CliError> {
-    let shut = gates.iter().filter(|gate| !gate.passed());
-    let complaints: Vec<_> = shut.map(QualityGate::failure_message).collect();
-    if complaints.is_empty() {
+    let failed = gates.iter().filter(|gate| !gate.passed());
+    let messages: Vec<_> = failed.map(QualityGate::failure_message).collect();
+    if messages.is_empty() {
         return Ok(());
     }
-    Err(CliError::failed(complaints.join("; "))
+    Err(CliError::failed(messages.join("; "))
         .hint("look at the worst queries; `--report report.html` shows what each of them found"))
 }
 
@@ -98,9 +102,9 @@ pub(crate) fn enforce(gates: &[QualityGate]) -> Result<(), CliError> {
 mod tests {
     use super::*;
 
-    fn verdict(floors: QualityThresholds) -> Result<(), CliError> {
+    fn verdict(thresholds: QualityThresholds) -> Result<(), CliError> {
         let scores = MeanScores([0.6, 0.5, 1.0, 0.7, 1.0, 1.0]);
-        enforce(&gates(floors, &scores, None))
+        enforce(&gates(thresholds, &scores, None))
     }
 
     #[test]

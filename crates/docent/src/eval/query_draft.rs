@@ -1,5 +1,5 @@
-//! A corpus into drafts of judged queries: documents are picked all over it, and each is asked
-//! for in words that a person might use who knows that it is there.
+//! Synthetic test queries: samples documents from the whole corpus and drafts a query for each, in words that a
+//! person might use who remembers the document.
 
 mod draft_kind;
 mod term_frequencies;
@@ -14,16 +14,16 @@ use super::splitmix::SplitMix64;
 use draft_kind::{DraftKind, DraftSource};
 use term_frequencies::SampleFrequencies;
 
-/// The most queries that are drafted at once.
+/// The most queries of one draft.
 pub(crate) const MAX_MADE: usize = 10_000;
 
-/// How many documents are read to know which words are rare.
+/// How many documents are sampled for the document frequencies of words.
 const SAMPLE: usize = 1_000;
 
-/// How many documents are tried for each query wanted, before it is told that there are too few.
+/// How many documents are tried for each requested query before the draft ends with fewer.
 const TRIES: usize = 20;
 
-/// A drafted query.
+/// A drafted query with the document it was drafted from, which is its only judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueryDraft {
     query: String,
@@ -32,7 +32,7 @@ pub(crate) struct QueryDraft {
 }
 
 impl QueryDraft {
-    /// The draft as a line of a file of queries.
+    /// The draft as one line of a judged query file.
     pub(crate) fn json(&self) -> Value {
         json!({
             "query": self.query,
@@ -42,58 +42,60 @@ impl QueryDraft {
     }
 }
 
-/// Whoever wants to know how far the drafting is.
+/// Progress callback: drafted queries so far, and the requested number.
 pub(crate) type DraftProgress<'a> = &'a mut dyn FnMut(usize, usize);
 
-/// Drafts up to `count` queries, the same ones for the same seed and documents.
+/// Drafts up to `count` queries. The result is deterministic for a seed and an index.
 pub(crate) async fn make(
     engine: &dyn Engine,
     count: usize,
     seed: u64,
-    told: DraftProgress<'_>,
+    progress: DraftProgress<'_>,
 ) -> Result<Vec<QueryDraft>, SearchError> {
     let held = engine.inventory().await?;
     let ids: Vec<DocId> = held.into_iter().map(|held| held.id).collect();
     let frequencies = frequencies(engine, &ids).await?;
-    let mut desk = QueryDrafter {
-        chance: SplitMix64::new(seed),
+    let mut drafter = QueryDrafter {
+        rng: SplitMix64::new(seed),
         frequencies,
-        asked: HashSet::new(),
-        taken: HashSet::new(),
+        queries: HashSet::new(),
+        used: HashSet::new(),
         drafts: Vec::new(),
     };
-    let mut waiting = sampling_order(&ids, count, &mut desk.chance);
-    // Each document is asked for once, before one is asked for again in another way.
+    let mut waiting = sampling_order(&ids, count, &mut drafter.rng);
+    // Every document gets one query before any document gets a second one of another kind.
     for round in 0..DraftKind::ALL.len() {
         let mut usable = Vec::new();
         for (place, id) in waiting.into_iter().enumerate() {
-            if desk.drafts.len() >= count || place >= count.saturating_mul(TRIES) {
+            if drafter.drafts.len() >= count || place >= count.saturating_mul(TRIES) {
                 break;
             }
             let Some(document) = engine.fetch(id.clone(), ReaderIdentity::owner()).await? else {
                 continue;
             };
-            if desk.draft(&document, place + round) {
-                told(desk.drafts.len(), count);
+            if drafter.draft(&document, place + round) {
+                progress(drafter.drafts.len(), count);
                 usable.push(id);
             }
         }
         waiting = usable;
     }
-    Ok(desk.drafts)
+    Ok(drafter.drafts)
 }
 
+/// The state of a draft. `queries` prevents duplicate queries, and `used` a second query of the same kind for a
+/// document.
 struct QueryDrafter {
-    chance: SplitMix64,
+    rng: SplitMix64,
     frequencies: SampleFrequencies,
-    asked: HashSet<String>,
-    taken: HashSet<(DocId, &'static str)>,
+    queries: HashSet<String>,
+    used: HashSet<(DocId, &'static str)>,
     drafts: Vec<QueryDraft>,
 }
 
 impl QueryDrafter {
-    /// Drafts one query for a document; false when it gives none. The kinds take turns, and one
-    /// that this document does not give leaves its turn to the next.
+    /// Drafts one query for a document; false when no kind fits it. The kinds alternate, and a kind that does not fit
+    /// is replaced by the next one.
     fn draft(&mut self, document: &Arc<Document>, turn: usize) -> bool {
         let Some(parts) = DraftSource::new(&document.title, &document.text, &self.frequencies)
         else {
@@ -104,12 +106,12 @@ impl QueryDrafter {
             .cycle()
             .skip(turn % DraftKind::ALL.len());
         for kind in kinds.take(DraftKind::ALL.len()) {
-            if self.taken.contains(&(document.id.clone(), kind.name())) {
+            if self.used.contains(&(document.id.clone(), kind.name())) {
                 continue;
             }
-            let query = parts.query(*kind, &mut self.chance);
-            if let Some(query) = query.filter(|query| self.asked.insert(query.clone())) {
-                self.taken.insert((document.id.clone(), kind.name()));
+            let query = parts.query(*kind, &mut self.rng);
+            if let Some(query) = query.filter(|query| self.queries.insert(query.clone())) {
+                self.used.insert((document.id.clone(), kind.name()));
                 self.drafts.push(QueryDraft {
                     query,
                     document: document.id.clone(),
@@ -133,23 +135,23 @@ async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<SampleFrequen
     Ok(frequencies)
 }
 
-/// The ids in the order in which they are tried: first one of each stretch of the inventory, as
-/// many stretches as queries are wanted, then all the others in any order.
-fn sampling_order(ids: &[DocId], count: usize, chance: &mut SplitMix64) -> Vec<DocId> {
-    let stretch = ids.len().div_ceil(count.max(1)).max(1);
+/// Stratified sampling order: the inventory is divided into as many strata as queries are requested. One random id of
+/// each stratum comes first, then all others in random order.
+fn sampling_order(ids: &[DocId], count: usize, rng: &mut SplitMix64) -> Vec<DocId> {
+    let stratum_size = ids.len().div_ceil(count.max(1)).max(1);
     let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for ids in ids.chunks(stretch) {
-        let chosen = chance.below(ids.len());
+    for ids in ids.chunks(stratum_size) {
+        let chosen = rng.below(ids.len());
         for (place, id) in ids.iter().enumerate() {
-            let pile = if place == chosen {
+            let target = if place == chosen {
                 &mut first
             } else {
                 &mut rest
             };
-            pile.push(id.clone());
+            target.push(id.clone());
         }
     }
-    chance.shuffle(&mut rest);
+    rng.shuffle(&mut rest);
     first.extend(rest);
     first
 }
@@ -211,11 +213,11 @@ mod tests {
         let drafts = made(&engine, 10, 7);
         assert_eq!(drafts, made(&engine, 10, 7));
         assert_ne!(drafts, made(&engine, 10, 8));
-        let stretches: HashSet<_> = drafts
+        let strata: HashSet<_> = drafts
             .iter()
             .map(|draft| draft.document.as_str()[1..].parse::<usize>().unwrap() / 4)
             .collect();
-        assert_eq!(stretches.len(), 10);
+        assert_eq!(strata.len(), 10);
         let kinds: HashSet<_> = drafts.iter().map(|draft| draft.kind.name()).collect();
         assert_eq!(kinds.len(), 3);
         let line = drafts[0].json();

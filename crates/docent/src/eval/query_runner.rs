@@ -1,4 +1,4 @@
-//! Judged queries, put to the engine one after the other, into what came back and how good it was.
+//! Runs judged queries against the index one after the other, and scores and times each ranking.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -9,83 +9,83 @@ use super::judged_queries::JudgedQuery;
 use super::metrics;
 use crate::knowledge_base::KnowledgeBase;
 
-/// How many results a host shows a model, and so how many count most.
+/// The cutoff of most metrics: the number of results that a host shows a model.
 pub(crate) const TOP: usize = 10;
 
-/// How deep it is looked for what the top does not hold.
+/// The cutoff of deep recall, for relevant documents below the top.
 pub(crate) const DEEP: usize = if MAX_LIMIT < 100 { MAX_LIMIT } else { 100 };
 
-/// The most relevant documents whose ranks are kept for each query.
+/// How many relevant documents with their ranks are kept for each query.
 const MAX_EXPECTED: usize = 20;
 
-/// What became of one query.
+/// The result of one query: its ranking, its metrics and its latency.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryOutcome {
-    /// The query and its judgements.
+    /// The query with its judgements.
     pub(crate) judged: JudgedQuery,
-    /// The first results, best first.
+    /// The top results, best first.
     pub(crate) found: Vec<DocId>,
-    /// The most relevant documents and where they came.
+    /// The most relevant documents with their ranks.
     pub(crate) expected: Vec<ExpectedDocument>,
     /// The rank of the first relevant document, down to [`DEEP`].
     pub(crate) first: Option<usize>,
-    /// Normalized discounted cumulative gain of the top.
+    /// Normalized discounted cumulative gain at [`TOP`].
     pub(crate) ndcg: f64,
-    /// The part of the relevant documents that is in the top.
+    /// Recall among the first [`TOP`] results.
     pub(crate) recall: f64,
-    /// The part of them that is among the [`DEEP`] first.
+    /// Recall among the first [`DEEP`] results.
     pub(crate) deep_recall: f64,
-    /// The reciprocal rank of the first relevant document in the top.
+    /// Reciprocal rank of the first relevant document in the top.
     pub(crate) reciprocal_rank: f64,
-    /// The part of the top that repeats nothing; nothing without results.
+    /// The fraction of the top without near-duplicates; `None` without results.
     pub(crate) diversity: Option<f64>,
-    /// How long the search for the top took.
+    /// The latency of the search for the top.
     pub(crate) time: Duration,
 }
 
-/// A relevant document and where it came.
+/// A relevant document with its rank in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedDocument {
     pub(crate) id: String,
     pub(crate) grade: u32,
-    /// Its rank, down to [`DEEP`].
+    /// The rank within the first [`DEEP`] results, if it is there.
     pub(crate) rank: Option<usize>,
 }
 
-/// Whoever knows the time and wants to know how far the run is.
+/// The clock and the progress display of a run; tests pass a fake clock.
 pub(crate) trait EvalObserver {
-    /// The time since some moment in the past.
+    /// Monotonic time since an arbitrary start.
     fn now(&self) -> Duration;
 
-    /// So many of so many queries have been asked.
+    /// Reports that `done` of `total` queries have run.
     fn at(&mut self, done: usize, total: usize);
 }
 
-/// Asks every query.
+/// Runs every query twice: for the top, which is timed, and down to the deep cutoff.
 pub(crate) async fn run_queries(
     knowledge: &KnowledgeBase,
     queries: Vec<JudgedQuery>,
-    watch: &mut dyn EvalObserver,
+    observer: &mut dyn EvalObserver,
 ) -> Result<Vec<QueryOutcome>, SearchError> {
-    // Opening files and filling caches for the first time is not what later searches cost.
+    // A warm-up search opens files and fills caches, so that the first latency is comparable.
     if let Some(first) = queries.first() {
         search_hits(knowledge, &first.query, TOP).await?;
     }
     let total = queries.len();
     let mut outcomes = Vec::with_capacity(total);
     for (done, judged) in queries.into_iter().enumerate() {
-        watch.at(done, total);
-        let start = watch.now();
+        observer.at(done, total);
+        let start = observer.now();
         let top = search_hits(knowledge, &judged.query, TOP).await?;
-        let time = watch.now().saturating_sub(start);
+        let time = observer.now().saturating_sub(start);
         let deep = search_hits(knowledge, &judged.query, DEEP).await?;
         outcomes.push(outcome(judged, &top, &deep, time));
     }
-    watch.at(total, total);
+    observer.at(total, total);
     Ok(outcomes)
 }
 
-/// What the `search` tool would find for these words.
+/// Searches as the `search` tool does, with the same grammar, method and diversity.
 pub(crate) async fn search_hits(
     knowledge: &KnowledgeBase,
     text: &str,
@@ -123,7 +123,7 @@ fn outcome(
     }
 }
 
-/// The words a reader of the results sees of one of them.
+/// The words of a result as a reader sees it: title and snippet.
 fn words(hit: &SearchHit) -> HashSet<String> {
     let text = format!("{} {}", hit.title, hit.snippet);
     text.split(|c: char| !c.is_alphanumeric())
@@ -132,7 +132,7 @@ fn words(hit: &SearchHit) -> HashSet<String> {
         .collect()
 }
 
-/// The most relevant documents first; of equal ones those that came first, then by their ids.
+/// The relevant documents by grade, then by rank, then by id.
 fn expected(relevant: &BTreeMap<String, u32>, deep: &[SearchHit]) -> Vec<ExpectedDocument> {
     let ranks: BTreeMap<&str, usize> = deep.iter().map(|hit| hit.id.as_str()).zip(1..).collect();
     let mut all: Vec<_> = relevant
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// A clock that moves a millisecond further each time it is looked at.
+    /// A fake clock that advances by one millisecond with each reading.
     #[derive(Default)]
     struct TickingObserver {
         now: Cell<u64>,
@@ -202,10 +202,10 @@ mod tests {
         })
     }
 
-    fn asked(
+    fn run(
         documents: Vec<DocumentChange>,
         queries: Vec<JudgedQuery>,
-        watch: &mut TickingObserver,
+        observer: &mut TickingObserver,
     ) -> Vec<QueryOutcome> {
         let engine = MemoryEngine::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -215,7 +215,7 @@ mod tests {
             .block_on(async {
                 engine.apply(documents).await?;
                 let knowledge = KnowledgeBase::new(Arc::new(engine), &Settings::default(), "test");
-                run_queries(&knowledge, queries, watch).await
+                run_queries(&knowledge, queries, observer).await
             })
             .unwrap()
     }
@@ -231,13 +231,13 @@ mod tests {
             judged("levee river", &[("b", 1)]),
             judged("zeppelin", &[("a", 1)]),
         ];
-        let mut watch = TickingObserver::default();
-        let outcomes = asked(documents, queries, &mut watch);
-        assert_eq!(watch.seen, [(0, 3), (1, 3), (2, 3), (3, 3)]);
+        let mut observer = TickingObserver::default();
+        let outcomes = run(documents, queries, &mut observer);
+        assert_eq!(observer.seen, [(0, 3), (1, 3), (2, 3), (3, 3)]);
         let [ferry, levee, zeppelin] = outcomes.as_slice() else {
             panic!("{outcomes:?}");
         };
-        // A judged document that is not there counts against the ranking: 1 / (2 + 0.6309298).
+        // A judged document that is not in the index counts against the ranking: 1 / (2 + 0.6309298).
         assert!((ferry.ndcg - 0.380_093_76).abs() < 1e-6, "{}", ferry.ndcg);
         assert_eq!(
             (ferry.recall, ferry.reciprocal_rank, ferry.first),

@@ -1,4 +1,4 @@
-//! A run into one page of HTML that loads nothing, runs nothing and can be sent to anyone.
+//! The HTML report of an evaluation run: one self-contained page without scripts, which can be sent to anyone.
 
 mod chart;
 mod safe_html;
@@ -15,23 +15,23 @@ use crate::knowledge_base::{KnowledgeBase, pluralize};
 use chart::ChartBar;
 use safe_html::SafeHtml;
 
-/// How many of the worst queries are shown.
+/// How many of the worst queries the report lists.
 const MAX_WORST: usize = 20;
 
-/// The looks of the page.
+/// The style sheet, inlined into the page.
 const STYLE: &str = include_str!("report/page.css");
 
-/// A document as a reader of the page sees it.
+/// A document in the list of a worst query.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportDocument {
     id: String,
     title: String,
     rank: Option<usize>,
-    /// True when it is relevant and in the top.
+    /// Whether the document is relevant and in the top.
     good: bool,
 }
 
-/// One of the worst queries, with the titles of what was expected and what was found.
+/// One of the worst queries, with the titles of the expected and of the found documents.
 #[derive(Clone, Debug)]
 pub(crate) struct WorstQuery<'a> {
     outcome: &'a QueryOutcome,
@@ -39,7 +39,7 @@ pub(crate) struct WorstQuery<'a> {
     found: Vec<ReportDocument>,
 }
 
-/// Looks up the titles for the worst queries; everything else about them is known already.
+/// Loads the titles of the documents of the worst queries; the scores are known already.
 pub(crate) async fn cases<'a>(
     knowledge: &KnowledgeBase,
     outcomes: &'a [QueryOutcome],
@@ -84,7 +84,7 @@ async fn title(engine: &dyn Engine, id: &str) -> Result<String, SearchError> {
     ))
 }
 
-/// The whole page.
+/// Renders the report with score cards, charts, the comparison with a baseline, and the worst queries.
 pub(crate) fn page(run: &EvalRun<'_>, cases: &[WorstQuery<'_>]) -> String {
     let title = SafeHtml::text(run.title);
     let mut body = SafeHtml::default();
@@ -107,7 +107,7 @@ pub(crate) fn page(run: &EvalRun<'_>, cases: &[WorstQuery<'_>]) -> String {
     body.add(&table::worst(cases))
         .add(&table::meanings())
         .raw("</main>");
-    // Nothing may be loaded or run, even if a text found its way into the markup.
+    // The CSP blocks scripts and resources, even if escaping failed somewhere.
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -118,9 +118,9 @@ pub(crate) fn page(run: &EvalRun<'_>, cases: &[WorstQuery<'_>]) -> String {
 }
 
 fn lead(run: &EvalRun<'_>) -> String {
-    let asked = queries(run.summary.queries, "judged ");
+    let judged = queries(run.summary.queries, "judged ");
     let mut parts = vec![format!(
-        "{asked} on {}",
+        "{judged} on {}",
         pluralize(run.documents as u64, "document")
     )];
     let left_out = [
@@ -128,8 +128,8 @@ fn lead(run: &EvalRun<'_>) -> String {
         (run.skipped, "bad lines skipped"),
         (run.unknown, "judged documents not in the index"),
     ];
-    let told = left_out.iter().filter(|(count, _)| *count > 0);
-    parts.extend(told.map(|(count, what)| format!("{count} {what}")));
+    let counted = left_out.iter().filter(|(count, _)| *count > 0);
+    parts.extend(counted.map(|(count, what)| format!("{count} {what}")));
     parts.join(" · ")
 }
 
@@ -238,7 +238,7 @@ fn ndcg_histogram(outcomes: &[QueryOutcome]) -> SafeHtml {
         } else if outcome.ndcg >= 1.0 - f64::EPSILON {
             last
         } else {
-            // The number is between 0 and 1, so that its tenth is between 0 and 9.
+            // The value is between 0 and 1, so the bin is between 0 and 9.
             (outcome.ndcg * 10.0) as usize + 1
         };
         if let Some((_, count)) = counts.get_mut(place) {
@@ -303,7 +303,7 @@ fn compared(change: &RunComparison) -> SafeHtml {
     html
 }
 
-/// The names of the measures, for the tables.
+/// The labels of the metrics, for table headers.
 fn labels() -> impl Iterator<Item = &'static str> {
     MEASURES.iter().map(|measure| measure.label)
 }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stay_texts() {
+    fn hostile_text_is_escaped() {
         let page = rendered();
         assert!(!page.contains("<script"), "{page}");
         assert!(!page.contains('\u{202E}'));
@@ -362,7 +362,7 @@ mod tests {
         assert!(page.contains("default-src 'none'"));
     }
 
-    /// Every element that is opened is closed, in order: what a text cannot break.
+    /// Tags are balanced, so no text from outside can break the markup.
     #[test]
     fn the_page_is_well_formed() {
         let page = rendered();

@@ -1,4 +1,4 @@
-//! This run and an earlier one into what became better and what became worse.
+//! Comparison of a run with a baseline: changes of each score and query, and a permutation test for significance.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,19 +15,19 @@ use super::scoring::{EvalMetric, MEASURES};
 use super::splitmix::SplitMix64;
 use crate::cli_error::CliError;
 
-/// The most bytes of an earlier run: a hundred thousand queries with the longest of ids fit.
+/// The size limit of a baseline file: a hundred thousand queries with ids of maximum length fit.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The most queries whose change is told one by one, in each direction.
+/// How many queries are listed among the gains and among the losses.
 const MAX_MOVES: usize = 10;
 
-/// Numbers that are drawn to find out whether a difference may be chance.
+/// The random draws of a permutation test, which bound its time.
 const MAX_DRAWS: usize = 20_000_000;
 
-/// Differences below this are rounding.
-const SAME: f64 = 1e-6;
+/// Differences below this are rounding errors.
+const ROUNDING: f64 = 1e-6;
 
-/// An earlier run, read from what `--json` printed.
+/// The baseline: an earlier run, read from the output of `--json`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct BaselineRun {
     format: u32,
@@ -48,12 +48,12 @@ struct BaselineQuery {
 }
 
 impl BaselineRun {
-    /// Reads an earlier run.
+    /// Reads a baseline file within the size limit.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         Self::within(path, MAX_BYTES)
     }
 
-    /// Reads so many bytes; a longer file ends in the middle, and is no run then.
+    /// Reads at most `most` bytes. A longer file is truncated and therefore fails to parse.
     fn within(path: &Path, most: u64) -> Result<Self, CliError> {
         let shown = path.display();
         let hint = "keep a run to compare with by `docent eval queries.jsonl --json > before.json`";
@@ -73,27 +73,27 @@ impl BaselineRun {
     }
 }
 
-/// What changed between two runs, in the queries that both of them asked.
+/// The changes between two runs, over the queries that both have in common.
 #[derive(Debug)]
 pub(crate) struct RunComparison {
-    /// How many queries both runs asked.
+    /// The number of queries in both runs.
     pub(crate) both: usize,
-    /// How many only this run asked.
+    /// The number of queries only in this run.
     pub(crate) only_now: usize,
-    /// How many only the earlier run asked.
+    /// The number of queries only in the baseline.
     pub(crate) only_before: usize,
-    /// The means of each measure, before and now.
+    /// The mean of each metric, before and now.
     pub(crate) scores: Vec<(&'static EvalMetric, f64, f64)>,
-    /// The latencies at 50 and 99 percent, before and now.
+    /// Latency percentiles, before and now.
     pub(crate) p50: (f64, f64),
     pub(crate) p99: (f64, f64),
-    /// How many queries have a better nDCG than before.
+    /// The number of queries whose nDCG improved.
     pub(crate) better: usize,
-    /// How many have a worse one.
+    /// The number of queries whose nDCG got worse.
     pub(crate) worse: usize,
-    /// How likely a difference of nDCG as large as this one is when there is none.
+    /// The p-value of the difference of nDCG under the null hypothesis that both runs are equally good.
     pub(crate) p_value: f64,
-    /// The queries that gained most and lost most.
+    /// The queries with the largest gains and with the largest losses.
     pub(crate) gains: Vec<QueryDelta>,
     pub(crate) losses: Vec<QueryDelta>,
 }
@@ -108,14 +108,14 @@ pub(crate) struct QueryDelta {
 }
 
 impl QueryDelta {
-    /// How much it gained.
+    /// The change of nDCG, positive for an improvement.
     pub(crate) fn gain(&self) -> f64 {
         self.now - self.before
     }
 }
 
 impl RunComparison {
-    /// Compares; `latency` is this run's p50 and p99.
+    /// Compares a run with a baseline; `latency` is this run's p50 and p99.
     pub(crate) fn new(
         earlier: &BaselineRun,
         outcomes: &[QueryOutcome],
@@ -134,8 +134,8 @@ impl RunComparison {
             .collect();
         moves.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
         let differences: Vec<f64> = moves.iter().map(QueryDelta::gain).collect();
-        let better = moves.iter().filter(|m| m.gain() > SAME).count();
-        let worse = moves.iter().filter(|m| m.gain() < -SAME).count();
+        let better = moves.iter().filter(|m| m.gain() > ROUNDING).count();
+        let worse = moves.iter().filter(|m| m.gain() < -ROUNDING).count();
         let losses = moves.iter().rev().take(worse.min(MAX_MOVES));
         Self {
             both: pairs.len(),
@@ -152,7 +152,7 @@ impl RunComparison {
         }
     }
 
-    /// How much the mean nDCG gained.
+    /// The change of the mean nDCG.
     pub(crate) fn gain(&self) -> f64 {
         self.scores
             .first()
@@ -170,7 +170,7 @@ fn query_delta(before: &BaselineQuery, now: &QueryOutcome) -> Option<QueryDelta>
     })
 }
 
-/// The means of a measure over the queries that have it in both runs; nothing when none has.
+/// The means of a metric over the queries that have it in both runs; `None` when no query has.
 fn means(
     measure: &'static EvalMetric,
     pairs: &[(&BaselineQuery, &QueryOutcome)],
@@ -183,26 +183,28 @@ fn means(
     (!before.is_empty()).then_some((measure, means.0, means.1))
 }
 
-/// Were both runs equally good, each difference could as well have the other sign. How often do
-/// random signs give a mean at least as far from zero?
+/// Paired permutation test with random signs. If both runs were equally good, each difference could as well have the
+/// opposite sign; the p-value is how often random signs give a mean at least as far from zero.
 fn permutation_p_value(differences: &[f64]) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let moved: Vec<f64> = differences
         .iter()
         .copied()
-        .filter(|d| d.abs() > SAME)
+        .filter(|d| d.abs() > ROUNDING)
         .collect();
     if moved.is_empty() {
         return 1.0;
     }
     let rounds = (MAX_DRAWS / moved.len()).clamp(200, 10_000);
-    let mut row = SplitMix64::new(1);
+    let mut rng = SplitMix64::new(1);
     let mut draw = || {
-        let signed = |d: &f64| if row.next() >> 63 == 0 { *d } else { -*d };
+        let signed = |d: &f64| if rng.next() >> 63 == 0 { *d } else { -*d };
         moved.iter().map(signed).sum::<f64>().abs()
     };
-    let as_far = (0..rounds).filter(|_| draw() >= observed - SAME).count();
-    // The signs that were observed are one of the draws.
+    let as_far = (0..rounds)
+        .filter(|_| draw() >= observed - ROUNDING)
+        .count();
+    // The observed signs count as one draw, so the p-value is never 0.
     (as_far + 1) as f64 / (rounds + 1) as f64
 }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn wins_and_losses_are_told_apart() {
+    fn gains_and_losses_are_separated() {
         let outcomes = [
             outcome("same", Some(1), None),
             outcome("better", Some(1), None),

@@ -1,4 +1,4 @@
-//! A run into JSON, for programs and for later runs to be compared with.
+//! The JSON output of an evaluation run, for programs and as the baseline of later runs.
 
 use serde_json::{Map, Value, json};
 
@@ -7,32 +7,32 @@ use super::query_runner::{ExpectedDocument, QueryOutcome};
 use super::run_comparison::{QueryDelta, RunComparison};
 use super::scoring::{MEASURES, MeanScores, RunSummary, millis};
 
-/// Counts the changes of this shape that make older files unreadable.
+/// The format version, raised with every incompatible change.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Everything a run has to tell.
+/// A complete run, as the text, JSON and HTML outputs need it.
 pub(crate) struct EvalRun<'a> {
-    /// What people call the documents.
+    /// The title of the corpus.
     pub(crate) title: &'a str,
-    /// How many documents there are.
+    /// The number of documents in the index.
     pub(crate) documents: usize,
-    /// Queries that were left out, because nothing is relevant to them.
+    /// Queries that were skipped because they have no relevant document.
     pub(crate) unjudged: usize,
-    /// Bad lines that were left out.
+    /// Invalid lines that were skipped.
     pub(crate) skipped: usize,
-    /// How many judged documents are not in the index.
+    /// The number of judged documents that the index does not contain.
     pub(crate) unknown: usize,
-    /// The scores.
+    /// The aggregated scores and latencies.
     pub(crate) summary: &'a RunSummary,
-    /// Each query.
+    /// The result of each query.
     pub(crate) outcomes: &'a [QueryOutcome],
-    /// The demands and whether they are met.
+    /// The quality gates with their measured values.
     pub(crate) gates: &'a [QualityGate],
-    /// What changed since an earlier run.
+    /// The comparison with a baseline, if one was given.
     pub(crate) change: Option<&'a RunComparison>,
 }
 
-/// The run as JSON.
+/// Renders the run in the format that [`BaselineRun`](super::run_comparison::BaselineRun) reads.
 pub(crate) fn json(run: &EvalRun<'_>) -> Value {
     let RunSummary {
         queries,
@@ -126,7 +126,7 @@ fn compared(change: &RunComparison) -> Value {
     })
 }
 
-/// Six places are more than any score means, and files stay readable.
+/// Rounds to six decimal places, which is below any meaningful difference and keeps the file readable.
 fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }

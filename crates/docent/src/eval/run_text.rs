@@ -1,4 +1,4 @@
-//! A run into lines for people.
+//! The terminal output of an evaluation run: scores, comparison with the baseline, and the worst queries.
 
 use super::query_runner::{DEEP, QueryOutcome};
 use super::run_comparison::{QueryDelta, RunComparison};
@@ -6,13 +6,13 @@ use super::run_json::EvalRun;
 use super::scoring::{RunSummary, worst};
 use crate::knowledge_base::{one_line, pluralize};
 
-/// How many of the worst queries are named.
+/// How many of the worst queries are printed.
 const MAX_WORST: usize = 5;
 
-/// The most characters of a query in a line.
+/// The length limit of a query in one line, in characters.
 const MAX_QUERY_CHARS: usize = 60;
 
-/// The lines of a run.
+/// Renders a run as lines of text.
 pub(crate) fn lines(run: &EvalRun<'_>) -> String {
     let mut lines = vec![
         format!(
@@ -93,10 +93,10 @@ fn change(change: &RunComparison) -> Vec<String> {
     for (label, (before, now)) in [("p50", change.p50), ("p99", change.p99)] {
         lines.push(format!("  {label:<13} {before:.2} ms -> {now:.2} ms"));
     }
-    let chance = change.p_value;
+    let p_value = change.p_value;
     lines.push(format!(
-        "  nDCG@10: {better} better, {worse} worse, {same} the same; the change {} (p = {chance:.3})",
-        significance(chance)
+        "  nDCG@10: {better} better, {worse} worse, {same} the same; the change {} (p = {p_value:.3})",
+        significance(p_value)
     ));
     let moves = |word: &str, moves: &[QueryDelta]| -> Vec<String> {
         let line = |m: &QueryDelta| {
@@ -113,21 +113,21 @@ fn change(change: &RunComparison) -> Vec<String> {
     lines
 }
 
-/// `1 judged query`, `2 judged queries`.
+/// A count with its noun, as in `1 judged query` and `2 judged queries`.
 pub(crate) fn queries(count: usize, which: &str) -> String {
     let noun = if count == 1 { "query" } else { "queries" };
     format!("{count} {which}{noun}")
 }
 
-/// A change with its sign; what rounds to nothing has no minus.
+/// Formats a change with its sign; a value that rounds to zero is `+0.000`, never `-0.000`.
 pub(crate) fn signed(change: f64) -> String {
     let change = if change.abs() < 0.000_5 { 0.0 } else { change };
     format!("{change:+.3}")
 }
 
-/// What a probability says in words, by the limit that is customary.
-pub(crate) fn significance(chance: f64) -> &'static str {
-    if chance < 0.05 {
+/// Describes a p-value at the conventional significance level of 0.05.
+pub(crate) fn significance(p_value: f64) -> &'static str {
+    if p_value < 0.05 {
         "is more than chance"
     } else {
         "may be chance"
@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rounds_to_nothing_has_no_minus() {
+    fn changes_that_round_to_zero_are_positive() {
         assert_eq!(signed(-0.000_1), "+0.000");
         assert_eq!(signed(-0.000_6), "-0.001");
         assert_eq!(signed(0.25), "+0.250");
     }
 
     #[test]
-    fn long_queries_end_with_a_mark() {
+    fn long_queries_end_with_an_ellipsis() {
         let at = |count: usize| short_query(&"a ".repeat(count));
         assert_eq!(
             at(MAX_QUERY_CHARS / 2),

@@ -1,4 +1,4 @@
-//! The outcomes of all queries into scores of the whole, and of each kind of query.
+//! Aggregation: mean scores of all queries and of each query kind, latency percentiles, and the worst queries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use super::metrics;
 use super::query_runner::{DEEP, QueryOutcome};
 
-/// The most kinds of queries that are told apart; the rest are `other`.
+/// The most query kinds with scores of their own; the rest is scored as `other`.
 const MAX_KINDS: usize = 20;
 
-/// One of the numbers that every query has, and whose mean is a score.
+/// A metric that is computed for each query; its mean over the queries is a score.
 #[derive(Debug)]
 pub(crate) struct EvalMetric {
-    /// Its name for programs.
+    /// The key in JSON output and baseline files.
     pub(crate) key: &'static str,
-    /// Its name for people.
+    /// The label in text and HTML output.
     pub(crate) label: &'static str,
-    /// What it says, in one line.
+    /// A definition in one line.
     pub(crate) meaning: &'static str,
-    /// Its value for one query, if it has one.
+    /// Reads the value of one query; `None` where it is undefined.
     pub(crate) of: fn(&QueryOutcome) -> Option<f64>,
 }
 
-/// How many there are.
+/// The number of metrics in [`MEASURES`].
 const COUNT: usize = 6;
 
-/// All of them, the most telling one first.
+/// All metrics, the primary one first.
 pub(crate) static MEASURES: [EvalMetric; COUNT] = [
     EvalMetric {
         key: "ndcg_at_10",
@@ -73,7 +73,7 @@ pub(crate) static MEASURES: [EvalMetric; COUNT] = [
     },
 ];
 
-/// The means of all measures, in the order of [`MEASURES`].
+/// The means of all metrics, in the order of [`MEASURES`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MeanScores(pub(crate) [f64; COUNT]);
 
@@ -89,37 +89,37 @@ impl MeanScores {
         Self(MEASURES.each_ref().map(mean))
     }
 
-    /// Each measure with its mean.
+    /// Iterates over the metrics with their means.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&'static EvalMetric, f64)> {
         MEASURES.iter().zip(self.0)
     }
 
-    /// The mean of the measure of this name.
+    /// The mean of the metric with this key, 0 for an unknown key.
     pub(crate) fn get(&self, key: &str) -> f64 {
         let found = self.each().find(|(measure, _)| measure.key == key);
         found.map_or(0.0, |(_, value)| value)
     }
 }
 
-/// How a whole run went.
+/// The aggregated result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunSummary {
-    /// How many queries were asked.
+    /// The number of queries that ran.
     pub(crate) queries: usize,
-    /// The scores of all.
+    /// The mean scores of all queries.
     pub(crate) scores: MeanScores,
-    /// Half the width of the interval around the mean nDCG, if there are two queries or more.
+    /// Margin of error of the mean nDCG; `None` for fewer than two queries.
     pub(crate) margin: Option<f64>,
-    /// The scores of each kind with its number of queries; none when nobody named kinds.
+    /// Query count and scores of each query kind; empty when no query has a kind.
     pub(crate) kinds: Vec<(String, usize, MeanScores)>,
-    /// The time that half of the searches kept within, in milliseconds.
+    /// The median of the latency in milliseconds.
     pub(crate) p50: f64,
-    /// The time that 99 of 100 searches kept within, in milliseconds.
+    /// The 99th percentile of the latency in milliseconds.
     pub(crate) p99: f64,
 }
 
 impl RunSummary {
-    /// Sums up a run.
+    /// Aggregates the outcomes of a run.
     pub(crate) fn new(outcomes: &[QueryOutcome]) -> Self {
         let mut times: Vec<f64> = outcomes
             .iter()
@@ -139,7 +139,7 @@ impl RunSummary {
     }
 }
 
-/// A time in milliseconds.
+/// Converts a duration to fractional milliseconds.
 pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
@@ -160,19 +160,19 @@ fn kinds(outcomes: &[QueryOutcome]) -> Vec<(String, usize, MeanScores)> {
     scored.filter(|_| named).collect()
 }
 
-/// The places of the worst outcomes, worst first: those that could be better at all, by nDCG,
-/// then by how far down the first relevant document is.
+/// The worst outcomes, worst first: those with an nDCG below 1, ordered by nDCG and then by the rank of the first
+/// relevant document.
 pub(crate) fn worst(outcomes: &[QueryOutcome], most: usize) -> Vec<&QueryOutcome> {
-    let mut could_be_better: Vec<_> = outcomes
+    let mut imperfect: Vec<_> = outcomes
         .iter()
         .filter(|outcome| outcome.ndcg < 1.0 - f64::EPSILON)
         .collect();
-    could_be_better.sort_by(|a, b| {
+    imperfect.sort_by(|a, b| {
         let depth = |outcome: &QueryOutcome| outcome.first.unwrap_or(usize::MAX);
         a.ndcg.total_cmp(&b.ndcg).then(depth(b).cmp(&depth(a)))
     });
-    could_be_better.truncate(most);
-    could_be_better
+    imperfect.truncate(most);
+    imperfect
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ pub(crate) mod tests {
     use super::super::query_runner::ExpectedDocument;
     use super::*;
 
-    /// An outcome with the relevant document at this rank, as other tests need them too.
+    /// A test fixture: an outcome with the relevant document at this rank.
     pub(crate) fn outcome(query: &str, rank: Option<usize>, kind: Option<&str>) -> QueryOutcome {
         let top = rank.filter(|rank| *rank <= 10);
         let ids = |rank: Option<usize>| match rank {
@@ -241,7 +241,7 @@ pub(crate) mod tests {
         near("recall_at_10", 0.5);
         near(MEASURES[2].key, 0.75);
         near("mrr_at_10", (1.0 + 1.0 / 3.0) / 4.0);
-        // A query that finds nothing has no diversity, and does not pull the mean down.
+        // A query without results has no diversity and does not lower the mean.
         near("diversity_at_10", 0.9);
         near("coverage", 0.75);
         assert_eq!((summary.p50, summary.p99), (3.0, 50.0));
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_worst_come_first_and_the_perfect_not_at_all() {
+    fn the_worst_come_first_and_perfect_ones_are_omitted() {
         let outcomes = [
             outcome("fine", Some(1), None),
             outcome("second", Some(2), None),

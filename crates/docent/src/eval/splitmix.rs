@@ -1,15 +1,17 @@
-//! A seed into numbers that look random and are the same every time: SplitMix64.
+//! SplitMix64, a deterministic pseudorandom number generator (PRNG).
+//!
+//! The same seed always gives the same sequence, so drafts and permutation tests are reproducible.
 
-/// A row of numbers that its seed decides.
+/// A pseudorandom sequence that depends on its seed alone.
 pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The row of this seed.
+    /// Starts the sequence of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// The next 64 pseudorandom bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -17,14 +19,14 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, 0 when there is none. The remainder favours small numbers by less
-    /// than one part in a billion for the bounds used here.
+    /// A number below `bound`, 0 for a bound of 0. The modulo bias towards small numbers is below one part in a billion
+    /// for the bounds used here.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = bound.max(1) as u64;
         usize::try_from(self.next() % bound).unwrap_or(0)
     }
 
-    /// Puts things into another order.
+    /// Shuffles a slice in place (Fisher-Yates).
     pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));
@@ -36,12 +38,12 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 0 as the authors of SplitMix64 publish them.
+    /// The first numbers of seed 0, as published by the authors of SplitMix64.
     #[test]
-    fn the_row_of_a_seed_is_known() {
-        let mut chance = SplitMix64::new(0);
-        assert_eq!(chance.next(), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(chance.next(), 0x6E78_9E6A_A1B9_65F4);
+    fn the_sequence_equals_the_published_one() {
+        let mut rng = SplitMix64::new(0);
+        assert_eq!(rng.next(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(rng.next(), 0x6E78_9E6A_A1B9_65F4);
     }
 
     #[test]

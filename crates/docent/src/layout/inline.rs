@@ -1,20 +1,20 @@
-//! A line of text into stretches with one look each: emphasis, code, links to the web, matches.
+//! Inline Markdown parser: splits text into styled spans for emphasis, code, web links and search matches.
 //!
-//! The marks of Markdown are taken away where they come in pairs around words, and stay where they do not: in
-//! `2 * 3 * 4`, `snake_case` and `__init__` nothing is emphasised.
+//! Delimiters are removed only where they form pairs around words. Documents are often not Markdown, so in
+//! `2 * 3 * 4`, `snake_case` and `__init__` nothing is emphasised and every character stays.
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// How far the other one of a pair is looked for, in bytes.
+/// How far the parser looks for a closing delimiter, in bytes. It bounds the work for text full of openers.
 const MAX_REACH: usize = 2_000;
-/// How deep one look may lie in another.
+/// The nesting limit of styles.
 const MAX_DEPTH: usize = 4;
-/// The longest address that becomes a link.
+/// The longest URL that becomes a link, in bytes.
 const MAX_ADDRESS: usize = 2_000;
 
-/// A stretch of text with one look.
+/// A run of text with one style, as the widgets and the document pages render it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TextSpan {
     text: String,
@@ -26,7 +26,7 @@ pub(crate) struct TextSpan {
     pub(crate) strong: bool,
     #[serde(skip_serializing_if = "is_off")]
     pub(crate) code: bool,
-    /// An http or https address.
+    /// An `http` or `https` URL; other schemes never become links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) href: Option<String>,
 }
@@ -48,7 +48,7 @@ impl TextSpan {
     }
 }
 
-/// The stretches of a part of a text.
+/// Parses a part of a text into styled spans. `marks` are the ranges of search matches.
 pub(crate) fn spans(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<TextSpan> {
     let mut reader = InlineParser {
         text,
@@ -59,7 +59,7 @@ pub(crate) fn spans(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> 
     reader.spans
 }
 
-/// The same with every character as it is.
+/// Spans for text that is not Markdown: only matches are marked, and every character stays.
 pub(super) fn plain(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<TextSpan> {
     let mut reader = InlineParser {
         text,
@@ -76,12 +76,12 @@ struct InlineParser<'t> {
     spans: Vec<TextSpan>,
 }
 
-/// Something with a look of its own: what it covers, and what of it is shown how.
+/// A recognised inline element: where it ends, the part of it that is shown, and the style of that part.
 struct InlineMatch {
     end: usize,
     inner: Range<usize>,
-    look: TextSpan,
-    /// Whether there may be more in it.
+    style: TextSpan,
+    /// Whether the content may contain nested elements.
     is_open: bool,
 }
 
@@ -94,21 +94,21 @@ impl InlineParser<'_> {
         self.text.as_bytes().get(at).copied().unwrap_or_default()
     }
 
-    fn walk(&mut self, range: Range<usize>, look: &TextSpan, depth: usize) {
+    fn walk(&mut self, range: Range<usize>, style: &TextSpan, depth: usize) {
         let (mut from, mut at) = (range.start, range.start);
         while at < range.end {
-            // The character behind a backslash is meant as it is.
+            // A backslash escapes the punctuation character after it.
             if self.byte(at) == b'\\'
                 && at + 1 < range.end
                 && self.byte(at + 1).is_ascii_punctuation()
             {
-                self.push(from..at, look);
+                self.push(from..at, style);
                 from = at + 1;
                 at += 2;
                 continue;
             }
             let found = if depth < MAX_DEPTH {
-                self.find(at, &range, look)
+                self.find(at, &range, style)
             } else {
                 None
             };
@@ -116,28 +116,28 @@ impl InlineParser<'_> {
                 at += 1;
                 continue;
             };
-            self.push(from..at, look);
+            self.push(from..at, style);
             if found.is_open {
-                self.walk(found.inner, &found.look, depth + 1);
+                self.walk(found.inner, &found.style, depth + 1);
             } else {
-                self.push(found.inner, &found.look);
+                self.push(found.inner, &found.style);
             }
             (from, at) = (found.end, found.end);
         }
-        self.push(from..range.end, look);
+        self.push(from..range.end, style);
     }
 
-    /// What begins at a byte, if anything.
-    fn find(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
+    /// The inline element that begins at a byte, if there is one.
+    fn find(&self, at: usize, range: &Range<usize>, style: &TextSpan) -> Option<InlineMatch> {
         match self.byte(at) {
-            b'`' => self.code(at, range, look),
-            b'*' | b'_' => self.emphasis(at, range, look),
-            b'[' if look.href.is_none() => self.link(at, range, look),
-            // Pictures are not loaded; their words stand in their place, and lead to them.
-            b'!' if self.byte(at + 1) == b'[' && look.href.is_none() => {
-                self.link(at + 1, range, look)
+            b'`' => self.code(at, range, style),
+            b'*' | b'_' => self.emphasis(at, range, style),
+            b'[' if style.href.is_none() => self.link(at, range, style),
+            // Images are not loaded; their alternative text is shown as a link to them.
+            b'!' if self.byte(at + 1) == b'[' && style.href.is_none() => {
+                self.link(at + 1, range, style)
             }
-            b'<' | b'h' if look.href.is_none() => self.address(at, range, look),
+            b'<' | b'h' if style.href.is_none() => self.address(at, range, style),
             _ => None,
         }
     }
@@ -147,7 +147,7 @@ impl InlineParser<'_> {
         (at..end).take_while(|at| self.byte(*at) == byte).count()
     }
 
-    fn code(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
+    fn code(&self, at: usize, range: &Range<usize>, style: &TextSpan) -> Option<InlineMatch> {
         let run = self.run(at, range.end);
         let from = at + run;
         let mut close = from;
@@ -165,9 +165,9 @@ impl InlineParser<'_> {
                 return Some(InlineMatch {
                     end: close + run,
                     inner: from + inset..close - inset,
-                    look: TextSpan {
+                    style: TextSpan {
                         code: true,
-                        ..look.clone()
+                        ..style.clone()
                     },
                     is_open: false,
                 });
@@ -177,8 +177,8 @@ impl InlineParser<'_> {
         None
     }
 
-    /// `*x*`, `_x_`, `**x**` and `***x***`: around words, not within one.
-    fn emphasis(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
+    /// Emphasis as in `*x*`, `_x_`, `**x**` and `***x***`: around words, not inside one.
+    fn emphasis(&self, at: usize, range: &Range<usize>, style: &TextSpan) -> Option<InlineMatch> {
         let (mark, run) = (self.byte(at), self.run(at, range.end));
         let most = if mark == b'*' { 3 } else { 1 };
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -198,16 +198,16 @@ impl InlineParser<'_> {
             let other = self.run(close, range.end);
             let is_closing = !self.byte(close - 1).is_ascii_whitespace()
                 && (close + other >= range.end || !is_word(self.byte(close + other)));
-            // Of `**a *b***` the last one closes the inner pair.
+            // In `**a *b***` the last three delimiters close the inner pair first.
             if is_closing && (other == run || (other == 3 && run < 3)) {
                 let close = close + (other - run);
                 return Some(InlineMatch {
                     end: close + run,
                     inner: from..close,
-                    look: TextSpan {
-                        em: look.em || run != 2,
-                        strong: look.strong || run >= 2,
-                        ..look.clone()
+                    style: TextSpan {
+                        em: style.em || run != 2,
+                        strong: style.strong || run >= 2,
+                        ..style.clone()
                     },
                     is_open: true,
                 });
@@ -217,7 +217,7 @@ impl InlineParser<'_> {
         None
     }
 
-    /// The two parts of `[words](target)`.
+    /// The ranges of the two parts of `[words](target)`.
     fn linked(&self, at: usize, range: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         let end = range.end.min(at + MAX_REACH);
         let mut depth = 0usize;
@@ -237,7 +237,7 @@ impl InlineParser<'_> {
         }
         let from = close + 2;
         let rest = self.slice(from..range.end.min(from + MAX_ADDRESS));
-        // An address may hold pairs of brackets.
+        // A URL may contain balanced parentheses.
         let mut open = 0usize;
         let to = rest.bytes().position(|byte| {
             match byte {
@@ -251,7 +251,7 @@ impl InlineParser<'_> {
         Some((at + 1..close, from..from + to))
     }
 
-    fn link(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
+    fn link(&self, at: usize, range: &Range<usize>, style: &TextSpan) -> Option<InlineMatch> {
         let (words, place) = self.linked(at, range)?;
         let end = place.end + 1;
         let inner = if words.is_empty() {
@@ -259,7 +259,7 @@ impl InlineParser<'_> {
         } else {
             words
         };
-        // A title may stand behind the address.
+        // A link title may follow the URL.
         let target = self.slice(place).split_whitespace().next()?;
         let target = target.trim_start_matches('<').trim_end_matches('>');
         let href = crate::links::is_web_url(target).then(|| target.to_owned());
@@ -269,18 +269,18 @@ impl InlineParser<'_> {
         Some(InlineMatch {
             end,
             inner,
-            look: TextSpan {
+            style: TextSpan {
                 href,
-                ..look.clone()
+                ..style.clone()
             },
             is_open: true,
         })
     }
 
-    /// `<https://…>`, and an address that stands by itself.
-    fn address(&self, at: usize, range: &Range<usize>, look: &TextSpan) -> Option<InlineMatch> {
-        let is_fenced = self.byte(at) == b'<';
-        let from = at + usize::from(is_fenced);
+    /// Autolinks: `<https://…>`, and a bare URL in the text.
+    fn address(&self, at: usize, range: &Range<usize>, style: &TextSpan) -> Option<InlineMatch> {
+        let is_bracketed = self.byte(at) == b'<';
+        let from = at + usize::from(is_bracketed);
         let rest = self.slice(from..range.end);
         let before = at.checked_sub(1).map_or(b' ', |before| self.byte(before));
         if !(rest.starts_with("https://") || rest.starts_with("http://"))
@@ -291,9 +291,9 @@ impl InlineParser<'_> {
         let ends = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|');
         let length = rest.find(ends).unwrap_or(rest.len());
         let mut address = rest.get(..length)?;
-        if !is_fenced {
+        if !is_bracketed {
             address = address.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', '_']);
-            // A bracket that was not opened in it belongs to the sentence.
+            // An unbalanced closing parenthesis belongs to the sentence, not to the URL.
             while address.ends_with(')') && !address.contains('(') {
                 address = address.trim_end_matches([')', '.', ',']);
             }
@@ -301,50 +301,50 @@ impl InlineParser<'_> {
         let to = from + address.len();
         if address.len() > MAX_ADDRESS
             || !crate::links::is_web_url(address)
-            || (is_fenced && self.byte(to) != b'>')
+            || (is_bracketed && self.byte(to) != b'>')
         {
             return None;
         }
         Some(InlineMatch {
-            end: to + usize::from(is_fenced),
+            end: to + usize::from(is_bracketed),
             inner: from..to,
-            look: TextSpan {
+            style: TextSpan {
                 href: Some(address.to_owned()),
-                ..look.clone()
+                ..style.clone()
             },
             is_open: false,
         })
     }
 
-    /// Adds a stretch, cut where matches begin and end.
-    fn push(&mut self, range: Range<usize>, look: &TextSpan) {
+    /// Adds a run of text, split where search matches begin and end.
+    fn push(&mut self, range: Range<usize>, style: &TextSpan) {
         let mut at = range.start;
         let first = self.marks.partition_point(|mark| mark.end <= range.start);
         let marks = self.marks.iter().skip(first);
         let marks: Vec<_> = marks.take_while(|mark| mark.start < range.end).collect();
         for mark in marks {
             let (from, to) = (mark.start.max(at), mark.end.min(range.end));
-            self.one(at..from, look, false);
-            self.one(from..to, look, true);
+            self.one(at..from, style, false);
+            self.one(from..to, style, true);
             at = to.max(at);
         }
-        self.one(at..range.end, look, false);
+        self.one(at..range.end, style, false);
     }
 
-    fn one(&mut self, range: Range<usize>, look: &TextSpan, mark: bool) {
+    fn one(&mut self, range: Range<usize>, style: &TextSpan, mark: bool) {
         let text = self.slice(range);
         if !text.is_empty() {
             let span = TextSpan {
                 text: text.to_owned(),
                 mark,
-                ..look.clone()
+                ..style.clone()
             };
             self.spans.push(span);
         }
     }
 }
 
-/// Whether an address begins with the name of a scheme, so that it is none of this folder.
+/// Whether a link target has a URL scheme, so that it is not a relative path; control characters count as one.
 fn has_scheme(target: &str) -> bool {
     let before = target.split(['/', '?', '#']).next().unwrap_or_default();
     before.contains(':') || target.chars().any(char::is_control)
@@ -354,7 +354,7 @@ fn has_scheme(target: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(text: &str, marks: &[Range<usize>]) -> String {
+    fn rendered(text: &str, marks: &[Range<usize>]) -> String {
         let one = |span: &TextSpan| {
             let mut text = span.text.clone();
             for (is_on, name) in [
@@ -405,7 +405,7 @@ mod tests {
                 "(<a https://x.example/a https://x.example/a>)",
             ),
         ] {
-            assert_eq!(told(text, &[]), expected, "{text}");
+            assert_eq!(rendered(text, &[]), expected, "{text}");
         }
     }
 
@@ -433,7 +433,7 @@ mod tests {
             "[x](\u{1}b)",
             "****a****",
         ] {
-            assert_eq!(told(text, &[]), text, "{text}");
+            assert_eq!(rendered(text, &[]), text, "{text}");
         }
     }
 
@@ -445,24 +445,25 @@ mod tests {
             .map(|(at, word)| at..at + word.len())
             .collect();
         assert_eq!(
-            told(text, &marks),
+            rendered(text, &marks),
             "a <strong big ><strong <mark ferry>> and <a https://x.example <mark ferry>>"
         );
-        let over = told("*a* b", std::slice::from_ref(&(0..4)));
+        let over = rendered("*a* b", std::slice::from_ref(&(0..4)));
         assert_eq!(over, "<em <mark a>><mark  >b");
     }
 
     #[test]
     fn looks_have_bounds() {
-        let far = |count: usize| told(&format!("*{}*", "a".repeat(count)), &[]).starts_with("<em");
+        let far =
+            |count: usize| rendered(&format!("*{}*", "a".repeat(count)), &[]).starts_with("<em");
         assert!(far(MAX_REACH - 1) && !far(MAX_REACH));
         let long = |count: usize| {
-            told(&format!("https://a.example/{}", "a".repeat(count)), &[]).starts_with("<a")
+            rendered(&format!("https://a.example/{}", "a".repeat(count)), &[]).starts_with("<a")
         };
         assert!(long(MAX_ADDRESS - 18) && !long(MAX_ADDRESS - 17));
         let deep = |count: usize| {
             let text = "[".repeat(count) + "a" + &"](b)".repeat(count);
-            told(&text, &[])
+            rendered(&text, &[])
         };
         assert_eq!(deep(MAX_DEPTH), "a");
         assert_eq!(deep(MAX_DEPTH + 1), "[a](b)");

@@ -1,11 +1,12 @@
-//! What an engine on a cluster asks of its nodes, as Prometheus reads it and as people do.
+//! Metrics of the requests to an engine cluster: calls, retries, latencies and the circuit breaker of each node, as
+//! Prometheus text and as a table for the status page.
 
 use std::fmt::Write as _;
 
 use docent_mcp::escape_html;
 use docent_search::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};
 
-/// The lines of an engine; none for one that asks nobody.
+/// Writes the Prometheus lines of a cluster.
 pub(super) fn write(out: &mut String, traffic: &ClusterTraffic) {
     calls(out, &traffic.calls);
     times(out, &traffic.calls);
@@ -18,12 +19,7 @@ fn head(out: &mut String, name: &str, help: &str, kind: &str) {
 
 fn calls(out: &mut String, calls: &[CallTraffic]) {
     const NAME: &str = "docent_engine_calls_total";
-    head(
-        out,
-        NAME,
-        "Calls of the cluster, by how they ended.",
-        "counter",
-    );
+    head(out, NAME, "Cluster calls by outcome.", "counter");
     for one in calls {
         let ended = [
             ("answered", one.answered),
@@ -42,7 +38,7 @@ fn calls(out: &mut String, calls: &[CallTraffic]) {
     head(
         out,
         RETRIES,
-        "Requests that had to be sent again, most to another node.",
+        "Requests that were retried, most of them on another node.",
         "counter",
     );
     for one in calls {
@@ -55,7 +51,7 @@ fn times(out: &mut String, calls: &[CallTraffic]) {
     head(
         out,
         NAME,
-        "How long calls of the cluster took, retries included.",
+        "Duration of cluster calls, retries included.",
         "histogram",
     );
     for one in calls {
@@ -78,7 +74,7 @@ fn times(out: &mut String, calls: &[CallTraffic]) {
     }
 }
 
-/// A name, what it means, its kind, and what of a node it is.
+/// A metric of a node: name, help text, type, and the value to read.
 type NodeMetric = (
     &'static str,
     &'static str,
@@ -102,7 +98,7 @@ fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
         ),
         (
             "docent_engine_node_left_alone",
-            "1 while a node that failed too often is not asked.",
+            "1 while the circuit breaker of the node is open and no request is sent.",
             "gauge",
             |node| u64::from(node.is_circuit_open),
         ),
@@ -110,14 +106,15 @@ fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
     for (name, help, kind, value) in rows {
         head(out, name, help, kind);
         for node in nodes {
-            // A quote or a backslash cannot be in an address; a line that could lie must not depend on that.
+            // A URL contains neither quotes nor backslashes. The label is sanitised all the same, so that no
+            // address can inject a metric.
             let address: String = node.address.replace(['"', '\\', '\n'], "_");
             let _ = writeln!(out, "{name}{{node=\"{address}\"}} {}", value(node));
         }
     }
 }
 
-/// The nodes as rows of a table; nothing where there are none.
+/// Renders the nodes and the calls as two HTML tables.
 pub(super) fn page(traffic: &ClusterTraffic) -> String {
     let mut out = String::from(
         "<table><tr><th>node</th><th>requests</th><th>failures</th><th>asked now</th></tr>",
@@ -156,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_and_nodes_are_told() {
+    fn calls_and_nodes_are_reported() {
         let mut took = [0; CALL_BUCKETS.len() + 1];
         (took[0], took[1]) = (2, 1);
         let traffic = ClusterTraffic {

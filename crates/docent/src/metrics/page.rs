@@ -1,4 +1,4 @@
-//! The counts as a page that a person reads: no script, made anew every ten seconds.
+//! The status page: the metrics as HTML for people, without scripts, reloaded every ten seconds.
 
 use std::fmt::Write as _;
 
@@ -18,61 +18,61 @@ th,td{text-align:right;padding:.3rem .5rem;border-bottom:1px solid #8884}\
 th:first-child,td:first-child{text-align:left}\
 th{font-weight:600}";
 
-/// The page.
-pub(super) fn write(meter: &ServerMetrics) -> RouteResponse {
+/// Renders the status page under a CSP that allows inline styles and nothing else.
+pub(super) fn write(metrics: &ServerMetrics) -> RouteResponse {
     let policy =
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
-    RouteResponse::html(html(meter))
+    RouteResponse::html(html(metrics))
         .header("content-security-policy", policy)
         .header("cache-control", "no-store")
 }
 
-fn html(meter: &ServerMetrics) -> String {
+fn html(metrics: &ServerMetrics) -> String {
     let mut out = String::with_capacity(4 * 1024);
-    let title = escape_html(&meter.title);
+    let title = escape_html(&metrics.title);
     let _ = write!(
         out,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><meta http-equiv=\"refresh\" content=\"10\">\
          <title>{title}</title><style>{STYLE}</style><h1>{title}</h1><p>{}</p><table>",
-        state(meter)
+        state(metrics)
     );
-    for (name, value) in facts(meter) {
+    for (name, value) in facts(metrics) {
         let _ = write!(out, "<tr><td>{name}</td><td>{value}</td></tr>");
     }
     out.push_str(
         "</table><table><tr><th>tool</th><th>calls</th><th>mistaken</th><th>failed</th><th>refused</th>\
          <th>mean</th></tr>",
     );
-    for tool in meter.tools.iter().filter(|tool| tool.calls() > 0) {
+    for tool in metrics.tools.iter().filter(|tool| tool.calls() > 0) {
         out.push_str(&row(tool));
     }
     out.push_str("</table>");
-    if let Some(traffic) = meter.engine.traffic() {
+    if let Some(traffic) = metrics.engine.traffic() {
         out.push_str(&super::cluster_traffic::page(&traffic));
     }
     out.push_str("<p><a href=\"/metrics\">/metrics</a> has the same for Prometheus.</p></html>");
     out
 }
 
-fn state(meter: &ServerMetrics) -> &'static str {
-    if meter.readiness.numbers().ready {
+fn state(metrics: &ServerMetrics) -> &'static str {
+    if metrics.readiness.numbers().ready {
         "The server answers."
     } else {
         "The server is not ready yet."
     }
 }
 
-fn facts(meter: &ServerMetrics) -> Vec<(&'static str, String)> {
-    let (standing, now) = (meter.readiness.numbers(), ProcessStats::now());
+fn facts(metrics: &ServerMetrics) -> Vec<(&'static str, String)> {
+    let (readiness, now) = (metrics.readiness.numbers(), ProcessStats::now());
     let mut facts = vec![
-        ("documents", standing.documents.to_string()),
+        ("documents", readiness.documents.to_string()),
         (
             "of these found by meaning",
-            standing.with_vectors.to_string(),
+            readiness.with_vectors.to_string(),
         ),
-        ("generation of the index", standing.generation.to_string()),
-        ("up for", span(meter.started.elapsed().as_secs())),
+        ("generation of the index", readiness.generation.to_string()),
+        ("up for", span(metrics.started.elapsed().as_secs())),
     ];
     let memory = now.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20));
     facts.extend(memory.map(|memory| ("memory", memory)));
@@ -91,7 +91,7 @@ fn row(tool: &ToolMetrics) -> String {
     )
 }
 
-/// A time as people say it.
+/// A duration in one unit, as people say it.
 fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn times_are_said_in_one_unit() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (119, "119 s"),
             (120, "2 min"),
             (7_199, "119 min"),
             (7_200, "2 h"),
             (172_800, "2 days"),
         ] {
-            assert_eq!(span(seconds), said);
+            assert_eq!(span(seconds), expected);
         }
         assert_eq!(escape_html("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }

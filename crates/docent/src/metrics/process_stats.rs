@@ -1,6 +1,6 @@
-//! What the system tells about this process.
+//! Process statistics from `/proc` for the metrics: resident memory, CPU time and open files.
 
-/// Facts about the process, as far as the system tells them.
+/// A snapshot of the statistics of this process; values that the system does not offer are `None`.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ProcessStats {
     pub memory_bytes: Option<u64>,
@@ -10,14 +10,14 @@ pub(super) struct ProcessStats {
 
 #[cfg(target_os = "linux")]
 impl ProcessStats {
-    /// Looks at `/proc`, which costs some microseconds.
+    /// Reads `/proc/self`, which takes some microseconds, so nothing is cached.
     pub(super) fn now() -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
         let files = std::fs::read_dir("/proc/self/fd").ok();
         Self {
             memory_bytes: read("status").as_deref().and_then(resident),
             cpu_seconds: read("stat").as_deref().and_then(processor),
-            // The folder itself is open while it is looked at.
+            // Listing the folder opens one more descriptor, which does not count.
             open_files: files.map(|files| (files.count() as u64).saturating_sub(1)),
         }
     }
@@ -25,13 +25,13 @@ impl ProcessStats {
 
 #[cfg(not(target_os = "linux"))]
 impl ProcessStats {
-    /// Nothing is asked of other systems.
+    /// Other systems have no `/proc`; every value is absent.
     pub(super) fn now() -> Self {
         Self::default()
     }
 }
 
-/// `VmRSS:   12345 kB`, in bytes.
+/// Resident memory in bytes, from the line `VmRSS:   12345 kB`.
 #[cfg(any(target_os = "linux", test))]
 fn resident(status: &str) -> Option<u64> {
     let line = status
@@ -41,11 +41,11 @@ fn resident(status: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// User and system time, in seconds. A program's name may hold blanks and brackets, so counting begins
-/// behind the last one.
+/// CPU time of user and system together, in seconds. The program's name may contain blanks and parentheses, so
+/// the fields are counted from the last closing parenthesis.
 #[cfg(any(target_os = "linux", test))]
 fn processor(stat: &str) -> Option<f64> {
-    /// Linux tells times to programs in hundredths of a second, whatever it uses inside.
+    /// `USER_HZ`: Linux reports times to programs in hundredths of a second, whatever the kernel uses inside.
     const TICKS: f64 = 100.0;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_linux_says_is_read() {
+    fn proc_files_are_parsed() {
         assert_eq!(resident("Name:\tx\nVmRSS:\t  2048 kB\n"), Some(2_097_152));
         assert_eq!(resident("VmRSS: many"), None);
         let stat = "1 (a ) b) S 1 1 1 0 -1 4194560 1 2 3 4 150 50 0 0 20 0";

@@ -1,21 +1,22 @@
-//! The counts as Prometheus reads them.
+//! The Prometheus exporter: all metrics in the text exposition format.
 
 use std::fmt::Write as _;
 
 use super::process_stats::ProcessStats;
 use super::{BUCKETS, OUTCOMES, ServerMetrics, ToolMetrics, load_counter};
 
-/// The page of all numbers.
-pub(super) fn write(meter: &ServerMetrics) -> String {
+/// Renders the answer of `/metrics`: gauges of the index, counters and latency histograms of the tools, trace spans,
+/// cluster and process.
+pub(super) fn write(metrics: &ServerMetrics) -> String {
     let mut out = String::with_capacity(8 * 1024);
-    let standing = meter.readiness.numbers();
+    let readiness = metrics.readiness.numbers();
     let gauge = |out: &mut String, name: &str, help: &str, value: f64| {
         let _ = writeln!(
             out,
             "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
         );
     };
-    let ready = f64::from(u8::from(standing.ready));
+    let ready = f64::from(u8::from(readiness.ready));
     gauge(
         &mut out,
         "docent_ready",
@@ -26,27 +27,27 @@ pub(super) fn write(meter: &ServerMetrics) -> String {
         &mut out,
         "docent_documents",
         "Documents that can be found by their words.",
-        standing.documents as f64,
+        readiness.documents as f64,
     );
     gauge(
         &mut out,
         "docent_documents_with_vectors",
         "Documents that can be found by their meaning.",
-        standing.with_vectors as f64,
+        readiness.with_vectors as f64,
     );
     gauge(
         &mut out,
         "docent_generation",
         "Batches of changes applied to the index.",
-        standing.generation as f64,
+        readiness.generation as f64,
     );
-    calls(&mut out, &meter.tools);
-    times(&mut out, &meter.tools);
-    spans(&mut out, meter);
-    if let Some(traffic) = meter.engine.traffic() {
+    calls(&mut out, &metrics.tools);
+    times(&mut out, &metrics.tools);
+    spans(&mut out, metrics);
+    if let Some(traffic) = metrics.engine.traffic() {
         super::cluster_traffic::write(&mut out, &traffic);
     }
-    process(&mut out, meter);
+    process(&mut out, metrics);
     out
 }
 
@@ -54,7 +55,7 @@ fn calls(out: &mut String, tools: &[ToolMetrics]) {
     const NAME: &str = "docent_tool_calls_total";
     let _ = writeln!(
         out,
-        "# HELP {NAME} Calls of tools, by how they ended.\n# TYPE {NAME} counter"
+        "# HELP {NAME} Tool calls by outcome.\n# TYPE {NAME} counter"
     );
     for tool in tools {
         for ((_, outcome), count) in OUTCOMES.iter().zip(&tool.outcomes) {
@@ -71,7 +72,7 @@ fn times(out: &mut String, tools: &[ToolMetrics]) {
     const NAME: &str = "docent_tool_seconds";
     let _ = writeln!(
         out,
-        "# HELP {NAME} How long calls of tools took.\n# TYPE {NAME} histogram"
+        "# HELP {NAME} Duration of tool calls.\n# TYPE {NAME} histogram"
     );
     for tool in tools {
         let name = &tool.name;
@@ -93,12 +94,12 @@ fn times(out: &mut String, tools: &[ToolMetrics]) {
     }
 }
 
-fn spans(out: &mut String, meter: &ServerMetrics) {
+fn spans(out: &mut String, metrics: &ServerMetrics) {
     const NAME: &str = "docent_spans_total";
-    let Some(counts) = &meter.spans else { return };
+    let Some(counts) = &metrics.spans else { return };
     let _ = writeln!(
         out,
-        "# HELP {NAME} Spans of traces, by what became of them.\n# TYPE {NAME} counter"
+        "# HELP {NAME} Trace spans, sent to the collector or dropped.\n# TYPE {NAME} counter"
     );
     for (outcome, count) in [("sent", &counts.sent), ("dropped", &counts.dropped)] {
         let _ = writeln!(
@@ -109,9 +110,9 @@ fn spans(out: &mut String, meter: &ServerMetrics) {
     }
 }
 
-fn process(out: &mut String, meter: &ServerMetrics) {
+fn process(out: &mut String, metrics: &ServerMetrics) {
     let now = ProcessStats::now();
-    let uptime = meter.started.elapsed().as_secs_f64();
+    let uptime = metrics.started.elapsed().as_secs_f64();
     let rows = [
         ("docent_uptime_seconds", "gauge", Some(uptime)),
         (

@@ -1,5 +1,5 @@
-//! Docent and a manifest into an `.mcpb` bundle: a zip file that Claude Desktop installs with a click and that
-//! asks its user for a folder.
+//! MCPB bundle: a zip file with the docent executable and a manifest. Claude Desktop installs it with one click and
+//! asks the user for a folder.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -12,12 +12,12 @@ use zip::{CompressionMethod, ZipWriter};
 use super::PackageInfo;
 use crate::cli_error::CliError;
 
-/// The largest program that goes into a bundle; hosts take packages of 100 MiB, and debug builds are larger.
+/// Maximum size of the executable in a bundle. Hosts accept packages of 100 MiB; the limit is higher for debug builds.
 const MAX_PROGRAM: u64 = 1024 * 1024 * 1024;
-/// What the folder that the user chooses is called in the manifest.
+/// Key of the user's folder in the manifest's `user_config`.
 const FOLDER: &str = "documents";
 
-/// The platform as manifests name it.
+/// Name of this platform in manifests, which use Node's names.
 pub(crate) fn platform() -> &'static str {
     match std::env::consts::OS {
         "macos" => "darwin",
@@ -26,7 +26,7 @@ pub(crate) fn platform() -> &'static str {
     }
 }
 
-/// The path of the program inside the bundle.
+/// Path of the executable inside the bundle.
 fn entry() -> &'static str {
     if cfg!(windows) {
         "server/docent.exe"
@@ -35,11 +35,11 @@ fn entry() -> &'static str {
     }
 }
 
-/// The tools that every folder has; which others there are depends on the folder that the user chooses.
+/// Tools that exist for every folder. Other tools depend on the folder that the user chooses, so they are not listed.
 const TOOLS: [&str; 3] = ["search", "fetch", "list_fields"];
 
-/// What the bundle says about itself.
-pub(crate) fn manifest(work: &PackageInfo, tools: &[Value]) -> Value {
+/// Builds the manifest of the bundle.
+pub(crate) fn manifest(info: &PackageInfo, tools: &[Value]) -> Value {
     let tools: Vec<_> = tools
         .iter()
         .filter_map(|tool| {
@@ -53,11 +53,11 @@ pub(crate) fn manifest(work: &PackageInfo, tools: &[Value]) -> Value {
         .collect();
     let mut manifest = json!({
         "manifest_version": "0.3",
-        "name": work.name,
-        "display_name": work.title,
-        "version": work.version,
-        "description": work.description,
-        "author": {"name": work.author},
+        "name": info.name,
+        "display_name": info.title,
+        "version": info.version,
+        "description": info.description,
+        "author": {"name": info.author},
         "server": {
             "type": "binary",
             "entry_point": entry(),
@@ -78,13 +78,13 @@ pub(crate) fn manifest(work: &PackageInfo, tools: &[Value]) -> Value {
         "tools_generated": true,
         "compatibility": {"platforms": [platform()]},
     });
-    if let (Some(object), Some(url)) = (manifest.as_object_mut(), &work.privacy) {
+    if let (Some(object), Some(url)) = (manifest.as_object_mut(), &info.privacy) {
         object.insert("privacy_policies".to_owned(), json!([url.as_str()]));
     }
     manifest
 }
 
-/// Writes the bundle.
+/// Writes the bundle to `path` and syncs it to disk.
 pub(crate) fn write(path: &Path, manifest: &Value, program: &Path) -> Result<(), CliError> {
     let mut binary = File::open(program).map_err(|error| CliError::io("read", program, error))?;
     let size = binary.metadata().map_or(0, |meta| meta.len());
@@ -113,7 +113,7 @@ pub(crate) fn write(path: &Path, manifest: &Value, program: &Path) -> Result<(),
         .map_err(|error| CliError::io("write", path, error))
 }
 
-/// Adds a file with the same time in every bundle, so that the same parts make the same bytes.
+/// Adds a file with a fixed modification time, so that bundles are reproducible: the same input gives the same bytes.
 fn put<W: Write + Seek>(
     zip: &mut ZipWriter<W>,
     name: &str,
@@ -134,7 +134,7 @@ fn put<W: Write + Seek>(
 mod tests {
     use super::*;
 
-    fn work() -> PackageInfo {
+    fn info() -> PackageInfo {
         PackageInfo {
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("docent");
         std::fs::write(&program, "\u{7f}ELF and more").unwrap();
-        let manifest = manifest(&work(), &[json!({"name": "search", "title": "Search"})]);
+        let manifest = manifest(&info(), &[json!({"name": "search", "title": "Search"})]);
         let write_as = |name: &str| {
             let path = dir.path().join(name);
             write(&path, &manifest, &program).unwrap();

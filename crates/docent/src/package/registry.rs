@@ -1,17 +1,17 @@
-//! A public address and a bundle into `server.json`, the entry of the MCP registry.
+//! `server.json`, the entry of a server in the MCP registry, with its remote endpoint and its downloadable bundle.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::{PackageInfo, truncate_at_word};
 
-/// The newest form of the file that the registry takes.
+/// Latest schema version that the registry accepts.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-/// The most characters of a title and of a description there, and of a name.
+/// Length limits of the registry: for title and description, and for the name.
 const MAX_TEXT: usize = 100;
 const MAX_NAME: usize = 200;
 
-/// A bundle that people can download.
+/// Download of the bundle: its URL, and the checksum that installers verify.
 #[derive(Debug, Clone)]
 pub(crate) struct BundleDownload {
     pub url: Url,
@@ -19,7 +19,7 @@ pub(crate) struct BundleDownload {
     pub sum: String,
 }
 
-/// The name in the registry: the owner's domain backwards, and the server's name.
+/// Name in the registry: the reversed domain of the public URL, and the server's name.
 pub(crate) fn registry_name(url: &Url, name: &str) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn registry_name(url: &Url, name: &str) -> Option<String> {
     Some(format!("{}/{name}", parts.join(".")))
 }
 
-/// Whether the registry takes this name.
+/// Whether a name is valid in the registry.
 pub(crate) fn is_name(name: &str) -> bool {
     let Some((space, server)) = name.split_once('/') else {
         return false;
@@ -43,19 +43,19 @@ pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= MAX_NAME && fits(space, ".-") && fits(server, "._-")
 }
 
-/// The entry.
-pub(crate) fn entry(name: &str, work: &PackageInfo, download: Option<&BundleDownload>) -> Value {
+/// Builds the registry entry from the package metadata.
+pub(crate) fn entry(name: &str, info: &PackageInfo, download: Option<&BundleDownload>) -> Value {
     let mut entry = json!({
         "$schema": SCHEMA,
         "name": name,
-        "title": truncate_at_word(&work.title, MAX_TEXT),
-        "description": truncate_at_word(&work.description, MAX_TEXT),
-        "version": work.version,
+        "title": truncate_at_word(&info.title, MAX_TEXT),
+        "description": truncate_at_word(&info.description, MAX_TEXT),
+        "version": info.version,
     });
     let Some(object) = entry.as_object_mut() else {
         return entry;
     };
-    if let Some(url) = &work.url {
+    if let Some(url) = &info.url {
         object.insert(
             "remotes".to_owned(),
             json!([{"type": "streamable-http", "url": url.as_str()}]),
@@ -65,7 +65,7 @@ pub(crate) fn entry(name: &str, work: &PackageInfo, download: Option<&BundleDown
         let package = json!({
             "registryType": "mcpb",
             "identifier": download.url.as_str(),
-            "version": work.version,
+            "version": info.version,
             "fileSha256": download.sum,
             "transport": {"type": "stdio"},
         });

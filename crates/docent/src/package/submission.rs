@@ -1,4 +1,4 @@
-//! Tools and test cases into `chatgpt-app-submission.json`, what ChatGPT's submission form reads.
+//! `chatgpt-app-submission.json`, which prefills ChatGPT's submission form: tools with justified hints, and test cases.
 
 use serde_json::{Map, Value, json};
 
@@ -7,16 +7,17 @@ use super::{PackageInfo, truncate_at_word};
 
 const SCHEMA: &str =
     "https://developers.openai.com/apps-sdk/schemas/chatgpt-app-submission.v1.json";
-/// The most characters of the line below the name.
+/// Maximum length of the subtitle, and of the display name.
 const MAX_SUBTITLE: usize = 30;
 const MAX_DESCRIPTION: usize = 4_000;
 
-/// The hints that reviewers want to see on every tool, each with the reason for its value here.
+/// Annotations that reviewers require on every tool; the submission justifies each value.
 const HINTS: [&str; 3] = ["readOnlyHint", "openWorldHint", "destructiveHint"];
 
-/// The file, or the tools that lack a hint or write something, for which no truthful file can be made.
+/// Builds the submission. Fails with the names of tools that lack an annotation or are not read-only, because the
+/// justifications would be false for them.
 pub(crate) fn file(
-    work: &PackageInfo,
+    info: &PackageInfo,
     tools: &[Value],
     cases: &[TestCase],
 ) -> Result<Value, Vec<String>> {
@@ -26,7 +27,7 @@ pub(crate) fn file(
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         match hints(tool) {
             Some([true, false, false]) => {
-                described.insert(name.to_owned(), tool_justifications(tool, work));
+                described.insert(name.to_owned(), tool_justifications(tool, info));
             }
             _ => wrong.push(name.to_owned()),
         }
@@ -34,23 +35,23 @@ pub(crate) fn file(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let cases: Vec<_> = cases.iter().map(|case| positive(case, work)).collect();
+    let cases: Vec<_> = cases.iter().map(|case| positive(case, info)).collect();
     Ok(json!({
         "$schema": SCHEMA,
         "schema_version": 1,
         "app_info": {
-            "display_name": truncate_at_word(&work.title, MAX_SUBTITLE),
+            "display_name": truncate_at_word(&info.title, MAX_SUBTITLE),
             "subtitle": "Search and cite documents",
-            "description": truncate_at_word(&format!("{} Find documents by words, meaning and fields, read them, and cite where each statement comes from.", sentence(&work.description)), MAX_DESCRIPTION),
+            "description": truncate_at_word(&format!("{} Find documents by words, meaning and fields, read them, and cite where each statement comes from.", sentence(&info.description)), MAX_DESCRIPTION),
             "category": "PRODUCTIVITY",
         },
         "tools": described,
         "test_cases": cases,
-        "negative_test_cases": negatives(work),
+        "negative_test_cases": negatives(info),
     }))
 }
 
-/// The values of the three hints, if all are there.
+/// Values of the three annotations; `None` if one is missing.
 fn hints(tool: &Value) -> Option<[bool; 3]> {
     let hints = tool.get("annotations")?;
     let mut values = [false; 3];
@@ -60,9 +61,9 @@ fn hints(tool: &Value) -> Option<[bool; 3]> {
     Some(values)
 }
 
-/// Why each hint is what it is. Every tool of docent reads an index and nothing else, and the tools that show
-/// something hand data to a page inside the conversation.
-fn tool_justifications(tool: &Value, work: &PackageInfo) -> Value {
+/// Justifications of the annotations. They hold for every docent tool: each only reads the index, and tools with a
+/// widget only pass data to a page inside the conversation.
+fn tool_justifications(tool: &Value, info: &PackageInfo) -> Value {
     let shows = tool.pointer("/_meta/ui/resourceUri").is_some();
     let does = match tool.get("title").and_then(Value::as_str) {
         Some(title) => title.to_owned(),
@@ -71,12 +72,12 @@ fn tool_justifications(tool: &Value, work: &PackageInfo) -> Value {
     let reads = if shows {
         format!(
             "{does}: reads an index of {} and shows what it found inside the conversation; nothing is stored or changed.",
-            work.title
+            info.title
         )
     } else {
         format!(
             "{does}: only looks things up in an index of {} and returns them; nothing is stored or changed.",
-            work.title
+            info.title
         )
     };
     json!({
@@ -89,10 +90,10 @@ fn tool_justifications(tool: &Value, work: &PackageInfo) -> Value {
     })
 }
 
-fn positive(case: &TestCase, work: &PackageInfo) -> Value {
+fn positive(case: &TestCase, info: &PackageInfo) -> Value {
     json!({
         "description": format!("Finds and cites `{}`.", case.title),
-        "user_prompt": format!("What do we learn from {} about “{}”? Cite it.", work.title, case.title),
+        "user_prompt": format!("What do we learn from {} about “{}”? Cite it.", info.title, case.title),
         "file_attachment_urls": null,
         "tools_triggered": "search, fetch",
         "expected_output": format!("`{}` is among the first results; the answer rests on its text and cites it.", case.title),
@@ -100,9 +101,9 @@ fn positive(case: &TestCase, work: &PackageInfo) -> Value {
     })
 }
 
-/// What is near and yet out of reach: changing documents, the world outside, and other people's mail.
-fn negatives(work: &PackageInfo) -> [Value; NEGATIVE] {
-    let title = &work.title;
+/// Negative test cases, which the app must not answer: changing documents, questions about the world, sending mail.
+fn negatives(info: &PackageInfo) -> [Value; NEGATIVE] {
+    let title = &info.title;
     let cases = [
         (
             "Does not change documents.",
@@ -140,7 +141,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn work() -> PackageInfo {
+    fn info() -> PackageInfo {
         PackageInfo {
             name: "dam".to_owned(),
             title: "Dam".to_owned(),
@@ -157,9 +158,9 @@ mod tests {
         let good = json!({"name": "search", "annotations": {"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}});
         let half = json!({"name": "half", "annotations": {"readOnlyHint": true}});
         let writes = json!({"name": "writes", "annotations": {"readOnlyHint": false, "openWorldHint": false, "destructiveHint": false}});
-        let refused = file(&work(), &[good.clone(), half, writes], &[]).unwrap_err();
+        let refused = file(&info(), &[good.clone(), half, writes], &[]).unwrap_err();
         assert_eq!(refused, ["half", "writes"]);
-        let file = file(&work(), &[good], &[]).unwrap();
+        let file = file(&info(), &[good], &[]).unwrap();
         assert_eq!(file["tools"]["search"]["annotations"]["readOnlyHint"], true);
         assert_eq!(
             file["negative_test_cases"].as_array().unwrap().len(),

@@ -1,4 +1,4 @@
-//! Documents into test cases that the running server has already passed.
+//! Test cases for reviewers, drawn from the documents. Only cases that the running server passes are kept.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 use crate::cli_error::CliError;
 use crate::knowledge_base::one_line;
 
-/// How many test cases reviewers want: those that must work, and those in which nothing must happen.
+/// Number of test cases that reviewers ask for: positive ones, and negative ones that must not call the app.
 pub(crate) const POSITIVE: usize = 5;
 pub(crate) const NEGATIVE: usize = 3;
-/// How many documents are tried for them; one that has many others of its name is not found by it.
-const TRIED: usize = 40;
-/// How far down the document may be found; reviewers look at the first few.
-const NEAR: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Number of documents to try. Some fail, since a title that many documents share does not find the right one.
+const MAX_TRIED: usize = 40;
+/// Maximum rank of the document in its results, because reviewers look at the first few.
+const MAX_RANK: usize = 3;
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What can be asked for and must be found.
+/// A document that a search for its title finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TestCase {
-    /// The title of the document.
+    /// Title of the document, which is also the query.
     pub title: String,
-    /// Where it can be opened, if anywhere.
+    /// The https URL at which reviewers can open it, if it has one.
     pub url: Option<String>,
 }
 
-/// Asks the server for documents from all over the corpus until enough were found: `search` has them near the top
-/// by their names, and `fetch` gives their text. The same documents give the same cases.
+/// Tries documents spread over the corpus until [`POSITIVE`] cases pass: `search` ranks the document near the top for
+/// its title, and `fetch` returns its text. Deterministic: the same documents give the same cases.
 pub(crate) async fn passing_cases(
     target: &CheckTarget,
     engine: &dyn Engine,
@@ -39,7 +39,7 @@ pub(crate) async fn passing_cases(
         .into_iter()
         .map(|held| held.id)
         .collect();
-    let step = ids.len().div_ceil(TRIED).max(1);
+    let step = ids.len().div_ceil(MAX_TRIED).max(1);
     let mut cases: Vec<TestCase> = Vec::new();
     for id in ids.iter().step_by(step) {
         let Some(document) = engine.fetch(id.clone(), ReaderIdentity::everyone()).await? else {
@@ -49,8 +49,8 @@ pub(crate) async fn passing_cases(
             ("search".to_owned(), json!({"query": document.title})),
             ("fetch".to_owned(), json!({"id": id.as_str()})),
         ];
-        let answers = call(target, PATIENCE, &calls)
-            .map_err(|unmet| CliError::failed("the test cases cannot be run").because(unmet))?;
+        let answers = call(target, CALL_TIMEOUT, &calls)
+            .map_err(|error| CliError::failed("cannot run the test cases").because(error))?;
         let case = found(&answers, id.as_str());
         cases.extend(case.filter(|case| cases.iter().all(|other| other.title != case.title)));
         if cases.len() == POSITIVE {
@@ -60,7 +60,7 @@ pub(crate) async fn passing_cases(
     Ok(cases)
 }
 
-/// The document, if the search found it and the fetch gave its text.
+/// The test case, if the search found the document and the fetch returned its text.
 fn found(answers: &[ToolOutcome], id: &str) -> Option<TestCase> {
     let [Ok(found), Ok(fetched)] = answers else {
         return None;
@@ -69,14 +69,14 @@ fn found(answers: &[ToolOutcome], id: &str) -> Option<TestCase> {
     top_result(found, id).filter(|_| !text.trim().is_empty())
 }
 
-/// The document among the first results.
+/// The document as a test case, if it is among the first [`MAX_RANK`] results.
 fn top_result(answer: &Value, id: &str) -> Option<TestCase> {
     let results = answer.pointer("/structuredContent/results")?.as_array()?;
     let text =
         |result: &Value, key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
     let hit = results
         .iter()
-        .take(NEAR)
+        .take(MAX_RANK)
         .find(|hit| text(hit, "id").as_deref() == Some(id))?;
     Some(TestCase {
         title: one_line(&text(hit, "title")?, 120),

@@ -1,4 +1,4 @@
-//! Blocks of a text into HTML. Every text is escaped, and an address stands nowhere but in a link.
+//! HTML rendering of layout blocks. All text is escaped, and URLs appear only in the `href` of a link.
 
 use std::fmt::Write as _;
 
@@ -6,22 +6,22 @@ use docent_mcp::escape_html;
 
 use crate::layout::{LayoutBlock, ListItem, TextSpan};
 
-/// Writes one passage.
+/// Appends the HTML of one passage. Headings move one level down, below the title of the document.
 pub(super) fn write(blocks: &[LayoutBlock], html: &mut String) {
     for block in blocks {
         // Writing to a String cannot fail.
         let _ = match block {
             LayoutBlock::Heading { level, spans } => {
-                // The title of the document is the one heading above all of them.
+                // The title of the document is the only first-level heading.
                 let level = (level + 1).min(6);
-                writeln!(html, "<h{level}>{}</h{level}>", shown(spans))
+                writeln!(html, "<h{level}>{}</h{level}>", inline_html(spans))
             }
-            LayoutBlock::Paragraph { spans } => writeln!(html, "<p>{}</p>", shown(spans)),
+            LayoutBlock::Paragraph { spans } => writeln!(html, "<p>{}</p>", inline_html(spans)),
             LayoutBlock::Quote { spans } => {
-                writeln!(html, "<blockquote>{}</blockquote>", shown(spans))
+                writeln!(html, "<blockquote>{}</blockquote>", inline_html(spans))
             }
             LayoutBlock::Code { spans } => {
-                writeln!(html, "<pre tabindex=\"0\">{}</pre>", shown(spans))
+                writeln!(html, "<pre tabindex=\"0\">{}</pre>", inline_html(spans))
             }
             LayoutBlock::List { ordered, items } => {
                 let tag = if *ordered { "ol" } else { "ul" };
@@ -39,7 +39,7 @@ fn item(item: &ListItem) -> String {
         0 => String::new(),
         depth => format!(" class=\"in-{depth}\""),
     };
-    let words = shown(item.spans());
+    let words = inline_html(item.spans());
     format!("<li{}{inset}>{words}</li>", value.unwrap_or_default())
 }
 
@@ -48,7 +48,7 @@ fn table(rows: &[Vec<Vec<TextSpan>>]) -> String {
         let tag = if at == 0 { "th" } else { "td" };
         let cells = cells.iter();
         let cells: String = cells
-            .map(|cell| format!("<{tag} dir=\"auto\">{}</{tag}>", shown(cell)))
+            .map(|cell| format!("<{tag} dir=\"auto\">{}</{tag}>", inline_html(cell)))
             .collect();
         format!("<tr>{cells}</tr>")
     };
@@ -56,7 +56,7 @@ fn table(rows: &[Vec<Vec<TextSpan>>]) -> String {
     format!("<div class=\"table\" tabindex=\"0\"><table>{rows}</table></div>")
 }
 
-fn shown(spans: &[TextSpan]) -> String {
+fn inline_html(spans: &[TextSpan]) -> String {
     spans.iter().map(span).collect()
 }
 

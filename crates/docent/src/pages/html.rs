@@ -1,5 +1,5 @@
-//! A sheet of a document into HTML that needs nothing else. Everything that stands in it is escaped here or in
-//! [`prose`](super::prose).
+//! The HTML template of a document page. The page is self-contained, and everything in it is escaped here or in
+//! [`block_html`](super::block_html).
 
 use std::fmt::Write as _;
 
@@ -14,14 +14,15 @@ use crate::tools::document_view;
 
 pub(super) const STYLE: &str = include_str!("../../assets/pages/page.css");
 
-/// How many fields a page shows, and how much of each.
+/// The most fields that a page shows, and the most characters of each value.
 const MAX_FIELDS: usize = 64;
 const MAX_FIELD_CHARS: usize = 1_000;
 
-/// The fewest headings that make a table of contents.
+/// The fewest headings that are worth a table of contents.
 const MIN_CONTENTS: usize = 3;
 
-/// The policy of a page: its own style and nothing else.
+/// The CSP of a page: its own style by hash, and no other resource. A script in a document could not run even if
+/// escaping failed.
 pub(super) fn policy() -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
     format!(
@@ -30,11 +31,11 @@ pub(super) fn policy() -> String {
     )
 }
 
-/// The page.
-pub(super) fn page(sheet: &DocumentPage<'_>) -> String {
-    let document = sheet.document;
+/// Renders a whole page: header with fields, table of contents, passages, and navigation above and below them.
+pub(super) fn page(page: &DocumentPage<'_>) -> String {
+    let document = page.document;
     let title = escape_html(&document_view::title(document));
-    let corpus = escape_html(sheet.corpus);
+    let corpus = escape_html(page.corpus);
     let language = document.language().unwrap_or("en");
     let mut html = format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -43,20 +44,20 @@ pub(super) fn page(sheet: &DocumentPage<'_>) -> String {
          <style>{STYLE}</style>\n</head>\n<body>\n<article>\n<header>\n<p class=\"corpus\" lang=\"en\">{corpus}</p>\n\
          <h1 dir=\"auto\">{title}</h1>\n"
     );
-    facts(sheet, &mut html);
+    facts(page, &mut html);
     html.push_str("</header>\n");
-    contents(sheet, &mut html);
-    let around = page_navigation(sheet);
+    contents(page, &mut html);
+    let around = page_navigation(page);
     html.push_str(&around);
-    text(sheet, &mut html);
+    text(page, &mut html);
     html.push_str(&around);
     html.push_str("</article>\n</body>\n</html>\n");
     html
 }
 
-/// Where it is from, its day, its fields, and the way to the original.
-fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
-    let document = sheet.document;
+/// The description list of date, fields and source file, and the link to the original document.
+fn facts(page: &DocumentPage<'_>, html: &mut String) {
+    let document = page.document;
     html.push_str("<dl>\n");
     let mut row = |name: &str, value: &str| {
         let (name, value) = (escape_html(&name.replace('_', " ")), escape_html(value));
@@ -77,7 +78,7 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
         row("File", &document.source);
     }
     html.push_str("</dl>\n");
-    if let Some(original) = sheet.original {
+    if let Some(original) = page.original {
         let original = escape_html(original);
         let _ = writeln!(
             html,
@@ -87,11 +88,11 @@ fn facts(sheet: &DocumentPage<'_>, html: &mut String) {
     }
 }
 
-/// The headings, where there are enough to choose from.
-fn contents(sheet: &DocumentPage<'_>, html: &mut String) {
-    let headings = document_view::outline(&sheet.document.text, sheet.passages);
-    let last = sheet.passages.last().map_or(0, |passage| passage.range.end);
-    let is_whole = sheet.passages.len() == sheet.total && last > 0;
+/// The table of contents, when the page shows the whole document and has at least three headings.
+fn contents(page: &DocumentPage<'_>, html: &mut String) {
+    let headings = document_view::outline(&page.document.text, page.passages);
+    let last = page.passages.last().map_or(0, |passage| passage.range.end);
+    let is_whole = page.passages.len() == page.total && last > 0;
     if headings.len() < MIN_CONTENTS || !is_whole {
         return;
     }
@@ -110,42 +111,43 @@ fn contents(sheet: &DocumentPage<'_>, html: &mut String) {
     html.push_str("</ol></details></nav>\n");
 }
 
-/// The ways to the sheets before and after, where a document has several.
-fn page_navigation(sheet: &DocumentPage<'_>) -> String {
-    let first = sheet.passages.first().map_or(0, |passage| passage.index);
-    let after = first + sheet.passages.len();
-    if first == 0 && after >= sheet.total {
+/// Pagination: links to the previous and the next page of a document that has several. The links keep the signature
+/// that opened this page.
+fn page_navigation(page: &DocumentPage<'_>) -> String {
+    let first = page.passages.first().map_or(0, |passage| passage.index);
+    let after = first + page.passages.len();
+    if first == 0 && after >= page.total {
         return String::new();
     }
     let link = |passage: usize, words: &str| {
-        let seal = Some(&sheet.request.signature).filter(|seal| !seal.is_empty());
-        let seal = seal.map(|seal| format!("{}&amp;", escape_html(seal)));
+        let signature = Some(&page.request.signature).filter(|signature| !signature.is_empty());
+        let signature = signature.map(|signature| format!("{}&amp;", escape_html(signature)));
         format!(
             "<a href=\"?{}p={passage}\">{words}</a>",
-            seal.unwrap_or_default()
+            signature.unwrap_or_default()
         )
     };
     let before = first.checked_sub(PASSAGES).map(|at| link(at, "Earlier"));
-    let next = (after < sheet.total).then(|| link(after, "Later"));
+    let next = (after < page.total).then(|| link(after, "Later"));
     format!(
         "<nav class=\"sheets\" aria-label=\"Parts\" lang=\"en\">{}<span>Passages {} to {after} of {}</span>{}</nav>\n",
         before.unwrap_or_default(),
         first + 1,
-        sheet.total,
+        page.total,
         next.unwrap_or_default()
     )
 }
 
-fn text(sheet: &DocumentPage<'_>, html: &mut String) {
-    if sheet.passages.is_empty() {
+fn text(page: &DocumentPage<'_>, html: &mut String) {
+    if page.passages.is_empty() {
         html.push_str("<p class=\"soft\" lang=\"en\">This document has no text.</p>\n");
     }
-    let begin = sheet.passages.first().map_or(0, |one| one.range.start);
-    let mut layout = MarkdownLayout::at(&sheet.document.text, begin);
-    for passage in sheet.passages {
-        let words = sheet.document.text.get(passage.range.clone());
-        // The one that the address names is marked also where the part behind the `#` was lost.
-        let here = sheet.request.passage == passage.index && passage.index > 0;
+    let begin = page.passages.first().map_or(0, |one| one.range.start);
+    let mut layout = MarkdownLayout::at(&page.document.text, begin);
+    for passage in page.passages {
+        let words = page.document.text.get(passage.range.clone());
+        // The requested passage is highlighted by a class too, because proxies and chats drop URL fragments.
+        let here = page.request.passage == passage.index && passage.index > 0;
         let class = if here { "passage here" } else { "passage" };
         let _ = writeln!(
             html,
@@ -153,7 +155,7 @@ fn text(sheet: &DocumentPage<'_>, html: &mut String) {
             passage.index
         );
         let words = words.unwrap_or_default();
-        let blocks = layout.blocks(words, &sheet.marker.highlights(words));
+        let blocks = layout.blocks(words, &page.marker.highlights(words));
         block_html::write(&blocks, html);
         html.push_str("</section>\n");
     }
@@ -168,7 +170,7 @@ mod tests {
     use super::super::PageRequest;
     use super::*;
 
-    fn shown_with(document: &Document, words: &str, wish: &PageRequest) -> String {
+    fn shown_with(document: &Document, words: &str, request: &PageRequest) -> String {
         let all = passages(document);
         let marker = MatchHighlighter::new(document, words);
         page(&DocumentPage {
@@ -177,7 +179,7 @@ mod tests {
             original: document.url.as_deref(),
             passages: &all,
             total: all.len(),
-            request: wish,
+            request,
             marker: &marker,
         })
     }

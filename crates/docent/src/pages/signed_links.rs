@@ -1,7 +1,7 @@
-//! Addresses of pages that open to whoever was given them, for some days: `?exp=…&sig=…`.
+//! Signed URLs of document pages: `?exp=…&sig=…` opens one document to whoever has the link, for some days.
 //!
-//! A link is signed when somebody who may read the document is shown it, and opens that one document. It
-//! ends at midnight, so that one document has one address a day and browsers can keep the page.
+//! A link is signed when a reader of the document receives it in an answer. It expires at midnight, so that a
+//! document has one URL a day and browsers can cache the page.
 
 use docent_mcp::LinkKey;
 use docent_search::{AllowedReaders, Document};
@@ -9,37 +9,38 @@ use url::form_urlencoded;
 
 const DAY: u64 = 86_400;
 
-/// Signs and checks.
+/// Signs page URLs and verifies their signatures. The clock is a field, so that tests can set the time.
 pub(crate) struct LinkSigner {
     key: LinkKey,
     days: u64,
-    /// Whether there is nothing to see without a good link.
-    needed: bool,
+    /// Whether pages open only with a valid link.
+    required: bool,
     now: fn() -> u64,
 }
 
 impl LinkSigner {
-    pub(crate) fn new(key: LinkKey, days: u64, needed: bool) -> Self {
+    pub(crate) fn new(key: LinkKey, days: u64, required: bool) -> Self {
         Self {
             key,
             days,
-            needed,
+            required,
             now: now_in_seconds,
         }
     }
 
-    /// Whether a page without a good link is as if it were not there.
+    /// Whether a page answers "not found" without a valid link.
     pub(crate) fn is_required(&self) -> bool {
-        self.needed
+        self.required
     }
 
-    /// What opens the page of this document, as part of its address.
+    /// The query string with expiry and signature that opens the page of this document.
     pub(crate) fn signed_query(&self, document: &Document) -> String {
         let expires = ((self.now)() / DAY + self.days + 1) * DAY;
         self.signed(&subject(document), expires)
     }
 
-    /// What of this address opens the page of this document, if anything does.
+    /// Verifies the signature in a query string. On success it returns the canonical query string, to be kept in the
+    /// page's own links.
     pub(crate) fn verify(&self, document: &Document, query: &str) -> Option<String> {
         let (mut written, mut signature) = (None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -48,7 +49,7 @@ impl LinkSigner {
                 "sig" => &mut signature,
                 _ => continue,
             };
-            // An address that says something twice may mean one thing to us and another to what stands in between.
+            // A duplicate parameter is refused: a proxy in between may read the other one than we do.
             if place.replace(value).is_some() {
                 return None;
             }
@@ -59,7 +60,7 @@ impl LinkSigner {
             return None;
         }
         let subject = subject(document);
-        // Made anew rather than repeated, so that nothing else of the address comes back in the page.
+        // The query is signed again instead of echoed, so that nothing else of the URL is reflected in the page.
         self.key
             .verify(&subject, expires, &signature, (self.now)())
             .then(|| self.signed(&subject, expires))
@@ -70,8 +71,8 @@ impl LinkSigner {
     }
 }
 
-/// What is signed: the document and who may read it, so that no link outlives a change of that. Neither an id
-/// nor a principal holds a control character.
+/// The signed subject: the document id and its readers, so that a change of permissions revokes every link. Neither
+/// ids nor principals contain control characters, so the line breaks between them are unambiguous.
 fn subject(document: &Document) -> String {
     let mut subject = document.id.as_str().to_owned();
     if let AllowedReaders::Only(readers) = &document.readers {
@@ -95,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn seal(now: fn() -> u64) -> LinkSigner {
+    fn signer(now: fn() -> u64) -> LinkSigner {
         let dir = tempfile::tempdir().unwrap();
         let key = LinkKey::open(&dir.path().join("key")).unwrap();
         LinkSigner {
@@ -125,14 +126,14 @@ mod tests {
 
     #[test]
     fn a_link_opens_its_document_for_its_days() {
-        let seal = seal(|| 10 * DAY + 5);
+        let signer = signer(|| 10 * DAY + 5);
         let one = document("a/b.md", &[]);
-        let query = seal.signed_query(&one);
+        let query = signer.signed_query(&one);
         assert!(query.starts_with("exp=1555200&sig="), "{query}");
-        assert_eq!(seal.verify(&one, &query), Some(query.clone()));
+        assert_eq!(signer.verify(&one, &query), Some(query.clone()));
         let among = format!("x=1&{query}&p=3");
-        assert_eq!(seal.verify(&one, &among), Some(query.clone()));
-        assert_eq!(seal.verify(&document("a/c.md", &[]), &query), None);
+        assert_eq!(signer.verify(&one, &among), Some(query.clone()));
+        assert_eq!(signer.verify(&document("a/c.md", &[]), &query), None);
         let longer = query.replace("exp=1555200", "exp=9999999999");
         for bad in [
             "",
@@ -155,19 +156,19 @@ mod tests {
             &format!("{query}%20"),
             &query.to_ascii_lowercase(),
         ] {
-            assert_eq!(seal.verify(&one, bad), None, "{bad}");
+            assert_eq!(signer.verify(&one, bad), None, "{bad}");
         }
     }
 
     #[test]
     fn it_ends_when_others_may_read_the_document() {
-        let seal = seal(|| 10 * DAY);
+        let signer = signer(|| 10 * DAY);
         let for_some = document("a", &["group:x", "group:y"]);
-        let query = seal.signed_query(&for_some);
-        assert!(seal.verify(&for_some, &query).is_some());
+        let query = signer.signed_query(&for_some);
+        assert!(signer.verify(&for_some, &query).is_some());
         for other in [&[][..], &["group:x"], &["group:x", "group:z"]] {
             assert_eq!(
-                seal.verify(&document("a", other), &query),
+                signer.verify(&document("a", other), &query),
                 None,
                 "{other:?}"
             );
@@ -176,12 +177,12 @@ mod tests {
 
     #[test]
     fn it_ends_at_midnight() {
-        let mut seal = seal(|| 10 * DAY + 5);
+        let mut signer = signer(|| 10 * DAY + 5);
         let document = document("a", &[]);
-        let query = seal.signed_query(&document);
-        seal.now = || 18 * DAY - 1;
-        assert!(seal.verify(&document, &query).is_some());
-        seal.now = || 18 * DAY;
-        assert_eq!(seal.verify(&document, &query), None);
+        let query = signer.signed_query(&document);
+        signer.now = || 18 * DAY - 1;
+        assert!(signer.verify(&document, &query).is_some());
+        signer.now = || 18 * DAY;
+        assert_eq!(signer.verify(&document, &query), None);
     }
 }

@@ -1,19 +1,22 @@
-//! A pattern of paths, such as `hr/**` or `reports/*/drafts`, into whether it covers a file.
+//! Glob patterns for permission rules, such as `hr/**` or `reports/*/drafts`.
 //!
-//! What covers a folder or an archive covers everything inside. Upper and lower case, and the two ways of
-//! writing an accent, are the same: a file system that does not tell them apart must not open a folder.
+//! A pattern that matches a folder or an archive covers everything inside. Matching ignores case and Unicode
+//! normalization form: on a file system that ignores them too, another spelling must not bypass a rule.
 
 use std::fmt;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The most characters of a pattern.
+/// The length limit of a pattern, in characters.
 pub(crate) const MAX_CHARS: usize = 1_000;
 
-/// What ends a part of a path; behind `#` stands what is inside of a file.
+/// The separators of path segments; `#` separates a file from an item inside it.
 const ENDS: [char; 2] = ['/', '#'];
 
-/// Which files are meant: `*` is any text within one part of a path, `**` any number of parts.
+/// A parsed glob: `*` matches any text within one path segment, `**` any number of segments.
+///
+/// Matching simulates the pattern as a nondeterministic automaton. Its time is bounded by pattern length times path
+/// length, so a hostile pattern of stars cannot cause exponential backtracking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathGlob {
     parts: Vec<GlobSegment>,
@@ -22,7 +25,7 @@ pub struct PathGlob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GlobSegment {
     Any,
-    /// What stands between the stars.
+    /// The literal pieces between the stars of a segment.
     Like(Vec<String>),
 }
 
@@ -38,7 +41,7 @@ impl fmt::Display for PathGlob {
 }
 
 impl PathGlob {
-    /// Reads a pattern, or says what would be one.
+    /// Parses a pattern. The error is a hint that shows a valid one.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text
             .strip_prefix("./")
@@ -59,10 +62,10 @@ impl PathGlob {
         })
     }
 
-    /// Whether a file, or a folder or archive above it, is meant.
+    /// Whether the pattern matches a file, or a folder or archive above it.
     pub(crate) fn covers(&self, source: &str) -> bool {
         let source = folded(source);
-        // The places in the pattern that may be reached so far.
+        // The active states of the automaton: the pattern positions reached so far.
         let mut at = vec![false; self.parts.len() + 1];
         if let Some(first) = at.first_mut() {
             *first = true;
@@ -93,7 +96,7 @@ impl PathGlob {
         false
     }
 
-    /// `**` may also stand for nothing.
+    /// Adds the empty transitions: `**` also matches no segment at all.
     fn skip_any(&self, at: &mut [bool]) {
         for (place, part) in self.parts.iter().enumerate() {
             let is_here = at.get(place).is_some_and(|here| *here);
@@ -108,11 +111,11 @@ impl PathGlob {
 }
 
 fn folded(text: &str) -> String {
-    // Lowering can take an accent apart again, so it is put together afterwards.
+    // Lowercasing can decompose an accented letter, so the result is normalized once more.
     text.nfc().flat_map(char::to_lowercase).nfc().collect()
 }
 
-/// Whether a text holds the pieces in their order, from its beginning to its end.
+/// Whether a segment consists of the literal pieces in order, with any text between them.
 fn matches_wildcards(text: &str, pieces: &[String]) -> bool {
     let Some((first, rest)) = pieces.split_first() else {
         return false;

@@ -1,5 +1,5 @@
-//! The parts of the page into one document that brings everything, and the policy that lets it run
-//! nothing else.
+//! The preview page: HTML, style and scripts inlined into one document, under a CSP that allows exactly those by
+//! hash.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,10 +17,10 @@ const SCRIPT: &str = concat!(
     include_str!("../../assets/preview/host.js"),
     include_str!("../../assets/preview/page.js"),
 );
-/// What runs first inside a widget's frame.
+/// The script that runs before anything else inside a widget's frame.
 const FRAME: &str = include_str!("../../assets/preview/frame.js");
 
-/// The page, ready to be sent.
+/// The rendered page and its CSP, computed once at the start.
 pub(super) struct PreviewPage {
     html: String,
     policy: String,
@@ -33,7 +33,7 @@ impl PreviewPage {
             PreviewTarget::Any(url) => (url.as_deref(), true),
         };
         let config = json!({"server": server, "proxy": proxy, "token": token, "frame": FRAME});
-        // The address comes from outside and must not end the element it stands in.
+        // The URL is user input and must not close the `script` element that holds the configuration.
         let config = config.to_string().replace('<', "\\u003c");
         let html = DOCUMENT
             .replace("{{style}}", STYLE)

@@ -1,8 +1,8 @@
-//! A message of the page to an MCP server elsewhere, and its answer back: the hop that a browser
-//! refuses to a page of another origin.
+//! A CORS proxy for the preview page: forwards MCP messages to a server of another origin, which the browser would
+//! not let the page call.
 //!
-//! Only `docent preview` has it, on the loopback interface, for a page that knows the secret: whoever can
-//! call this can make requests from here. A preview that was started for one server calls that server alone.
+//! A proxy can be abused for server-side request forgery (SSRF). Therefore only `docent preview` has it, on the
+//! loopback interface, and requests need the page's token. A preview of one server calls only that server.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -14,13 +14,13 @@ use url::Url;
 
 use super::require_token;
 
-/// The largest answer that is passed on.
+/// The size limit of a forwarded response.
 const MAX_ANSWER: u64 = 16 * 1024 * 1024;
-/// How long one call may take; hosts give up after a minute or four.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// The timeout of one call. Hosts give up after one to four minutes.
+const CALL_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// The headers of MCP that pass from the page to the server.
-const SENT: [&str; 7] = [
+/// The allowlist of request headers that are forwarded to the server.
+const REQUEST_HEADERS: [&str; 7] = [
     "accept",
     "authorization",
     "content-type",
@@ -29,18 +29,19 @@ const SENT: [&str; 7] = [
     "mcp-protocol-version",
     "mcp-session-id",
 ];
-/// Those that pass back, beside the type.
-const RETURNED: [&str; 2] = ["mcp-session-id", "www-authenticate"];
+/// The allowlist of response headers that are passed back, beside the content type.
+const RESPONSE_HEADERS: [&str; 2] = ["mcp-session-id", "www-authenticate"];
 
-/// `POST /preview/proxy`, with the server's address in `x-docent-target`. Where the preview was started for one
-/// server, only its address is called.
+/// The route `POST /preview/proxy`, with the server's URL in `x-docent-target`. When the preview was started for one
+/// server, any other URL is refused.
 pub(super) fn route(token: String, only: Option<String>) -> Route {
-    Route::post("/preview/proxy", move |visit: RouteRequest| {
-        let asked = visit.header("x-docent-target").unwrap_or_default();
-        let url = require_token(&visit, &token).and_then(|()| target(asked, only.as_deref()));
+    Route::post("/preview/proxy", move |incoming: RouteRequest| {
+        let requested = incoming.header("x-docent-target").unwrap_or_default();
+        let url =
+            require_token(&incoming, &token).and_then(|()| target(requested, only.as_deref()));
         async move {
             let url = url?;
-            tokio::task::spawn_blocking(move || forward(&url, &visit)).await?
+            tokio::task::spawn_blocking(move || forward(&url, &incoming)).await?
         }
     })
 }
@@ -61,8 +62,8 @@ fn target(text: &str, only: Option<&str>) -> Result<Url, Failure> {
     }
 }
 
-/// The type under which an answer is passed on. What is neither of MCP's types is text, so that nothing of a server
-/// is ever a page of the preview's own origin.
+/// The content type of a forwarded response. Anything but the two types of MCP becomes plain text, so that a server
+/// cannot serve HTML from the preview's own origin.
 fn safe_content_type(kind: &str) -> &'static str {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind.to_ascii_lowercase().as_str() {
@@ -72,21 +73,21 @@ fn safe_content_type(kind: &str) -> &'static str {
     }
 }
 
-fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
+fn forward(url: &Url, incoming: &RouteRequest) -> Result<RouteResponse, Failure> {
     let mut config = Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(CALL_TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("docent-preview/", env!("CARGO_PKG_VERSION")));
-    // What listens on this machine is not behind a proxy.
+    // Loopback addresses bypass the configured HTTP proxy.
     let host = url.host_str().unwrap_or_default();
     if matches!(host, "localhost" | "[::1]") || host.starts_with("127.") {
         config = config.proxy(None);
     }
     let mut request = config.build().new_agent().post(url.as_str());
-    for name in SENT {
-        if let Some(value) = visit.header(name) {
+    for name in REQUEST_HEADERS {
+        if let Some(value) = incoming.header(name) {
             request = request.header(name, value);
         }
     }
@@ -97,7 +98,7 @@ fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
             format!("the server cannot be reached: {error}"),
         )
     };
-    let mut response = match request.send(visit.body()) {
+    let mut response = match request.send(incoming.body()) {
         Ok(response) => response,
         Err(error) => return Ok(unreachable(&error)),
     };
@@ -105,7 +106,7 @@ fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
         let value = response.headers().get(name)?.to_str().ok()?;
         Some(value.to_owned())
     };
-    let headers = RETURNED.map(|name| (name, header(name)));
+    let headers = RESPONSE_HEADERS.map(|name| (name, header(name)));
     let kind = safe_content_type(&header("content-type").unwrap_or_default());
     let is_stream = kind == "text/event-stream";
     let status = response.status().as_u16();
@@ -120,7 +121,7 @@ fn forward(url: &Url, visit: &RouteRequest) -> Result<RouteResponse, Failure> {
     Ok(given.fold(page, |page, (name, value)| page.header(name, value)))
 }
 
-/// The whole answer; of a stream, what comes until the answer has, since some servers leave it open.
+/// Reads a response. An event stream is read up to its JSON-RPC response, because some servers leave it open.
 fn read(body: impl Read, is_stream: bool) -> std::io::Result<Vec<u8>> {
     let mut body = BufReader::new(body.take(MAX_ANSWER + 1));
     let mut all = Vec::new();
@@ -144,7 +145,7 @@ fn read(body: impl Read, is_stream: bool) -> std::io::Result<Vec<u8>> {
     Ok(all)
 }
 
-/// True for a line of a stream that holds a result or an error, after which nothing more is due.
+/// Whether a line of the stream is a JSON-RPC response, the last message to wait for.
 fn is_answer(line: &[u8]) -> bool {
     let Some(data) = line.strip_prefix(b"data:") else {
         return false;

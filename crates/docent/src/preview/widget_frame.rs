@@ -1,7 +1,7 @@
-//! A widget's page into a document under the exact policy of a host, in a sandbox of its own.
+//! Sandboxed widget frames: serves a widget's HTML under the CSP that ChatGPT or Claude would derive for it.
 //!
-//! The policy travels as a header, which a page cannot change. The `sandbox` in it gives the document
-//! an origin that is nobody's, so that it can reach nothing here even when opened by itself.
+//! The CSP is sent as a header, which the page cannot change. Its `sandbox` directive gives the document an
+//! opaque origin, so that it has no access to the preview even when it is opened by itself.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +14,12 @@ use serde_json::json;
 
 use super::{require_same_origin, require_token};
 
-/// How many widgets are kept: one is on the stage, a few more may be behind it in the history.
+/// How many widgets are kept: one is shown, and a few more may be in the browser's history.
 const MAX_FRAMES: usize = 8;
-/// The largest page; the kit's own bound, and room for the script that runs first.
+/// The size limit of a widget: the limit of the kit, and room for the injected script.
 const MAX_BYTES: usize = 5 * 1024 * 1024;
 
-/// The widgets of late, oldest first.
+/// The most recent widgets, oldest first; storing a ninth evicts the oldest.
 #[derive(Default)]
 pub(super) struct WidgetFrames(Mutex<VecDeque<WidgetFrame>>);
 
@@ -43,7 +43,7 @@ enum PreviewHost {
     Claude,
 }
 
-/// The domains as `_meta.ui.csp` has them.
+/// The domain allowlists as they are written in `_meta.ui.csp`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CspDomains {
@@ -66,18 +66,18 @@ impl From<CspDomains> for WidgetDomains {
 }
 
 impl WidgetFrames {
-    /// Keeps a widget and says where it is.
-    fn store(&self, wanted: FrameRequest) -> Result<RouteResponse, Failure> {
-        if wanted.html.len() > MAX_BYTES {
+    /// Stores a widget under a random id and answers with its URL and CSP.
+    fn store(&self, frame_request: FrameRequest) -> Result<RouteResponse, Failure> {
+        if frame_request.html.len() > MAX_BYTES {
             return Err(Failure::caller(format!(
                 "the widget has more than {MAX_BYTES} bytes"
             )));
         }
-        let style = match wanted.host {
+        let style = match frame_request.host {
             PreviewHost::ChatGpt => HostStyle::ChatGpt,
             PreviewHost::Claude => HostStyle::Claude,
         };
-        let policy = policy(wanted.csp.map(WidgetDomains::from).as_ref(), style);
+        let policy = policy(frame_request.csp.map(WidgetDomains::from).as_ref(), style);
         let id = uuid::Uuid::new_v4().simple().to_string();
         let answer =
             RouteResponse::json(&json!({"src": format!("/preview/frame/{id}"), "policy": policy}));
@@ -87,7 +87,7 @@ impl WidgetFrames {
         }
         frames.push_back(WidgetFrame {
             id,
-            html: wanted.html,
+            html: frame_request.html,
             policy,
         });
         Ok(answer)
@@ -108,23 +108,23 @@ impl WidgetFrames {
     }
 }
 
-/// `POST /preview/frame`.
+/// The route `POST /preview/frame`, which stores a widget; it requires the page's token.
 pub(super) fn store_route(frames: Arc<WidgetFrames>, token: String) -> Route {
-    Route::post("/preview/frame", move |visit: RouteRequest| {
-        let kept = require_token(&visit, &token).and_then(|()| {
-            let wanted = serde_json::from_slice(visit.body())
+    Route::post("/preview/frame", move |request: RouteRequest| {
+        let kept = require_token(&request, &token).and_then(|()| {
+            let frame_request = serde_json::from_slice(request.body())
                 .map_err(|error| Failure::caller(format!("not a widget: {error}")))?;
-            frames.store(wanted)
+            frames.store(frame_request)
         });
         std::future::ready(kept)
     })
 }
 
-/// `GET /preview/frame/{id}`.
+/// The route `GET /preview/frame/{id}`, which serves a stored widget to the preview's own origin only.
 pub(super) fn frame_route(frames: Arc<WidgetFrames>) -> Route {
-    Route::get("/preview/frame/{id}", move |visit: RouteRequest| {
-        let shown = require_same_origin(&visit, false)
-            .and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
+    Route::get("/preview/frame/{id}", move |request: RouteRequest| {
+        let shown = require_same_origin(&request, false)
+            .and_then(|()| frames.show(request.var("id").unwrap_or_default()));
         std::future::ready(shown)
     })
 }
@@ -133,7 +133,7 @@ pub(super) fn frame_route(frames: Arc<WidgetFrames>) -> Route {
 mod tests {
     use super::*;
 
-    fn wanted(html: String) -> FrameRequest {
+    fn frame_request(html: String) -> FrameRequest {
         FrameRequest {
             html,
             csp: None,
@@ -145,7 +145,7 @@ mod tests {
     fn only_the_latest_are_kept() {
         let frames = WidgetFrames::default();
         for n in 0..=MAX_FRAMES {
-            frames.store(wanted(n.to_string())).unwrap();
+            frames.store(frame_request(n.to_string())).unwrap();
         }
         let kept = frames.0.lock().unwrap();
         assert_eq!(kept.len(), MAX_FRAMES);
@@ -155,7 +155,11 @@ mod tests {
     #[test]
     fn a_widget_has_a_bound() {
         let frames = WidgetFrames::default();
-        assert!(frames.store(wanted("x".repeat(MAX_BYTES))).is_ok());
-        assert!(frames.store(wanted("x".repeat(MAX_BYTES + 1))).is_err());
+        assert!(frames.store(frame_request("x".repeat(MAX_BYTES))).is_ok());
+        assert!(
+            frames
+                .store(frame_request("x".repeat(MAX_BYTES + 1)))
+                .is_err()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Whose tokens count, and what is demanded of callers: the values of `[auth]`.
+//! Settings of `[auth]`: trusted issuers, accepted tokens and required scopes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use docent_mcp::SignatureAlgorithm;
 
 use super::setting_value::{InvalidSetting, SettingValue};
 
-/// A secret that no message and no log shows.
+/// Client secret for token introspection. `Debug` redacts it, so that no message and no log shows it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct IntrospectionSecret(String);
 
 impl IntrospectionSecret {
-    /// The secret itself, for the one place that needs it.
+    /// Exposes the secret, for the introspection client.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -25,43 +25,43 @@ impl fmt::Debug for IntrospectionSecret {
     }
 }
 
-/// Whose tokens count, and what is demanded of callers.
+/// Authentication settings: which access tokens are accepted, and what callers must have been granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthSettings {
-    /// Issuers elsewhere, by their exact names.
+    /// Trusted external issuers, exactly as in the `iss` claim.
     pub issuers: Vec<String>,
-    /// Whether everybody has to sign in.
+    /// Whether every caller must sign in.
     pub required: bool,
-    /// What a caller must have been granted.
+    /// Scopes that a caller must have been granted.
     pub scopes: Vec<String>,
-    /// More names that tokens may be meant for.
+    /// Additional audiences to accept in tokens.
     pub audiences: Vec<String>,
-    /// How tokens may be signed.
+    /// Accepted signature algorithms.
     pub algorithms: Vec<SignatureAlgorithm>,
-    /// Whether tokens must say that they are access tokens.
+    /// Whether tokens must have the type `at+jwt` (RFC 9068).
     pub access_tokens_only: bool,
-    /// Whether issuers may be in a private network.
+    /// Whether issuers may be in a private network, which SSRF protection blocks otherwise.
     pub private_network: bool,
-    /// A file with the certificates of the authorities that vouch for issuers and providers.
+    /// PEM file with the certificate authorities to trust for issuers and providers.
     pub issuer_ca: Option<PathBuf>,
-    /// Who is asked about opaque tokens.
+    /// Introspection endpoint for opaque tokens.
     pub introspection: IntrospectionSettings,
-    /// Whether API keys are enough to demand sign-in.
+    /// Whether API keys alone turn authentication on.
     pub api_keys: bool,
-    /// How many days a link to a page opens it.
+    /// Lifetime of signed page links, in days.
     pub link_days: u64,
 }
 
-/// Who is asked about opaque tokens.
+/// Settings of token introspection (RFC 7662), for opaque tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IntrospectionSettings {
-    /// The endpoint.
+    /// URL of the introspection endpoint.
     pub url: Option<String>,
-    /// The exact name of the issuer.
+    /// Exact name of the issuer behind the endpoint.
     pub issuer: Option<String>,
-    /// The name under which it knows this server.
+    /// Client id of this server at the issuer.
     pub client_id: String,
-    /// The secret that goes with it.
+    /// Client secret of this server at the issuer.
     pub client_secret: IntrospectionSecret,
 }
 
@@ -84,14 +84,14 @@ impl Default for AuthSettings {
 }
 
 impl AuthSettings {
-    /// Whether these settings demand sign-in at all.
+    /// Whether these settings turn authentication on.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.issuers.is_empty() || self.introspection.url.is_some() || self.api_keys
     }
 }
 
-/// An address to the letter: an issuer's name is compared byte by byte.
+/// Parses an https or http URL but keeps its exact text, because issuer names are compared byte by byte.
 pub(super) fn address(value: &SettingValue) -> Result<String, InvalidSetting> {
     value.web_address()?;
     let name = value.line(512)?;
@@ -123,7 +123,7 @@ pub(super) fn algorithms(value: &SettingValue) -> Result<Vec<SignatureAlgorithm>
     })
 }
 
-/// A secret; what is wrong about one is not shown.
+/// Parses a secret. An error does not show the value.
 pub(super) fn secret(value: &SettingValue) -> Result<IntrospectionSecret, InvalidSetting> {
     let hidden =
         |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");

@@ -1,10 +1,10 @@
-//! How an index on a cluster is reached and made, as settings say it.
+//! Parsers for the `[engine]` settings of a cluster.
 
 use docent_search::{MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 
 use super::setting_value::{InvalidSetting, SettingValue};
 
-/// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
+/// Parses the URLs of the nodes. An error does not show them, since one may contain a password by mistake.
 pub(super) fn addresses(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let list = given.list()?;
     let is_address = |text: &String| {
@@ -19,7 +19,7 @@ pub(super) fn addresses(given: &SettingValue) -> Result<Vec<String>, InvalidSett
     if list.len() <= MAX_ADDRESSES && list.iter().all(is_address) {
         return Ok(list);
     }
-    let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
+    let hint = "example: `http://qdrant-1:6333`; put the key into `engine.key`";
     Err(SettingValue::Text(String::new()).invalid("is not a list of web addresses", hint))
 }
 

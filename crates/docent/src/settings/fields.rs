@@ -1,4 +1,4 @@
-//! `[fields]` of `docent.toml` into rules, one a table, each checked.
+//! Parser for `[fields]` of `docent.toml`: one rule per table, each validated.
 
 use docent_ingest::clean_line;
 use docent_search::{DocumentValue, FieldKind};
@@ -7,28 +7,27 @@ use super::setting_value::{InvalidSetting, SettingValue, shorten};
 use crate::document_transform::value_cast::{KINDS, cast};
 use crate::document_transform::{DATE, Pattern, Rule, TITLE, URL};
 
-/// The section of the file.
+/// Name of the section in the file.
 pub(super) const SECTION: &str = "fields";
 
-/// The most rules.
 const MAX_RULES: usize = 256;
 
-/// The most characters of a field's name; as many as a file's own names may have.
+/// Maximum length of a field name; the same limit applies to names in the files.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The most characters of a constant, and of a pattern.
+/// Maximum length of a constant, and of a path pattern.
 const MAX_VALUE_CHARS: usize = 1_000;
 
-/// The names of what a document is made of and fields are not.
+/// Reserved names: parts of a document that are not fields.
 const FIXED: [&str; 2] = ["id", "text"];
 
-/// What a rule may say.
+/// Known keys of a rule.
 const KEYS: [&str; 6] = ["from", "type", "hide", "path", "value", "under"];
 
-/// A key of the file with what is wrong about its value.
+/// An invalid value, with the key under which it is in the file.
 type FieldSettingError = (String, InvalidSetting);
 
-/// All rules of the section.
+/// Parses all rules of the section.
 pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, FieldSettingError> {
     let toml::Value::Table(table) = section else {
         let hint = "write a table for each field: `[fields.author]`";
@@ -63,19 +62,14 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, FieldSettingError> {
         return Err(field_error(
             SECTION,
             &shown,
-            "names a field that cannot be",
+            "has an invalid field name",
             &hint,
         ));
     }
     if FIXED.contains(&name) {
         let shown = SettingValue::Text(name.to_owned());
-        let hint = "it is made before fields are; call it so in the files themselves";
-        return Err(field_error(
-            SECTION,
-            &shown,
-            "cannot change what is no field",
-            hint,
-        ));
+        let hint = "`id` and `text` are not fields; set them in the files themselves";
+        return Err(field_error(SECTION, &shown, "has a reserved name", hint));
     }
     let toml::Value::Table(table) = value else {
         let hint = "write a table, such as `{ from = \"Author Name\" }`";
@@ -88,7 +82,7 @@ fn rule(name: &str, value: toml::Value) -> Result<Rule, FieldSettingError> {
     };
     let mut rule = Rule::of(name);
     let mut given: Vec<_> = table.into_iter().collect();
-    // The type first: a path and a constant have to be of it.
+    // The type first, because constants are converted to it.
     given.sort_by_key(|(what, _)| what != "type");
     for (what, value) in given {
         let value = SettingValue::Toml(value);
@@ -129,7 +123,7 @@ fn set(rule: &mut Rule, what: &str, given: &SettingValue) -> Result<(), InvalidS
     Ok(())
 }
 
-/// One name, or several of which the first that is there counts.
+/// Parses one source name, or a list of which the first name that exists is used.
 fn names(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let names = match given {
         SettingValue::Toml(toml::Value::Array(_)) => given.list()?,
@@ -146,7 +140,7 @@ fn constant(
     kind: Option<FieldKind>,
 ) -> Result<DocumentValue, InvalidSetting> {
     let SettingValue::Toml(value) = given else {
-        return Err(given.invalid("is no value", "write a text in quotes"));
+        return Err(given.invalid("is not a value", "write a text in quotes"));
     };
     let value = match value {
         toml::Value::Integer(number) => DocumentValue::Number(*number as f64),
@@ -156,41 +150,38 @@ fn constant(
         toml::Value::Array(_) => DocumentValue::List(given.list()?),
         _ => DocumentValue::Text(given.line(MAX_VALUE_CHARS)?),
     };
-    // Without a type a constant is what it looks like, as in the files.
+    // Without a type, the type of a constant is inferred from its value, as it is for values in files.
     let dated =
         || cast(FieldKind::Date, &value).filter(|_| matches!(value, DocumentValue::Text(_)));
     match kind {
         Some(kind) => cast(kind, &value).ok_or_else(|| {
-            given.invalid("is not of the field's type", "change the one or the other")
+            given.invalid("is not of the field's type", "change the value or the type")
         }),
         None => Ok(dated().unwrap_or_else(|| value.clone())),
     }
 }
 
-/// A folder inside the folder of the documents.
+/// Parses a subfolder of the documents folder. Paths that could leave it are rejected.
 fn folder(given: &SettingValue) -> Result<String, InvalidSetting> {
     let text = given.line(MAX_VALUE_CHARS)?;
     let path = text.strip_prefix("./").unwrap_or(&text);
     let path = path.trim_end_matches('/');
     let leaves = path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | ".."));
     if leaves {
-        return Err(given.invalid("is not a folder inside", "example: `minutes/2024`"));
+        return Err(given.invalid("is not a path inside the folder", "example: `minutes/2024`"));
     }
     Ok(path.to_owned())
 }
 
-/// What cannot be wanted at once.
+/// Rejects rules that contradict themselves.
 fn consistent(rule: &Rule) -> Result<(), (&'static str, &'static str)> {
     let makes = !rule.from.is_empty() || rule.path.is_some() || rule.value.is_some();
     if rule.hide && (makes || rule.kind.is_some()) {
-        let hint = "leave out `hide`, or everything beside it but `under`";
-        return Err(("both hides and makes a field", hint));
+        let hint = "remove `hide`, or all other keys except `under`";
+        return Err(("both hides and defines a field", hint));
     }
     if rule.hide && rule.name == TITLE {
-        return Err((
-            "hides what every document needs",
-            "give another title with `from`",
-        ));
+        return Err(("hides a required field", "choose another title with `from`"));
     }
     let fixed = match rule.name.as_str() {
         DATE => Some(FieldKind::Date),
@@ -198,7 +189,7 @@ fn consistent(rule: &Rule) -> Result<(), (&'static str, &'static str)> {
         _ => None,
     };
     if fixed.is_some_and(|fixed| rule.kind.is_some_and(|kind| kind != fixed)) {
-        return Err(("has a type of its own", "leave out `type`"));
+        return Err(("has a fixed type", "remove `type`"));
     }
     Ok(())
 }
@@ -269,15 +260,15 @@ mod tests {
             ("[fields.a]\ntyp = 1", "`fields.a` has no setting: `typ`"),
             (
                 "[fields.text]\nhide = true",
-                "`fields` cannot change what is no field: `text`",
+                "`fields` has a reserved name: `text`",
             ),
             (
                 "[fields.title]\nhide = true",
-                "`fields.title` hides what every document needs: `title`",
+                "`fields.title` hides a required field: `title`",
             ),
             (
                 "[fields.date]\ntype = \"text\"",
-                "`fields.date` has a type of its own: `date`",
+                "`fields.date` has a fixed type: `date`",
             ),
             (
                 "[fields.a]\nfrom = 3",
@@ -289,7 +280,7 @@ mod tests {
             ),
             (
                 "[fields.a]\nhide = true\nvalue = 1",
-                "`fields.a` both hides and makes a field: `a`",
+                "`fields.a` both hides and defines a field: `a`",
             ),
             (
                 "[fields.a]\npath = \"{b}/\"",
@@ -297,7 +288,7 @@ mod tests {
             ),
             (
                 "[fields.a]\nunder = \"../b\"",
-                "`fields.a.under` is not a folder inside: `../b`",
+                "`fields.a.under` is not a path inside the folder: `../b`",
             ),
             (
                 "[fields.a]\nvalue = \"x\"\ntype = \"date\"",
@@ -305,11 +296,11 @@ mod tests {
             ),
             (
                 "[fields.a]\ntype = \"day\"",
-                "`fields.a.type` is none of `text`, `keyword`, `list`, `number`, `date`, `boolean`: `day`",
+                "`fields.a.type` is not one of `text`, `keyword`, `list`, `number`, `date`, `boolean`: `day`",
             ),
             (
                 "[fields.\"a\\nb\"]",
-                "`fields` names a field that cannot be: `a\u{FFFD}b`",
+                "`fields` has an invalid field name: `a\u{FFFD}b`",
             ),
         ] {
             assert_eq!(of(toml).unwrap_err(), expect, "{toml}");

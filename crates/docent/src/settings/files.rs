@@ -1,17 +1,17 @@
-//! Which files of the folder are wanted: patterns as in a `.gitignore`.
+//! File filter settings: include and exclude patterns in `.gitignore` syntax.
 
 use docent_ingest::FileFilter;
 
 use super::setting_value::{InvalidSetting, SettingValue};
 
-/// What is included, what is excluded, and whether ignore files in the folder count.
+/// Settings of the file filter: include patterns, exclude patterns, and whether `.gitignore` files apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFilterSettings {
-    /// Only files that match one of these, unless there are none.
+    /// Only files that match one of these patterns are read; an empty list matches all.
     pub include: Vec<String>,
-    /// No file or folder that matches one of these.
+    /// Files and folders that match one of these patterns are skipped.
     pub exclude: Vec<String>,
-    /// Whether what a `.gitignore` names is left out.
+    /// Whether files that a `.gitignore` names are skipped.
     pub gitignore: bool,
 }
 
@@ -26,19 +26,20 @@ impl Default for FileFilterSettings {
 }
 
 impl FileFilterSettings {
-    /// The patterns, ready to be asked. Each list was found good when it was read.
+    /// Compiles the patterns. They were validated when the settings were parsed, so this cannot fail for parsed
+    /// settings.
     #[must_use]
     pub fn choice(&self) -> FileFilter {
         FileFilter::new(&self.include, &self.exclude, self.gitignore).unwrap_or_default()
     }
 }
 
-/// A list of patterns.
+/// Parses and validates a list of `.gitignore` patterns.
 pub(super) fn patterns(given: &SettingValue) -> Result<Vec<String>, InvalidSetting> {
     let patterns = given.list()?;
     let wrong = |(pattern, reason): (String, String)| {
         given.invalid(
-            format!("has a pattern that is none, `{pattern}`: {reason}"),
+            format!("has an invalid pattern, `{pattern}`: {reason}"),
             "write patterns as in a .gitignore, such as `drafts/` or `**/*.tmp`",
         )
     };

@@ -1,5 +1,5 @@
-//! The list of all settings. To add one: a field in [`Settings`](super::Settings), a line here, a row in
-//! `docs/settings.md`.
+//! Registry of all settings. To add one, add a field to [`Settings`](super::Settings), an entry here and a row to
+//! `docs/settings.md`; tests compare the three.
 
 use std::time::Duration;
 
@@ -36,18 +36,18 @@ const ENGINES: [(&str, EngineKind); 2] = [
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * 1024 * 1024;
 
-/// Questions and ids are small; nothing that a client has to say needs more.
+/// Upper limit of the body size setting. Queries and ids are small, so no client needs more.
 const MAX_BODY: u64 = 64 * 1024 * 1024;
 
-/// A query in one line; what is longer belongs into a view.
+/// Maximum length of an SQL query in the settings; a longer one belongs into a view.
 const MAX_QUERY_CHARS: usize = 10_000;
 
-/// A wait: at least a second, at most a day.
+/// Parses a timeout between one second and one day.
 fn seconds(value: &SettingValue) -> Result<Duration, InvalidSetting> {
     value.number(1..=86_400).map(Duration::from_secs)
 }
 
-/// Every setting there is.
+/// All settings, in the order in which hints list them.
 pub const KEYS: &[SettingKey] = &[
     SettingKey::new("title", "the folder's name", |s, v| {
         v.line(MAX_TITLE_CHARS).map(|text| s.title = Some(text))
@@ -361,7 +361,7 @@ pub const KEYS: &[SettingKey] = &[
         v.size(1_024..=MAX_BODY).map(|n| s.limits.call_bytes = n)
     }),
     SettingKey::new("limits.json_depth", "64", |s, v| {
-        // The parser behind has 128 levels of its own.
+        // The JSON parser has its own limit of 128 levels.
         v.size(8..=120).map(|n| s.limits.json_depth = n)
     }),
     SettingKey::new("limits.batch", "32", |s, v| {
@@ -408,7 +408,7 @@ pub const KEYS: &[SettingKey] = &[
         v.number(1..=1024 * GIB)
             .map(|n| s.ingest.max_stream_bytes = n)
     }),
-    // Ten million characters of four bytes each are what an index takes for one document.
+    // The index accepts at most ten million characters of four bytes each for one document.
     SettingKey::new("ingest.max_text_chars", "10000000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_text_chars = n)
     }),
@@ -439,7 +439,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey::new("ingest.max_columns", "16384", |s, v| {
         v.size(1..=1_000_000).map(|n| s.ingest.max_columns = n)
     }),
-    // A child that parses has 512 MiB for everything.
+    // A parser process has 512 MiB for everything.
     SettingKey::new("ingest.max_unpacked_bytes", "268435456", |s, v| {
         v.number(1..=GIB / 2)
             .map(|n| s.ingest.max_unpacked_bytes = n)
@@ -477,7 +477,7 @@ fn filter(given: &SettingValue) -> Result<String, InvalidSetting> {
     Err(given.invalid("is not a log filter", "example: `info,tantivy=warn`"))
 }
 
-/// A secret: what is wrong about it is not shown.
+/// Parses a secret. An error does not show the value.
 fn secret(given: &SettingValue) -> Result<ServiceKey, InvalidSetting> {
     let hidden =
         |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");
@@ -499,7 +499,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// The documentation has one row for each key, with its default, variable and flag.
+    /// The documentation has exactly one row per key, with its default, variable and flag.
     #[test]
     fn every_key_is_documented() {
         let page = include_str!("../../../../docs/settings.md");
@@ -522,7 +522,7 @@ mod tests {
         );
     }
 
-    /// What the documentation calls the default is what a fresh [`Settings`] holds.
+    /// The documented default of each key equals the value in [`Settings::default`].
     #[test]
     fn the_defaults_are_what_they_are_said_to_be() {
         let fresh = format!("{:?}", Settings::default());

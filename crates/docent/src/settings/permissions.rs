@@ -1,4 +1,5 @@
-//! `[permissions]` of `docent.toml` into rules about who may read what, each checked.
+//! Parser for `[permissions]` of `docent.toml`: rules about who may read which documents. It fails closed: absent,
+//! empty and malformed are different, and only a rule that is absent means "no rule".
 
 use std::collections::BTreeSet;
 
@@ -11,16 +12,15 @@ use crate::permissions::{
     key as api_key, subject,
 };
 
-/// The section of the file.
+/// Name of the section in the file.
 pub(super) const SECTION: &str = "permissions";
 
-/// The most folders.
 const MAX_FOLDERS: usize = 256;
 
-/// The most characters of a name: of a field, a claim, a group.
+/// Maximum length of the name of a field, a claim or a group.
 const MAX_NAME_CHARS: usize = 128;
 
-/// What the section may say, and what one of its folders may.
+/// Known keys of the section, and of a folder rule.
 const KEYS: [&str; 7] = [
     "default",
     "field",
@@ -38,20 +38,21 @@ const AUDIENCES: [(&str, ReaderAudience); 3] = [
     ("nobody", ReaderAudience::Nobody),
 ];
 
-/// A key of the file with what is wrong about its value.
+/// An invalid value, with the key under which it is in the file.
 type PermissionSettingError = (String, InvalidSetting);
 
-/// All rules of the section.
+/// Parses all rules of the section. `default` is mandatory, so that enabling permissions is always an explicit decision
+/// about documents that no rule matches.
 pub(super) fn read(section: toml::Value) -> Result<PermissionRules, PermissionSettingError> {
     let table = table(SECTION, section, "write `[permissions]` above its settings")?;
     let mut permissions = PermissionRules::default();
-    let mut is_said = false;
+    let mut has_default = false;
     for (name, value) in table {
         let key = format!("{SECTION}.{name}");
         let given = SettingValue::Toml(value);
         let set = match name.as_str() {
             "default" => {
-                is_said = true;
+                has_default = true;
                 given
                     .choice(&AUDIENCES)
                     .map(|one| permissions.default = one)
@@ -71,13 +72,13 @@ pub(super) fn read(section: toml::Value) -> Result<PermissionRules, PermissionSe
         };
         set.map_err(|wrong| (key, wrong))?;
     }
-    if !is_said {
+    if !has_default {
         let shown = SettingValue::Text("nothing".to_owned());
-        let hint = "say who may read documents of which no rule speaks: `default = \"everyone\"`, \
+        let hint = "set who may read documents that no rule matches: `default = \"everyone\"`, \
                     `\"signed-in\"` or `\"nobody\"`";
         return Err((
             format!("{SECTION}.default"),
-            shown.invalid("is not said", hint),
+            shown.invalid("is not set", hint),
         ));
     }
     Ok(permissions)
@@ -87,14 +88,15 @@ fn line(given: &SettingValue) -> Result<String, InvalidSetting> {
     given.line(MAX_NAME_CHARS)
 }
 
-/// The name of a field, without anything that nobody sees: under a name that is nothing no document has a field.
+/// Parses the name of the reader field, without invisible characters. An empty name is an error: no document would have
+/// such a field, and the rule would silently do nothing.
 fn field(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = docent_ingest::clean_line(&line(given)?);
     let is_name = |part: &str| !part.trim().is_empty();
     if name.split('.').all(is_name) {
         return Ok(name);
     }
-    Err(given.invalid("is no name of a field", "example: `allowed`"))
+    Err(given.invalid("is not a field name", "example: `allowed`"))
 }
 
 fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, PermissionSettingError> {
@@ -176,7 +178,7 @@ fn folder(key: &str, table: toml::Table) -> Result<FolderRule, PermissionSetting
 
 fn glob(given: &SettingValue) -> Result<PathGlob, InvalidSetting> {
     let text = given.line(crate::permissions::MAX_PATH_CHARS)?;
-    PathGlob::parse(&text).map_err(|hint| given.invalid("is not a place among the documents", hint))
+    PathGlob::parse(&text).map_err(|hint| given.invalid("is not a path inside the folder", hint))
 }
 
 fn principals(
@@ -184,21 +186,18 @@ fn principals(
     make: fn(&str) -> Option<Principal>,
 ) -> Result<Vec<Principal>, InvalidSetting> {
     let is_blank = |item: &toml::Value| item.as_str().is_some_and(|name| name.trim().is_empty());
-    // Lists pass over empty texts elsewhere; here one may stand for a name that somebody forgot to fill in.
+    // Other lists ignore empty texts; here one may be a name that somebody forgot to fill in, so it is an error.
     if matches!(given, SettingValue::Toml(toml::Value::Array(items)) if items.iter().any(is_blank))
     {
-        return Err(given.invalid(
-            "has an empty name",
-            "leave the name out, or write who it is",
-        ));
+        return Err(given.invalid("has an empty name", "remove the empty name, or fill it in"));
     }
     let names = given.list()?;
     let made: Option<Vec<_>> = names.iter().map(|name| make(name)).collect();
-    made.ok_or_else(|| given.invalid("names somebody who cannot be", "write shorter names"))
+    made.ok_or_else(|| given.invalid("has an invalid name", "write shorter names"))
 }
 
-/// The rules against those who sign callers in, which are settings of their own: each subject has to be
-/// somebody's, and each issuer one of ours.
+/// Validates the rules against the authentication settings: every subject must be able to match a caller, and every
+/// issuer must be trusted.
 pub(super) fn check(settings: &mut Settings) -> Result<(), PermissionSettingError> {
     let issuers = settings.issuers();
     settings.permissions.issuers = issuers;
@@ -212,47 +211,47 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), PermissionSettingErro
     for subject in folders.flat_map(|folder| permissions::subjects(&folder.readers)) {
         match permissions::split_issuer(subject) {
             Some((issuer, _)) if is_unknown_issuer(settings, issuer) => {
-                let what = "names an issuer whose tokens do not count here";
+                let what = "names an issuer that is not trusted here";
                 return wrong(subject, what, known_issuers_hint(settings));
             }
             None if issuers == IssuerCount::Several => {
-                let what = "does not say at which issuer, and there are several";
-                let hint = "write the issuer before the name: `https://login.example.org 7a1c`";
+                let what = "needs an issuer, because several are trusted";
+                let hint = "write the issuer before the subject: `https://login.example.org 7a1c`";
                 return wrong(subject, what, hint.to_owned());
             }
             None if settings.auth.api_keys && !signs_in(settings) => {
-                let hint = "only API keys sign in here: write their names as `keys`";
-                return wrong(subject, "is nobody", hint.to_owned());
+                let hint = "only API keys can sign in here: list their names under `keys`";
+                return wrong(subject, "cannot match a caller", hint.to_owned());
             }
             _ => {}
         }
     }
     let mut from = rules.claims.from.iter().flatten();
-    if let Some(stranger) = from.find(|issuer| is_unknown_issuer(settings, issuer)) {
-        let given = SettingValue::Text(stranger.clone());
-        let what = "names an issuer whose tokens do not count here";
+    if let Some(unknown_issuer) = from.find(|issuer| is_unknown_issuer(settings, issuer)) {
+        let given = SettingValue::Text(unknown_issuer.clone());
+        let what = "names an issuer that is not trusted here";
         let key = format!("{SECTION}.claims_from");
         return Err((key, given.invalid(what, known_issuers_hint(settings))));
     }
     Ok(())
 }
 
-/// Whether anybody but the holders of API keys can sign in.
+/// Whether callers can sign in with anything but API keys.
 fn signs_in(settings: &Settings) -> bool {
     settings.sign_in.by != SignInMethod::Disabled || !external_issuers(settings).is_empty()
 }
 
-/// The issuers elsewhere.
+/// Trusted external issuers, including the one behind token introspection.
 fn external_issuers(settings: &Settings) -> Vec<&str> {
     let auth = &settings.auth;
-    let asked = auth.introspection.issuer.as_ref();
-    let asked = asked.filter(|_| auth.introspection.url.is_some());
-    let all = auth.issuers.iter().chain(asked);
+    let introspected = auth.introspection.issuer.as_ref();
+    let introspected = introspected.filter(|_| auth.introspection.url.is_some());
+    let all = auth.issuers.iter().chain(introspected);
     all.map(String::as_str).collect()
 }
 
-/// Whether an issuer is certainly none of ours. The name of our own is the address of the server, which is
-/// not always known before it listens; and who only indexes may know of no issuer at all.
+/// Whether an issuer is certainly not trusted. With the built-in sign-in this is unknown, because its issuer name is
+/// the server's URL, which may be known only once it listens. `docent index` may run without any issuer configured.
 fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
     let named = external_issuers(settings);
     settings.sign_in.by == SignInMethod::Disabled && !named.is_empty() && !named.contains(&issuer)
@@ -260,11 +259,14 @@ fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
 
 fn known_issuers_hint(settings: &Settings) -> String {
     let named = external_issuers(settings);
-    format!("to the letter it is one of `{}`", named.join("`, `"))
+    format!(
+        "write one of `{}`, exactly as configured",
+        named.join("`, `")
+    )
 }
 
 impl Settings {
-    /// How many issuers vouch for callers.
+    /// Whether one or several issuers are trusted. With several, a subject is unique only together with its issuer.
     pub(crate) fn issuers(&self) -> IssuerCount {
         let own = usize::from(self.sign_in.by != SignInMethod::Disabled);
         if own + external_issuers(self).len() > 1 {
@@ -314,11 +316,11 @@ mod tests {
             ("permissions = 3", "`permissions` is not a table: `3`"),
             (
                 "[permissions]\nfield = \"a\"",
-                "`permissions.default` is not said: `nothing`",
+                "`permissions.default` is not set: `nothing`",
             ),
             (
                 "[permissions]\ndefault = \"all\"",
-                "`permissions.default` is none of `everyone`, `signed-in`, `nobody`: `all`",
+                "`permissions.default` is not one of `everyone`, `signed-in`, `nobody`: `all`",
             ),
             (
                 "[permissions]\ngroup = 1",
@@ -342,7 +344,7 @@ mod tests {
             ),
             (
                 "[[permissions.folder]]\npath = \"../a\"\ngroups = [\"x\"]",
-                "`permissions.folder.path` is not a place among the documents: `../a`",
+                "`permissions.folder.path` is not a path inside the folder: `../a`",
             ),
             (
                 "[[permissions.folder]]\npath = \"a\"\ngroups = 3",
@@ -358,8 +360,8 @@ mod tests {
             } else {
                 toml.to_owned()
             };
-            let told = of(&toml).unwrap_err();
-            assert_eq!(told.replace('\n', ""), expect, "{toml}");
+            let message = of(&toml).unwrap_err();
+            assert_eq!(message.replace('\n', ""), expect, "{toml}");
         }
     }
 
@@ -387,7 +389,8 @@ mod tests {
         };
         let one = format!("issuers = [\"{a}\"]");
         let two = format!("issuers = [\"{a}\", \"{b}\"]");
-        let asked = format!("{one}\nintrospection.url = \"{b}\"\nintrospection.issuer = \"{b}\"");
+        let introspected =
+            format!("{one}\nintrospection.url = \"{b}\"\nintrospection.issuer = \"{b}\"");
         let own = format!("{one}\nmode = \"password\"");
         for (auth, subject) in [
             ("", "7"),
@@ -396,25 +399,25 @@ mod tests {
             (one.as_str(), "https://a.example 7"),
             (two.as_str(), "https://a.example 7"),
             (two.as_str(), "https://b.example/t/ 7"),
-            (asked.as_str(), "https://b.example/t/ 7"),
+            (introspected.as_str(), "https://b.example/t/ 7"),
             ("mode = \"password\"", "7"),
             (own.as_str(), "https://docs.example.org 7"),
         ] {
             assert!(rules(auth, subject).is_ok(), "{auth} {subject}");
         }
-        let several = "does not say at which issuer, and there are several";
-        let stranger = "names an issuer whose tokens do not count here";
+        let several = "needs an issuer, because several are trusted";
+        let unknown_issuer = "names an issuer that is not trusted here";
         for (auth, subject, words) in [
             (two.as_str(), "7", several),
-            (asked.as_str(), "7", several),
+            (introspected.as_str(), "7", several),
             (own.as_str(), "7", several),
-            (two.as_str(), "https://a.example/ 7", stranger),
-            (one.as_str(), "https://b.example/t/ 7", stranger),
-            ("api_keys = true", "7", "is nobody"),
+            (two.as_str(), "https://a.example/ 7", unknown_issuer),
+            (one.as_str(), "https://b.example/t/ 7", unknown_issuer),
+            ("api_keys = true", "7", "cannot match a caller"),
         ] {
-            let told = rules(auth, subject).unwrap_err();
+            let message = rules(auth, subject).unwrap_err();
             let expected = format!("`permissions.folder.subjects` {words}: `{subject}`");
-            assert!(told.contains(&expected), "{told}");
+            assert!(message.contains(&expected), "{message}");
         }
         assert_eq!(
             rules(&one, "7").unwrap().permissions.issuers,
@@ -442,10 +445,10 @@ mod tests {
             rules("").unwrap().permissions.claims.from,
             Some(BTreeSet::new())
         );
-        let told = rules("\"https://a.example/\"").unwrap_err();
-        let expected = "`permissions.claims_from` names an issuer whose tokens do not count here: \
+        let message = rules("\"https://a.example/\"").unwrap_err();
+        let expected = "`permissions.claims_from` names an issuer that is not trusted here: \
                         `https://a.example/`";
-        assert!(told.contains(expected), "{told}");
+        assert!(message.contains(expected), "{message}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A docent.toml that changed into what of it can be used at once and what only at the next start.
+//! Live reload of docent.toml: which changed settings apply at once, and which only at the next start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,37 @@ use super::{
 };
 use crate::cli_error::CliError;
 
-/// What takes effect while the server runs: which files become documents and how, who may read them, and where people
-/// find them.
+/// Settings, or prefixes of them, that take effect while the server runs: how files become documents, who may read
+/// them, and their URLs.
 const LIVE: [&str; 5] = ["fields", "permissions", "ingest.", "sqlite.", "documents."];
 const URL: &str = "documents.url";
 
-/// A settings file that is looked at again and again.
+/// Polls a settings file for changes. `started` and `applied` hold its keys at the start of the server and after the
+/// last valid reload; `found` is its last content or error, so that each state is reported once.
 #[derive(Debug)]
 pub struct SettingsReloader {
     folder: PathBuf,
     flags: Vec<(&'static str, SettingValue)>,
-    /// What the file said when the server started, and when it was last good.
     started: BTreeMap<String, String>,
     applied: BTreeMap<String, String>,
-    /// What was last found there, good or bad.
     found: Result<Option<String>, String>,
 }
 
-/// What a changed file brings.
+/// Result of a reload.
 #[derive(Debug)]
 pub struct ReloadedSettings {
-    /// The settings it gives, those included that wait for the next start.
+    /// The new settings, including those that apply only at the next start.
     pub settings: Settings,
-    /// The settings that are used from now on.
+    /// Keys of settings that apply now.
     pub live: Vec<String>,
-    /// Whether documents may have to be made again.
+    /// Whether documents may have to be reindexed.
     pub remakes: bool,
-    /// The settings that are used from the next start on.
+    /// Keys of settings that apply at the next start.
     pub waiting: Vec<String>,
 }
 
 impl SettingsReloader {
-    /// Looks at the file of a folder for the first time; `flags` win over it, now and later.
+    /// Reads the file of a folder for the first time. `flags` override it, now and after every reload.
     #[must_use]
     pub fn new(folder: &Path, flags: Vec<(&'static str, SettingValue)>) -> Self {
         let found = read(&folder.join(FILE)).map_err(|problem| problem.to_string());
@@ -55,10 +54,10 @@ impl SettingsReloader {
         }
     }
 
-    /// Looks again. Nothing when the file is as it was.
+    /// Polls the file. `None` if it has not changed.
     ///
     /// # Errors
-    /// When the file cannot be used. This is told once for each state of it.
+    /// If the file is invalid. Each state of the file is reported only once.
     pub fn poll(
         &mut self,
         environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
@@ -83,7 +82,7 @@ impl SettingsReloader {
         changed.retain(|key| !is_set(key));
         let (live, mut waiting): (Vec<_>, Vec<_>) =
             changed.into_iter().partition(|key| is_live(key));
-        // What is again as it was at the start waits for nothing.
+        // A key that is back at its value from the start needs no restart.
         waiting.retain(|key| self.started.get(key) != now.get(key));
         let sources = SettingSources {
             folder: Some(&self.folder),
@@ -106,7 +105,7 @@ fn is_live(key: &str) -> bool {
         .any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
 }
 
-/// The keys of a file with their values as text. What is no TOML has none.
+/// Keys of a file with their values as text, for comparison; `None` if it is not TOML.
 fn flat_keys(text: &str) -> Option<BTreeMap<String, String>> {
     let mut table: toml::Table = text.parse().ok()?;
     let sections = [fields::SECTION, permissions::SECTION];

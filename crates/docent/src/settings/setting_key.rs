@@ -1,15 +1,15 @@
-//! One setting: what it is called everywhere, and how a value gets into [`Settings`].
+//! Definition of a single setting: its names in the file, the environment and on the command line, and its setter.
 
 use super::setting_value::{InvalidSetting, SettingValue};
 use super::{PREFIX, Settings};
 
-/// One setting: its name, its flag and how a value gets into [`Settings`].
+/// A setting: its key, its flag, its documented default and the function that parses a value into [`Settings`].
 pub struct SettingKey {
-    /// The dotted name, as in `docent.toml`.
+    /// Dotted key, as in `docent.toml`.
     pub name: &'static str,
-    /// The flag that sets it too.
+    /// The command-line flag that also sets it, if any.
     pub flag: Option<&'static str>,
-    /// What it is without being set, as the documentation writes it.
+    /// The default, as the documentation writes it; a test compares it with [`Settings::default`].
     pub default: &'static str,
     pub(super) set: fn(&mut Settings, &SettingValue) -> Result<(), InvalidSetting>,
 }
@@ -33,7 +33,7 @@ impl SettingKey {
         self
     }
 
-    /// The name in the environment: `server.listen` is `DOCENT_SERVER_LISTEN`.
+    /// Name of the environment variable: `server.listen` is `DOCENT_SERVER_LISTEN`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.replace('.', "_").to_uppercase())

@@ -1,5 +1,5 @@
-//! A value as it was given (in a file, the environment or a flag) into the type a setting needs,
-//! or into words that say what is wrong with it.
+//! Raw values of settings, from a file, the environment or a flag, and their conversion into types, with errors that
+//! show the value and a right example.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -8,36 +8,37 @@ use docent_mcp::http::guard::RequestGuard;
 use docent_unicode::ellipsize;
 use url::Url;
 
-/// The most values of a list.
+/// Maximum number of values in a list.
 pub const MAX_LIST: usize = 64;
 
-/// The most characters of a value that a message repeats.
+/// Maximum number of characters of a value in a message.
 const MAX_SHOWN: usize = 80;
 
-/// A value before its setting has looked at it.
+/// A raw value, before it is parsed for its setting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingValue {
-    /// From a flag or the environment.
+    /// Text from a flag or an environment variable.
     Text(String),
-    /// From a flag that was repeated.
+    /// Values of a repeated flag.
     List(Vec<String>),
-    /// From `docent.toml`.
+    /// Typed TOML value from the settings file.
     Toml(toml::Value),
 }
 
-/// Why a value cannot be used: `` `server.listen` is not an address: `80a` ``, without the key.
+/// Why a value is invalid. The message `` `server.listen` is not an address: `80a` `` consists of the key and these
+/// parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidSetting {
-    /// Such as `is not an address`.
+    /// The problem, such as `is not an address`.
     pub what: String,
-    /// The value, short enough to print.
+    /// The value, truncated and without control characters.
     pub shown: String,
-    /// What would be right.
+    /// The fix, such as an example of a valid value.
     pub hint: String,
 }
 
 impl SettingValue {
-    /// The value as a message repeats it.
+    /// The value as messages show it.
     fn shown(&self) -> String {
         let text = match self {
             Self::Text(text) | Self::Toml(toml::Value::String(text)) => text.clone(),
@@ -47,7 +48,7 @@ impl SettingValue {
         shorten(&text, MAX_SHOWN)
     }
 
-    /// Says that this value is wrong.
+    /// Creates an error about this value.
     pub fn invalid(&self, what: impl Into<String>, hint: impl Into<String>) -> InvalidSetting {
         InvalidSetting {
             what: what.into(),
@@ -63,7 +64,7 @@ impl SettingValue {
         }
     }
 
-    /// One line of 1 to `most` characters.
+    /// Parses one line of 1 to `most` characters.
     pub fn line(&self, most: usize) -> Result<String, InvalidSetting> {
         let fits = |text: &&str| {
             !text.is_empty() && text.chars().count() <= most && !text.contains(char::is_control)
@@ -73,7 +74,7 @@ impl SettingValue {
         found.ok_or_else(|| self.invalid(what, "write one line of text in quotes"))
     }
 
-    /// A whole number within bounds.
+    /// Parses a whole number within bounds.
     pub fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, InvalidSetting> {
         let found = match self {
             Self::Toml(toml::Value::Integer(number)) => u64::try_from(*number).ok(),
@@ -91,14 +92,14 @@ impl SettingValue {
             })
     }
 
-    /// A whole number within bounds, as a size.
+    /// Parses a whole number within bounds as a `usize`.
     pub fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, InvalidSetting> {
         let number = self.number(bounds)?;
         usize::try_from(number)
             .map_err(|_| self.invalid("is too large for this machine", "lower it"))
     }
 
-    /// A number from 0 to 1.
+    /// Parses a number from 0 to 1.
     pub fn fraction(&self) -> Result<f32, InvalidSetting> {
         let found = match self {
             Self::Toml(toml::Value::Integer(number)) => Some(*number as f32),
@@ -111,7 +112,7 @@ impl SettingValue {
             .ok_or_else(|| self.invalid("is not a number from 0 to 1", "example: `0.5`"))
     }
 
-    /// Yes or no.
+    /// Parses `true` or `false`.
     pub fn boolean(&self) -> Result<bool, InvalidSetting> {
         match self {
             Self::Toml(toml::Value::Boolean(on)) => Some(*on),
@@ -120,7 +121,7 @@ impl SettingValue {
         .ok_or_else(|| self.invalid("is neither `true` nor `false`", "write `true` or `false`"))
     }
 
-    /// One of several words, each with its meaning.
+    /// Parses one of several words into its meaning.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, InvalidSetting> {
         let found = choices.iter().find(|(word, _)| self.text() == Some(word));
         let words: Vec<_> = choices
@@ -130,13 +131,13 @@ impl SettingValue {
         let words = words.join(", ");
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
             self.invalid(
-                format!("is none of {words}"),
+                format!("is not one of {words}"),
                 format!("write one of {words}"),
             )
         })
     }
 
-    /// Several texts: an array in the file, separated by commas elsewhere.
+    /// Parses a list of texts: an array in the file, separated by commas elsewhere.
     pub fn list(&self) -> Result<Vec<String>, InvalidSetting> {
         let items: Option<Vec<String>> = match self {
             Self::Text(text) => Some(text.split(',').map(str::to_owned).collect()),
@@ -164,13 +165,13 @@ impl SettingValue {
         Ok(items)
     }
 
-    /// An address to listen on.
+    /// Parses a socket address to listen on.
     pub fn address(&self) -> Result<SocketAddr, InvalidSetting> {
         let found = self.text().and_then(|text| text.parse().ok());
         found.ok_or_else(|| self.invalid("is not an address", "example: `127.0.0.1:8787`"))
     }
 
-    /// An absolute http or https address without query and fragment.
+    /// Parses an absolute http or https URL without query, fragment and user name.
     pub fn web_address(&self) -> Result<Url, InvalidSetting> {
         let plain = |url: &Url| {
             matches!(url.scheme(), "http" | "https")
@@ -191,7 +192,7 @@ impl SettingValue {
         })
     }
 
-    /// Names of hosts, each with or without a port, or `*` for any.
+    /// Parses host names, each with or without a port, or `*` for any.
     pub fn hosts(&self) -> Result<Vec<String>, InvalidSetting> {
         let hosts = self.list()?;
         match RequestGuard::new(&hosts, &[] as &[&str]) {
@@ -200,7 +201,7 @@ impl SettingValue {
         }
     }
 
-    /// Origins of web pages, or `*` for any.
+    /// Parses origins of web pages, or `*` for any.
     pub fn origins(&self) -> Result<Vec<String>, InvalidSetting> {
         let origins = self.list()?;
         match RequestGuard::new(&[] as &[&str], &origins) {
@@ -210,7 +211,7 @@ impl SettingValue {
     }
 }
 
-/// The first `most` characters of a text, visible ones only.
+/// Truncates a text to `most` characters for a message and replaces control characters.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     let visible = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
     ellipsize(text, most).chars().map(visible).collect()

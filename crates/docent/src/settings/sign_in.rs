@@ -1,4 +1,4 @@
-//! How people sign in, where Docent does that itself.
+//! Settings of the built-in sign-in: Docent's own authorization server.
 
 use std::path::PathBuf;
 
@@ -6,52 +6,52 @@ use docent_mcp::sign_in::ClientSecret;
 
 use super::setting_value::{InvalidSetting, SettingValue};
 
-/// Who signs people in.
+/// How users authenticate at the built-in sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SignInMethod {
-    /// Nobody here.
+    /// There is no built-in sign-in.
     #[default]
     Disabled,
-    /// Docent, with passwords of its own.
+    /// With passwords of the users in `docent user`.
     Password,
-    /// Docent, by way of an OpenID provider.
+    /// At an upstream OpenID provider, which docent federates to.
     Upstream,
 }
 
-/// Who signs people in, by the name of it.
+/// Values of `auth.mode` with their meaning.
 pub(super) const BY: [(&str, SignInMethod); 3] = [
     ("none", SignInMethod::Disabled),
     ("password", SignInMethod::Password),
     ("upstream", SignInMethod::Upstream),
 ];
 
-/// How people sign in.
+/// Settings of the built-in sign-in and its upstream provider.
 #[derive(Debug, Clone, Default)]
 pub struct SignInSettings {
-    /// Who signs them in.
+    /// Authentication method; `Disabled` turns the sign-in off.
     pub by: SignInMethod,
-    /// Where users, grants and keys are kept, if not in the usual place.
+    /// Folder for users, grants and keys, if not the default location.
     pub dir: Option<PathBuf>,
-    /// The provider's address.
+    /// Issuer URL of the upstream provider.
     pub upstream_issuer: Option<String>,
-    /// The id under which this server is registered there.
+    /// Client id of this server at the provider.
     pub upstream_client_id: Option<String>,
-    /// Its secret.
+    /// Client secret of this server at the provider.
     pub upstream_client_secret: Option<ClientSecret>,
-    /// Hosts of the owner's own network that may hold documents of clients.
+    /// Hosts in the private network from which client-id metadata documents may be fetched.
     pub client_hosts: Vec<String>,
-    /// A file with the certificates of the authorities that vouch for them.
+    /// PEM file with the certificate authorities to trust for those hosts.
     pub client_ca: Option<PathBuf>,
 }
 
-/// A secret; what is wrong about one is not shown.
+/// Parses a secret. An error does not show the value.
 pub(super) fn secret(value: &SettingValue) -> Result<ClientSecret, InvalidSetting> {
     let hidden =
         |_| SettingValue::Text(String::new()).invalid("is not a line of text", "write one line");
     value.line(2_000).map(ClientSecret::new).map_err(hidden)
 }
 
-/// The address of an issuer, to the letter.
+/// Parses the issuer URL of the provider, but keeps its exact text.
 pub(super) fn issuer(value: &SettingValue) -> Result<String, InvalidSetting> {
     value.web_address()?;
     value.line(512)

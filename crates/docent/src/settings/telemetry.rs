@@ -1,19 +1,18 @@
-//! Where traces go, as settings say it, and the names that OpenTelemetry has for the same in the environment.
+//! Settings of trace export, and the standard OpenTelemetry variables that set them too.
 
 use super::setting_value::{InvalidSetting, SettingValue};
 use crate::telemetry::OtlpHeaders;
 
-/// Variables that mean a setting under a name that is not ours; ours wins.
+/// Standard variables and the settings that they set. A `DOCENT_` variable overrides them.
 pub(super) const STANDARD: [(&str, &str); 3] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "telemetry.headers"),
     ("OTEL_SERVICE_NAME", "telemetry.service_name"),
 ];
 
-/// The most headers.
 const MAX_HEADERS: usize = 16;
 
-/// `name=value`, several of them. What is wrong about one is not shown: it may be a key.
+/// Parses HTTP headers as `name=value`. An error does not show them, since a header may contain an API key.
 pub(super) fn headers(given: &SettingValue) -> Result<OtlpHeaders, InvalidSetting> {
     let wrong = || {
         let hint = "write `name=value`, up to 16 of them";

@@ -1,14 +1,15 @@
-//! What the tools besides `search` and `fetch` are called, what they take and what they give.
+//! Settings of the tools besides `search` and `fetch`: their names, parameters and result shapes.
 
 use super::setting_value::{InvalidSetting, SettingValue};
 
-/// Letters, digits and `_`, a letter first: a name that every host takes for a parameter.
+/// Maximum length of a parameter name. Names are letters, digits and `_`, starting with a letter, which every host
+/// accepts.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The most characters of a tool's title.
+/// Maximum length of a tool's title in characters.
 const MAX_TITLE_CHARS: usize = 64;
 
-/// Names of tools that are taken.
+/// Names of built-in tools, which cannot be reused.
 const TAKEN: [&str; 5] = [
     "search",
     "fetch",
@@ -17,25 +18,25 @@ const TAKEN: [&str; 5] = [
     "show_document",
 ];
 
-/// What stands beside the list of results.
+/// Other members of a `find` result, which the list of results cannot be named like.
 const BESIDE: [&str; 5] = ["total_count", "query", "next_offset", "facets", "note"];
 
-/// The tool that searches with typed parameters.
+/// Settings of `find`, the search tool with typed parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindSettings {
-    /// Whether it is there.
+    /// Whether the tool is offered.
     pub enabled: bool,
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Its name for people.
+    /// Title of the tool for people.
     pub title: String,
-    /// The parameters besides `query` and `limit`; empty for one or two of every field.
+    /// Parameters besides `query` and `limit`; if empty, they are derived from the fields, one or two each.
     pub parameters: Vec<NameAlias>,
-    /// The name of the list of results, which is also what the documents are called.
+    /// Name of the list of results, which also serves as the plural noun for documents.
     pub list: String,
-    /// The members of a result; empty for all.
+    /// Members of each result; if empty, all.
     pub result: Vec<NameAlias>,
-    /// Whether descriptions tell the model to prefer these tools to its own.
+    /// Whether descriptions tell the model to prefer these tools to its built-in ones.
     pub prefer: bool,
 }
 
@@ -54,7 +55,7 @@ impl Default for FindSettings {
 }
 
 impl FindSettings {
-    /// What the documents are called.
+    /// Plural noun for the documents in tool descriptions.
     #[must_use]
     pub fn noun(&self) -> &str {
         if self.list == "results" {
@@ -65,16 +66,16 @@ impl FindSettings {
     }
 }
 
-/// The tool that reads one document with everything that is known about it.
+/// Settings of the tool that reads a whole record: a document with all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSettings {
-    /// Its name; without one there is no such tool.
+    /// Name of the tool; without one it is not offered.
     pub name: Option<String>,
-    /// Its name for people.
+    /// Title of the tool for people.
     pub title: String,
-    /// The name of its parameter.
+    /// Name of the id parameter.
     pub parameter: String,
-    /// The members of its result; empty for all.
+    /// Members of the result; if empty, all.
     pub result: Vec<NameAlias>,
 }
 
@@ -89,12 +90,12 @@ impl Default for RecordSettings {
     }
 }
 
-/// What is shown in the conversation.
+/// Settings of the widgets that hosts render in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WidgetSettings {
-    /// Whether there are tools that show something. Programs that show no widgets read their text.
+    /// Whether the widget tools are offered. Clients without widget support read their text.
     pub enabled: bool,
-    /// The origin under which ChatGPT runs the widgets, which its store demands.
+    /// Origin under which ChatGPT runs the widgets; its app directory requires one.
     pub domain: Option<String>,
 }
 
@@ -107,7 +108,7 @@ impl Default for WidgetSettings {
     }
 }
 
-/// An origin for widgets.
+/// Parses the https origin for widgets.
 pub(super) fn domain(given: &SettingValue) -> Result<String, InvalidSetting> {
     let url = given.web_address()?;
     if url.scheme() == "https" && url.path() == "/" {
@@ -119,34 +120,34 @@ pub(super) fn domain(given: &SettingValue) -> Result<String, InvalidSetting> {
     ))
 }
 
-/// A name of one's own for something that is called otherwise.
+/// An alias: the name in the tool's schema, and the field or member that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameAlias {
-    /// The name.
+    /// Name in the schema.
     pub name: String,
-    /// What it stands for.
+    /// The field or member behind it.
     pub source: String,
 }
 
-/// The name of a tool.
+/// Parses the name of a tool, which must not collide with a built-in tool.
 pub(super) fn tool(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_NAME_CHARS).ok();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let fits = |name: &String| name.chars().all(plain) && !TAKEN.contains(&name.as_str());
     name.filter(fits).ok_or_else(|| {
         given.invalid(
-            "is not a free name for a tool",
+            "is not an available tool name",
             "use 1 to 64 letters, digits, `_` or `-`, and no name that another tool has, such as `search`",
         )
     })
 }
 
-/// The title of a tool.
+/// Parses the title of a tool.
 pub(super) fn title(given: &SettingValue) -> Result<String, InvalidSetting> {
     given.line(MAX_TITLE_CHARS)
 }
 
-/// The name of a parameter or of a member of a result.
+/// Parses the name of a parameter or of a member of a result.
 pub(super) fn name(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_NAME_CHARS).ok();
     name.filter(|name| is_name(name)).ok_or_else(|| {
@@ -157,7 +158,7 @@ pub(super) fn name(given: &SettingValue) -> Result<String, InvalidSetting> {
     })
 }
 
-/// The name of the list of results, which stands beside other members of the answer.
+/// Parses the name of the list of results, which must differ from the other members of the answer.
 pub(super) fn list(given: &SettingValue) -> Result<String, InvalidSetting> {
     let is_free = |name: &String| !BESIDE.contains(&name.as_str());
     name(given).ok().filter(is_free).ok_or_else(|| {
@@ -168,7 +169,7 @@ pub(super) fn list(given: &SettingValue) -> Result<String, InvalidSetting> {
     })
 }
 
-/// Names, each alone or as `name=source`.
+/// Parses a list of aliases, each as `name` or `name=source`.
 pub(super) fn names(given: &SettingValue) -> Result<Vec<NameAlias>, InvalidSetting> {
     let mut names: Vec<NameAlias> = Vec::new();
     for item in given.list()? {
@@ -186,13 +187,14 @@ pub(super) fn names(given: &SettingValue) -> Result<Vec<NameAlias>, InvalidSetti
     Ok(names)
 }
 
-/// The members of a record. A long one has members of its own, which tell where it goes on.
+/// Parses the members of a record. The members with which long records are paged are reserved.
 pub(super) fn record(given: &SettingValue) -> Result<Vec<NameAlias>, InvalidSetting> {
     let names = names(given)?;
     let is_taken = |one: &NameAlias| ["part", "truncated", "next"].contains(&one.name.as_str());
     if names.iter().any(is_taken) {
-        let hint = "`part`, `truncated` and `next` are there for long documents; use other names";
-        return Err(given.invalid("names what has to stay free", hint));
+        let hint =
+            "`part`, `truncated` and `next` are reserved for long documents; use other names";
+        return Err(given.invalid("uses a reserved name", hint));
     }
     Ok(names)
 }
@@ -204,7 +206,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(plain)
 }
 
-/// A token as other services hand them out: visible characters of ASCII without a space.
+/// Parses a token of another service: visible ASCII characters without spaces.
 pub(super) fn token(given: &SettingValue) -> Result<String, InvalidSetting> {
     let text = given.line(500)?;
     if text.chars().all(|c| c.is_ascii_graphic()) {

@@ -1,4 +1,4 @@
-//! Ended spans into the JSON of OTLP 1.x, as `POST /v1/traces` takes it.
+//! The OTLP 1.x JSON encoding of finished spans, as collectors accept it at `POST /v1/traces`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{AttributeValue, FinishedSpan};
 
-/// Kinds of spans: work inside, and a request from outside.
+/// `SpanKind` values: internal work, and a request from a client.
 const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
 
-/// A failure of ours; the caller's mistakes are none.
+/// `StatusCode` for an error of the server; mistakes of the caller do not set it.
 const ERROR: u8 = 2;
 
 pub(super) fn write(service: &str, spans: &[FinishedSpan]) -> Value {
@@ -31,7 +31,7 @@ fn span(span: &FinishedSpan) -> Value {
     let attributes: Vec<_> = span
         .attributes
         .iter()
-        .map(|(name, said)| attribute(name, said))
+        .map(|(name, attribute_value)| attribute(name, attribute_value))
         .collect();
     let mut value = json!({
         "traceId": format!("{:032x}", span.trace),
@@ -45,8 +45,8 @@ fn span(span: &FinishedSpan) -> Value {
     if let (Some(parent), Some(object)) = (span.parent, value.as_object_mut()) {
         object.insert("parentSpanId".to_owned(), format!("{parent:016x}").into());
     }
-    let failed = |(name, said): &(&str, AttributeValue)| {
-        *name == "outcome" && *said == AttributeValue::Text("failed".to_owned())
+    let failed = |(name, attribute_value): &(&str, AttributeValue)| {
+        *name == "outcome" && *attribute_value == AttributeValue::Text("failed".to_owned())
     };
     if span.attributes.iter().any(failed)
         && let Some(object) = value.as_object_mut()
@@ -56,10 +56,10 @@ fn span(span: &FinishedSpan) -> Value {
     value
 }
 
-fn attribute(name: &str, said: &AttributeValue) -> Value {
-    let value = match said {
+fn attribute(name: &str, attribute_value: &AttributeValue) -> Value {
+    let value = match attribute_value {
         AttributeValue::Text(text) => json!({"stringValue": text}),
-        // Numbers of 64 bits are texts in the JSON of protocol buffers.
+        // The JSON mapping of protocol buffers writes 64-bit integers as strings.
         AttributeValue::Number(number) => json!({"intValue": number.to_string()}),
         AttributeValue::Flag(flag) => json!({"boolValue": flag}),
     };

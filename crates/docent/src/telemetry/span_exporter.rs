@@ -1,5 +1,7 @@
-//! Ended spans into requests to a collector, on a thread of its own. Whoever ends a span never waits: what does not fit
-//! into the queue, and what the collector does not take, is counted and gone.
+//! The span exporter: a bounded queue of finished spans and a background thread that sends them to an OTLP collector.
+//!
+//! Ending a span never blocks. Spans that do not fit into the queue, and batches that the collector refuses, are
+//! dropped and counted; there is no retry.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,26 +13,26 @@ use ureq::Agent;
 use super::{FinishedSpan, TelemetrySettings, otlp};
 use crate::cli_error::CliError;
 
-/// Spans that wait at most: some seconds of a busy server.
+/// The queue capacity: the spans of some seconds on a busy server.
 const MAX_WAITING: usize = 4_096;
 
-/// Spans of one request to the collector, which is then about half a megabyte.
+/// The batch size; a full batch is a request of about half a megabyte.
 const MAX_BATCH: usize = 512;
 
-/// How long a span waits for company.
-const PAUSE: Duration = Duration::from_secs(2);
+/// The flush interval: how long a span waits for a batch to fill.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long the collector may take for one request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of one request to the collector.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What became of spans.
+/// Counters of exported and dropped spans, for `/metrics`.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     pub(crate) sent: AtomicU64,
     pub(crate) dropped: AtomicU64,
 }
 
-/// The queue, and the thread that empties it.
+/// The span queue and the condition variable that wakes the exporter thread.
 pub(crate) struct SpanExporter {
     state: Mutex<ExportQueue>,
     changed: Condvar,
@@ -44,33 +46,33 @@ struct ExportQueue {
     ended: bool,
 }
 
-/// How spans leave; a failure is told in words.
+/// Sends one batch; the error is the text for the log. Tests replace it by a slow collector.
 type SpanSender = dyn FnMut(&[FinishedSpan]) -> Result<(), String> + Send;
 
 impl SpanExporter {
-    /// Begins to send spans to the endpoint that settings name, if they name one.
-    pub(crate) fn start(wish: &TelemetrySettings) -> Result<Option<Arc<Self>>, CliError> {
-        let Some(endpoint) = &wish.endpoint else {
+    /// Starts the exporter thread, if the settings name an endpoint.
+    pub(crate) fn start(settings: &TelemetrySettings) -> Result<Option<Arc<Self>>, CliError> {
+        let Some(endpoint) = &settings.endpoint else {
             return Ok(None);
         };
         let address = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));
         let mut config = Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(REQUEST_TIMEOUT))
             .max_redirects(0)
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
-        // What listens on this machine is not behind a proxy.
+        // Loopback addresses bypass the configured HTTP proxy.
         let host = endpoint.host_str().unwrap_or_default();
         if matches!(host, "localhost" | "[::1]") || host.starts_with("127.") {
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
-        let wish = wish.clone();
+        let settings = settings.clone();
         Self::spawn(Box::new(move |spans| {
             let mut request = agent.post(&address);
-            for (name, value) in &wish.headers.0 {
+            for (name, value) in &settings.headers.0 {
                 request = request.header(name, value);
             }
-            let body = otlp::write(&wish.service, spans).to_string();
+            let body = otlp::write(&settings.service, spans).to_string();
             let sent = request.content_type("application/json").send(body);
             sent.map(drop).map_err(|error| error.to_string())
         }))
@@ -91,7 +93,7 @@ impl SpanExporter {
         Ok(exporter)
     }
 
-    /// Takes a span over, or counts it as lost where too many wait.
+    /// Queues a span, or drops and counts it when the queue is full.
     pub(super) fn put(&self, span: FinishedSpan) {
         let mut state = self.state();
         if state.closing || state.waiting.len() >= MAX_WAITING {
@@ -105,9 +107,9 @@ impl SpanExporter {
         }
     }
 
-    /// Sends what waits and ends, or gives up when the time is over.
-    pub(crate) fn finish(&self, patience: Duration) {
-        let end = Instant::now() + patience;
+    /// Flushes the queue and stops the thread. Spans that are still queued at the deadline are dropped.
+    pub(crate) fn finish(&self, timeout: Duration) {
+        let end = Instant::now() + timeout;
         let mut state = self.state();
         state.closing = true;
         self.changed.notify_all();
@@ -128,7 +130,7 @@ impl SpanExporter {
     }
 
     fn run(&self, mut send: Box<SpanSender>) {
-        let mut is_well = true;
+        let mut is_healthy = true;
         loop {
             let batch = self.batch();
             if batch.is_empty() {
@@ -138,14 +140,14 @@ impl SpanExporter {
             match send(&batch) {
                 Ok(()) => {
                     self.counts.sent.fetch_add(count, Ordering::Relaxed);
-                    if !std::mem::replace(&mut is_well, true) {
+                    if !std::mem::replace(&mut is_healthy, true) {
                         tracing::info!("traces are sent again");
                     }
                 }
                 Err(error) => {
                     self.counts.dropped.fetch_add(count, Ordering::Relaxed);
-                    // Once for each time that it stops working, not once for each batch.
-                    if std::mem::replace(&mut is_well, false) {
+                    // One warning for each outage, not one for each batch.
+                    if std::mem::replace(&mut is_healthy, false) {
                         tracing::warn!(%error, "traces cannot be sent");
                     }
                 }
@@ -155,7 +157,7 @@ impl SpanExporter {
         self.changed.notify_all();
     }
 
-    /// The next spans to send: as soon as there are many, or some have waited; none at the end.
+    /// Waits for the next batch: a full one, or whatever is queued after the flush interval. Empty at the end.
     fn batch(&self) -> Vec<FinishedSpan> {
         let mut state = self.state();
         loop {
@@ -166,7 +168,7 @@ impl SpanExporter {
             let empty = state.waiting.is_empty();
             let (next, waited) = self
                 .changed
-                .wait_timeout(state, PAUSE)
+                .wait_timeout(state, FLUSH_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner);
             state = next;
             if waited.timed_out() && !empty {
@@ -202,7 +204,7 @@ mod tests {
         (of(&exporter.counts.sent), of(&exporter.counts.dropped))
     }
 
-    /// A collector that takes a request only when it is told to.
+    /// A collector that accepts a request only when the test permits it.
     fn slow() -> (Arc<SpanExporter>, mpsc::Receiver<usize>, mpsc::Sender<()>) {
         let (seen, seeing) = mpsc::channel();
         let (go, waiting) = mpsc::channel();
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_waits_no_longer_than_it_may() {
+    fn shutdown_respects_its_timeout() {
         let (exporter, seeing, _go) = slow();
         (0..MAX_BATCH).for_each(|_| exporter.put(span()));
         assert_eq!(seeing.recv(), Ok(MAX_BATCH));

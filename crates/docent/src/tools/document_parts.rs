@@ -1,28 +1,26 @@
-//! A long text into parts that fit an answer, and a document's id into the ids of its parts.
+//! Splitting of long texts into parts that fit into an answer, and the ids of parts and passages.
 //!
-//! The second part of `doc` is called `doc#p2`. Ids of documents may look like anything, this
-//! included, so two rules keep every id to one meaning. A document's own id always wins. And the
-//! number of `#` says which document is meant: with h of them at the end of the document's id,
-//! its parts have (2h + 1) · 2^c, where c is 0 unless that very id belongs to a document, then 1,
-//! and so on. Every number of `#` is such a product in one way only, so it can be read back.
+//! The second part of `doc` has the id `doc#p2`. A document id may contain any characters, including these, so two
+//! rules keep every id unambiguous. First, an existing document id always wins. Second, the number of `#` identifies
+//! the document: when its id ends in h of them, the part id has (2h + 1) · 2^c, where c is 0 unless a document already
+//! has that id, then 1, and so on. Every number is such a product in exactly one way, so the id can be parsed.
 
 use std::iter;
 use std::ops::Range;
 
 use docent_search::MAX_ID_BYTES;
 
-/// The most digits of a part's number; ten million characters have ten thousand parts at most.
+/// The most digits of a part number; ten million characters have at most ten thousand parts.
 const MAX_DIGITS: usize = 6;
 
-/// Cuts a text into parts of at most `max_chars` characters, which together are the text. Parts
-/// end after a paragraph where there is one in their second half, else after a line, else after a
-/// word.
+/// Splits a text into parts of at most `max_chars` characters that concatenate to the original. A part ends after the
+/// last paragraph in its second half, or else after the last line, or else after the last word.
 pub fn split(text: &str, max_chars: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
     loop {
         let rest = text.get(start..).unwrap_or_default();
-        // No text has more characters than bytes: most need not be counted.
+        // A text never has more characters than bytes, so short ones need no counting.
         let length = (rest.len() > max_chars)
             .then(|| rest.char_indices().nth(max_chars.max(1)))
             .flatten()
@@ -36,7 +34,7 @@ pub fn split(text: &str, max_chars: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// The best place to cut in the second half of the first `end` bytes.
+/// The best split position in the second half of the first `end` bytes.
 fn boundary(text: &str, end: usize) -> usize {
     let middle = (0..=end / 2)
         .rev()
@@ -54,8 +52,8 @@ fn boundary(text: &str, end: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// The ids that part `number` of a document may have, in the order in which they are tried. The
-/// last one is longer than any document's id, so that one of them is always free.
+/// The candidate ids of part `number` of a document, in the order to try them. The last one is longer than any
+/// document id may be, so one of them is always free.
 pub fn part_ids(id: &str, number: usize) -> impl Iterator<Item = String> {
     let root = id.trim_end_matches('#').to_owned();
     let marks = 2 * (id.len() - root.len()) + 1;
@@ -68,7 +66,7 @@ pub fn part_ids(id: &str, number: usize) -> impl Iterator<Item = String> {
     })
 }
 
-/// The id of the document and the number of the part that a part's id stands for.
+/// Parses the id of a part into document id and part number.
 pub fn parse_part_id(name: &str) -> Option<(String, usize)> {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (head, number) = name.split_at_checked(name.len() - digits)?;
@@ -86,13 +84,13 @@ pub fn parse_part_id(name: &str) -> Option<(String, usize)> {
     Some((format!("{root}{}", "#".repeat(odd / 2)), number))
 }
 
-/// What a passage of a document is called in the results of `find`: the fourth is `doc#c3`. To
-/// `fetch` it means the part of the document that holds it.
+/// The id of a passage in the results of `find`; the fourth passage is `doc#c3`. `fetch` resolves it to the part of
+/// the document that contains the passage.
 pub fn passage_id(id: &str, index: usize) -> String {
     format!("{id}#c{index}")
 }
 
-/// The id of the document and the place of the passage that such a name stands for.
+/// Parses the id of a passage into document id and passage index.
 pub fn parse_passage_id(name: &str) -> Option<(&str, usize)> {
     let (id, digits) = name.rsplit_once("#c")?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Documents into what widgets and pages show of them: fields as lines,
-//! headings as an outline. widgets/src/payload.ts reads the same shapes.
+//! The view model of a document for widgets and pages: title, date, fields, outline and matching passages.
+//! `widgets/src/payload.ts` declares the same shapes.
 
 use docent_search::{Day, Document, MatchHighlighter, Passage, heading, is_fence};
 use serde::Serialize;
@@ -8,22 +8,22 @@ use super::fetch::DocumentPosition;
 use crate::knowledge_base::one_line;
 use crate::layout::{self, TextSpan};
 
-/// The most bytes of what the model reads of an answer that a widget shows; hosts ask for ten kilobytes.
+/// The size limit of the structured content that a model reads beside a widget; hosts ask for ten kilobytes.
 pub(crate) const MAX_STRUCTURED_BYTES: usize = 10_000;
 
-/// How many passages of a document are searched for its matches, which bounds what a book costs.
+/// How many passages of a document are searched for matches, which bounds the cost of a book.
 const MAX_SEARCHED: usize = 1_000;
 
-/// The most entries of an outline, and the characters of each.
+/// The most headings of an outline, and the characters of each.
 const MAX_OUTLINE: usize = 200;
 const MAX_HEADING_CHARS: usize = 120;
 
-/// Characters of the name of a field.
+/// The length limit of a field name, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The passage of a card: one line, as it is laid out, with what matches.
+/// The excerpt on a result card: one line of styled spans with the matches marked.
 pub(crate) fn excerpt(text: &str, marker: &MatchHighlighter) -> Vec<TextSpan> {
-    // A passage often begins with its heading, whose mark says nothing on a line with the words.
+    // A passage often begins with its heading; the leading `#` means nothing on a single line.
     let words = text.trim_start_matches('#');
     let skip = if words.starts_with(' ') {
         text.len() - words.trim_start().len()
@@ -33,14 +33,14 @@ pub(crate) fn excerpt(text: &str, marker: &MatchHighlighter) -> Vec<TextSpan> {
     layout::spans(text, skip..text.len(), &marker.highlights(text))
 }
 
-/// A field as a line.
+/// A field as one line of name and value.
 #[derive(Debug, Serialize)]
 pub(crate) struct FieldValue {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// The fields of a document, `most` of them with so many characters each.
+/// The non-empty fields of a document: at most `most`, with values of at most `chars` characters.
 pub(crate) fn fields(document: &Document, most: usize, chars: usize) -> Vec<FieldValue> {
     let lines = document.fields.iter().map(|(name, value)| FieldValue {
         name: one_line(name, MAX_NAME_CHARS),
@@ -50,13 +50,13 @@ pub(crate) fn fields(document: &Document, most: usize, chars: usize) -> Vec<Fiel
     lines.filter(full).take(most).collect()
 }
 
-/// The day of a document, or an empty text.
+/// The date of a document as an ISO day, or an empty string.
 pub(crate) fn day(document: &Document) -> String {
     let day = document.date.as_deref().and_then(Day::parse);
     day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-/// What a document is called, on one line.
+/// The title of a document on one line, or its id when it has no title.
 pub(crate) fn title(document: &Document) -> String {
     let title = one_line(&document.name(), 300);
     if title.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn title(document: &Document) -> String {
     title
 }
 
-/// The passages that hold a match, and the one that holds most of the words.
+/// The passages with a match, and the best one, which contains the most of the query words.
 pub(crate) fn matching_passages(
     document: &Document,
     all: &[Passage],
@@ -75,18 +75,18 @@ pub(crate) fn matching_passages(
     let (mut best, mut most) = (0, (0, 0));
     for passage in all.iter().take(MAX_SEARCHED) {
         let text = document.text.get(passage.range.clone());
-        let worth = marker.match_counts(text.unwrap_or_default());
-        if worth.1 > 0 {
+        let counts = marker.match_counts(text.unwrap_or_default());
+        if counts.1 > 0 {
             hits.push(passage.index);
         }
-        if worth > most {
-            (best, most) = (passage.index, worth);
+        if counts > most {
+            (best, most) = (passage.index, counts);
         }
     }
     (hits, best)
 }
 
-/// The passage at a place, the last one for a place behind the end.
+/// The passage at a position, clamped to the last one.
 pub(super) fn passage_at(all: &[Passage], start: DocumentPosition) -> usize {
     let index = match start {
         DocumentPosition::Passage(index) => index,
@@ -95,16 +95,16 @@ pub(super) fn passage_at(all: &[Passage], start: DocumentPosition) -> usize {
     index.min(all.len().saturating_sub(1))
 }
 
-/// One heading.
+/// A heading in the outline of a document.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 pub(crate) struct OutlineHeading {
     pub(crate) level: usize,
     pub(crate) title: String,
-    /// The passage it stands in.
+    /// The index of the passage that contains it.
     pub(crate) passage: usize,
 }
 
-/// The headings of a text, with the passages in which they stand.
+/// The outline of a text: its headings outside code blocks, each with its passage.
 pub(crate) fn outline(text: &str, all: &[Passage]) -> Vec<OutlineHeading> {
     let mut headings = Vec::new();
     let (mut at, mut fenced) = (0, false);
@@ -148,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn a_card_shows_words_and_no_marks_of_markdown() {
+    fn a_card_shows_text_without_markdown_syntax() {
         let text = "## 😀 The *winter* ferry";
         let marker = MatchHighlighter::new(&document(text), "ferry");
-        let told = |text: &str| {
+        let rendered = |text: &str| {
             let spans = excerpt(text, &marker);
             let one = |span: &TextSpan| (span.text().to_owned(), span.em, span.mark);
             spans.iter().map(one).collect::<Vec<_>>()
@@ -162,8 +162,8 @@ mod tests {
             (" ".to_owned(), false, false),
             ("ferry".to_owned(), false, true),
         ];
-        assert_eq!(told(text), expected);
-        assert_eq!(told("#7")[0].0, "#7");
+        assert_eq!(rendered(text), expected);
+        assert_eq!(rendered("#7")[0].0, "#7");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! An id into a document, or into one part of a long one: the `fetch` tool, in exactly the shape
-//! that hosts demand.
+//! The `fetch` tool: returns a document, or one part of a long document, in exactly the shape that hosts require.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,19 +19,19 @@ use crate::document_transform;
 use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::settings::shorten;
 
-/// The most characters of a title.
+/// The length limit of a title, in characters.
 const MAX_TITLE_CHARS: usize = 512;
 
-/// The most characters of one value in `metadata`.
+/// The length limit of one value in `metadata`, in characters.
 const MAX_VALUE_CHARS: usize = 1_000;
 
-/// The most characters of all names and values that a document brings to `metadata`. Together
-/// with the text this stays below what Claude shows.
+/// The most characters of all fields of a document in `metadata`. Together with the text this stays below the limit
+/// that Claude displays.
 const MAX_METADATA_CHARS: usize = 8_000;
 
-/// The names in `metadata` that are ours; a document's field of such a name gets a prefix, so
-/// that no document can send a reader to another by a `next` of its own.
-const OURS: [&str; 8] = [
+/// Reserved names in `metadata`. A document field with such a name gets the prefix `field.`, so that no document can
+/// redirect a reader to another one with a forged `next`.
+const RESERVED_NAMES: [&str; 8] = [
     "anchors",
     "date",
     "next",
@@ -43,7 +42,7 @@ const OURS: [&str; 8] = [
     "truncated",
 ];
 
-/// The `fetch` tool.
+/// The tool over a knowledge base; the record tool and the widgets resolve ids through it too.
 pub struct FetchTool(pub Arc<KnowledgeBase>);
 
 /// What `fetch` takes.
@@ -70,7 +69,7 @@ pub struct FetchOutput {
 }
 
 impl FetchTool {
-    /// The document or part of this id, if there is one that the reader sees.
+    /// Reads the document or part with this id; `None` when it does not exist or the reader may not see it.
     pub async fn read(
         &self,
         id: &str,
@@ -108,7 +107,7 @@ impl FetchTool {
         }))
     }
 
-    /// What an id stands for: the first part of a document, or another.
+    /// Resolves an id to a part; the id of a document means its first part.
     pub(super) async fn part(
         &self,
         id: &str,
@@ -135,7 +134,7 @@ impl FetchTool {
         }))
     }
 
-    /// What can be filtered by, as a document.
+    /// The virtual document about the filters of the corpus, to which search notes refer.
     async fn about(&self, reader: &ReaderIdentity) -> Result<FetchOutput, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
         let text = search_notes::document(&catalog);
@@ -154,8 +153,8 @@ impl FetchTool {
         })
     }
 
-    /// The document that an id stands for, and the number of the part, from 1. A document's own
-    /// id wins over one that looks like a part or a passage of another.
+    /// Resolves an id to a document and a part number, starting at 1. An existing document id has precedence over its
+    /// reading as a part or passage of another document.
     async fn resolve(
         &self,
         id: &str,
@@ -176,7 +175,7 @@ impl FetchTool {
         let Some(document) = self.document(id, reader).await? else {
             return Ok(None);
         };
-        // The part in which the passage begins.
+        // A passage resolves to the part in which it begins.
         let passage = passages(&document).into_iter().nth(index);
         let ranges = document_parts::split(&document.text, self.0.max_chars);
         let number = passage.and_then(|passage| {
@@ -186,7 +185,7 @@ impl FetchTool {
         Ok(number.map(|number| (document, number + 1)))
     }
 
-    /// The document that an id stands for, and where in it, if the id says so.
+    /// Resolves an id to a document and, for the id of a part or passage, the position in it.
     pub(super) async fn locate(
         &self,
         id: &str,
@@ -220,7 +219,7 @@ impl FetchTool {
         self.0.engine.fetch(id, reader.clone()).await
     }
 
-    /// The id of a part: the first name that no document has.
+    /// The id of a part: the first candidate that is not the id of a document.
     async fn part_id(
         &self,
         id: &DocId,
@@ -239,24 +238,24 @@ impl FetchTool {
     }
 }
 
-/// A place in a document that an id names.
+/// A position in a document, from the id of a passage or part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DocumentPosition {
-    /// A passage, by its place among all.
+    /// A passage by its index in the document.
     Passage(usize),
-    /// A byte of the text.
+    /// A byte offset in the text.
     Byte(usize),
 }
 
-/// One part of a document; for most documents there is one.
+/// One part of a document; most documents have only one.
 pub(super) struct DocumentPart {
     pub document: Arc<Document>,
     range: Range<usize>,
-    /// Its number, from 1.
+    /// The part number, starting at 1.
     pub number: usize,
-    /// How many parts there are.
+    /// The number of parts of the document.
     pub of: usize,
-    /// The id of the next one.
+    /// The id of the next part, if there is one.
     pub next: Option<String>,
 }
 
@@ -268,7 +267,7 @@ impl DocumentPart {
             .unwrap_or_default()
     }
 
-    /// What the document is called, which is never nothing.
+    /// The title of the document, or its id when the title is empty.
     pub(super) fn title(&self) -> String {
         let title = one_line(&self.document.name(), MAX_TITLE_CHARS);
         if title.is_empty() {
@@ -293,22 +292,22 @@ impl FetchOutput {
     }
 }
 
-/// What a document knows about itself, as text.
+/// The metadata of a document as strings: built-in members first, then its fields within the size limit.
 fn metadata(document: &Document, facts: &TextFacts) -> BTreeMap<String, String> {
     let words = facts.words.to_string();
-    let ours = [
+    let built_in = [
         ("date", document.date.as_deref()),
         ("sha256", Some(document_transform::content_hash(document))),
         ("source", Some(document.source.as_str())),
     ];
-    let mut all: BTreeMap<String, String> = ours
+    let mut all: BTreeMap<String, String> = built_in
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), one_line(value?, MAX_VALUE_CHARS))))
         .collect();
     let mut left = MAX_METADATA_CHARS;
     for (name, value) in &document.fields {
         let mut name = one_line(name, MAX_VALUE_CHARS);
-        if OURS.contains(&name.as_str()) {
+        if RESERVED_NAMES.contains(&name.as_str()) {
             name.insert_str(0, "field.");
         }
         let value = one_line(&value.to_string(), MAX_VALUE_CHARS);
@@ -319,9 +318,9 @@ fn metadata(document: &Document, facts: &TextFacts) -> BTreeMap<String, String> 
         left -= cost;
         all.insert(name, value);
     }
-    // Who wrote the document knows its language and its words better, if that was written down.
-    let worked_out = [("language", facts.language), ("word_count", Some(&words))];
-    for (name, value) in worked_out {
+    // A field of the document has precedence over the computed language and word count.
+    let computed = [("language", facts.language), ("word_count", Some(&words))];
+    for (name, value) in computed {
         if let Some(value) = value {
             all.entry(name.to_owned())
                 .or_insert_with(|| value.to_owned());
@@ -331,7 +330,7 @@ fn metadata(document: &Document, facts: &TextFacts) -> BTreeMap<String, String> 
     all
 }
 
-/// As many whole names as fit, with commas between them.
+/// Joins as many whole names as fit into `most` characters.
 fn join_within(names: &[&str], most: usize) -> String {
     let mut line = String::new();
     let mut left = most;
@@ -350,8 +349,8 @@ fn join_within(names: &[&str], most: usize) -> String {
     line
 }
 
-/// The most characters of an answer with a text: it travels twice, and quotation marks grow on the
-/// way.
+/// The size that is declared to hosts for an answer with text: the text is sent twice, as structured content and as
+/// JSON text, and escaping makes it longer.
 pub(super) fn max_answer_chars(knowledge: &KnowledgeBase) -> usize {
     (2 * knowledge.max_chars + 30_000).min(500_000)
 }
@@ -450,7 +449,7 @@ mod tests {
         }
     }
 
-    fn told(document: &Document) -> BTreeMap<String, String> {
+    fn metadata_of(document: &Document) -> BTreeMap<String, String> {
         metadata(document, &TextFacts::of(document))
     }
 
@@ -466,7 +465,7 @@ mod tests {
             ),
             ("empty".to_owned(), text("")),
         ];
-        let found = told(&document(fields));
+        let found = metadata_of(&document(fields));
         let found: Vec<_> = found
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -485,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_way_to_json_gives_the_same_json() {
+    fn the_fast_json_writer_equals_serde() {
         let mut output = FetchOutput {
             id: "a\"b".to_owned(),
             title: "T\\".to_owned(),
@@ -507,19 +506,19 @@ mod tests {
     #[test]
     fn metadata_ends_at_its_bounds() {
         let value = |chars: usize| DocumentValue::Text("é".repeat(chars));
-        let found = told(&document(vec![
+        let found = metadata_of(&document(vec![
             ("a".to_owned(), value(1_000)),
             ("b".to_owned(), value(1_001)),
         ]));
         assert_eq!(found["a"].chars().count(), 1_000);
         assert_eq!(found["b"].chars().count(), 1_000);
-        // Each of these costs 1,000 characters with its name, so eight of them fit exactly.
+        // Each field costs 1,000 characters including its name, so exactly eight fit.
         let many: Vec<_> = (0..9).map(|n| (n.to_string(), value(999))).collect();
-        assert_eq!(told(&document(many)).len(), 3 + 8);
+        assert_eq!(metadata_of(&document(many)).len(), 3 + 8);
     }
 
     #[test]
-    fn what_is_worked_out_gives_way_to_what_was_written() {
+    fn fields_have_precedence_over_computed_metadata() {
         let text = |text: &str| DocumentValue::Text(text.to_owned());
         let own = vec![
             ("language".to_owned(), text("x")),
@@ -530,12 +529,12 @@ mod tests {
         written.hash = "00-11".to_owned();
         written.text =
             "The ferry crosses the sound each morning, and it comes back at night.".to_owned();
-        let found = told(&written);
+        let found = metadata_of(&written);
         let values =
             ["language", "word_count", "sha256", "field.sha256"].map(|name| found[name].as_str());
         assert_eq!(values, ["x", "9", "00", "no"]);
         written.fields.clear();
-        let found = told(&written);
+        let found = metadata_of(&written);
         assert_eq!(
             (found["language"].as_str(), found["word_count"].as_str()),
             ("en", "13")

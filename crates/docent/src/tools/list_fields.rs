@@ -1,5 +1,4 @@
-//! The fields of the documents, with their kinds, ranges and most frequent values: the
-//! `list_fields` tool.
+//! The `list_fields` tool: the filterable fields of the corpus with their types, ranges and most frequent values.
 
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use crate::fields;
 use crate::knowledge_base::KnowledgeBase;
 use crate::settings::shorten;
 
-/// How many values of each field are named when all fields are.
+/// How many values of each field are listed when all fields are.
 const MAX_VALUES: usize = 10;
 
-/// The `list_fields` tool.
+/// The tool over a knowledge base; it reads the cached catalog and searches nothing.
 pub struct ListFieldsTool(pub Arc<KnowledgeBase>);
 
 /// What `list_fields` takes.
@@ -28,9 +27,9 @@ pub struct ListFieldsInput {
 }
 
 impl ListFieldsTool {
-    fn list(&self, catalog: &Catalog, asked: Option<&str>) -> Result<Value, Failure> {
+    fn list(&self, catalog: &Catalog, requested: Option<&str>) -> Result<Value, Failure> {
         let today = (self.0.today)();
-        let entries: Vec<_> = match asked {
+        let entries: Vec<_> = match requested {
             Some(name) => {
                 let field = catalog.field(name).ok_or_else(|| unknown(catalog, name))?;
                 vec![fields::entry(field, catalog, usize::MAX, today)]

@@ -1,5 +1,4 @@
-//! The tools of the knowledge server. To add one: a file here, and a line in
-//! [`app`](crate::app::app).
+//! The MCP tools of the knowledge server. A new tool needs a file here and a line in [`app`](crate::app::app).
 
 pub mod document_parts;
 pub mod fetch;

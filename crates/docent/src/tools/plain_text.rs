@@ -1,8 +1,8 @@
-//! The data of an answer into lines for a reader.
+//! The plain-text rendering of structured answers, for hosts that show text only.
 
 use serde_json::Value;
 
-/// Names and values, a line each; what is in a list stands apart.
+/// Renders an object as `name: value` lines. Objects in lists come first, as separate blocks.
 pub(super) fn lines(value: &Value) -> String {
     let Value::Object(object) = value else {
         return flat(value);
@@ -32,7 +32,7 @@ fn block(item: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A value on one line.
+/// Renders a value on one line; nested values as JSON.
 fn flat(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

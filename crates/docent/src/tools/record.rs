@@ -1,5 +1,7 @@
-//! An id into a document with all that is known about it, each thing in its own kind and by the
-//! name that settings give it. `fetch` has the shape that hosts demand; this has the data's own.
+//! The record tool: returns a document as a typed JSON object with all of its fields, named by the settings.
+//!
+//! `fetch` has the fixed shape that hosts require, in which every value is a string; this tool keeps the types and
+//! names of the data.
 
 use std::sync::Arc;
 
@@ -13,15 +15,14 @@ use crate::document_transform;
 use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::settings::shorten;
 
-/// How much of a document's fields a record shows; as much as `fetch` does.
-const ROOM: FieldCharLimits = FieldCharLimits {
+/// Character limits for the document fields in a record, the same as in `fetch`.
+const FIELD_LIMITS: FieldCharLimits = FieldCharLimits {
     value: 1_000,
     all: 8_000,
 };
 
-/// The members that are ours. The last three are those of a long document, as `fetch` has them in
-/// `metadata`.
-const OURS: [&str; 12] = [
+/// The names of the built-in members. The last three exist for long documents, as in the `metadata` of `fetch`.
+const BUILT_IN: [&str; 12] = [
     "document_id",
     "title",
     "text",
@@ -40,16 +41,16 @@ const PART: &str = "part";
 const TRUNCATED: &str = "truncated";
 const NEXT: &str = "next";
 
-/// The tool that reads a record.
+/// The tool that reads a record; the settings name it and its parameter.
 pub struct RecordTool {
-    /// What it is called among tools.
+    /// The tool name from the settings.
     pub name: String,
-    /// How documents are found.
+    /// Resolves ids to documents and parts.
     pub fetch: FetchTool,
 }
 
 impl RecordTool {
-    /// The tool, where settings name one.
+    /// Creates the tool, if the settings name it.
     #[must_use]
     pub fn of(knowledge: &Arc<KnowledgeBase>) -> Option<Self> {
         Some(Self {
@@ -62,27 +63,27 @@ impl RecordTool {
         &self.fetch.0
     }
 
-    fn id<'g>(&self, given: &'g Map<String, Value>) -> Result<&'g str, Failure> {
+    fn id<'g>(&self, arguments: &'g Map<String, Value>) -> Result<&'g str, Failure> {
         let name = &self.knowledge().record.parameter;
         let known = format!("the one parameter is `{name}`, a text");
-        let wrong = |message: String| Failure::caller(message).hint(known.clone());
-        if let Some(other) = given.keys().find(|key| *key != name) {
-            return Err(wrong(format!(
+        let invalid = |message: String| Failure::caller(message).hint(known.clone());
+        if let Some(other) = arguments.keys().find(|key| *key != name) {
+            return Err(invalid(format!(
                 "there is no parameter `{}`",
                 shorten(other, 80)
             )));
         }
-        match given.get(name) {
+        match arguments.get(name) {
             Some(Value::String(id)) => Ok(id),
-            None | Some(Value::Null) => Err(wrong(format!("`{name}` is missing"))),
-            Some(_) => Err(wrong(format!("`{name}` is not a text"))),
+            None | Some(Value::Null) => Err(invalid(format!("`{name}` is missing"))),
+            Some(_) => Err(invalid(format!("`{name}` is not a text"))),
         }
     }
 
     fn record(&self, part: &DocumentPart) -> Map<String, Value> {
         let document = &part.document;
         let id = document.id.as_str();
-        let own = |name: &str| match name {
+        let built_in_value = |name: &str| match name {
             "document_id" => json!(id),
             "title" => json!(part.title()),
             "text" => json!(part.text()),
@@ -95,8 +96,9 @@ impl RecordTool {
             _ => Value::Null,
         };
         let named = &self.knowledge().record.result;
-        let mut record = result_members::members(document, named, &OURS, ROOM, own);
-        // These are told whatever settings name: without them nobody would read on.
+        let mut record =
+            result_members::members(document, named, &BUILT_IN, FIELD_LIMITS, built_in_value);
+        // These members are present whatever the settings name, because a model needs them to read the next part.
         if part.of > 1 {
             let part = format!("{} of {}", part.number, part.of);
             record.insert(PART.to_owned(), json!(part));
@@ -140,17 +142,18 @@ impl RecordTool {
     }
 }
 
-/// The schemas of our members, and whether each is always there.
+/// The built-in members with their schemas, and whether each one is required.
 fn built_in_members() -> Vec<BuiltInMember> {
     let kind = |name: &str| match name {
         "word_count" => json!({"type": "integer", "minimum": 0}),
         TRUNCATED => json!({"type": "boolean"}),
-        // A document may have a field `date` of its own that holds something else.
+        // A document may have its own field `date` with a value of another type.
         "date" => json!({"type": ["string", "number", "boolean", "array"]}),
         _ => json!({"type": "string"}),
     };
     let sometimes = ["date", PART, TRUNCATED, NEXT];
-    OURS.map(|name| (name, kind(name), !sometimes.contains(&name)))
+    BUILT_IN
+        .map(|name| (name, kind(name), !sometimes.contains(&name)))
         .to_vec()
 }
 
@@ -252,13 +255,13 @@ mod tests {
             ..Settings::default()
         };
         let text = tool(&settings).description();
-        // Claude Code cuts descriptions after 2 KB.
+        // Claude Code truncates descriptions after 2 KB.
         assert!(text.len() < 2_048, "{}", text.len());
         assert!(text.contains("Do not use: "));
     }
 
     #[test]
-    fn a_tool_without_a_name_is_none() {
+    fn without_a_name_there_is_no_tool() {
         let knowledge = KnowledgeBase::new(
             Arc::new(MemoryEngine::new()),
             &Settings::default(),

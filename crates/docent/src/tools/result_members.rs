@@ -1,5 +1,4 @@
-//! A document into the members of a JSON object: all that is known about it, or what settings
-//! name, by the names that settings give.
+//! The members of a result object: built-in members and document fields, selected and renamed by the settings.
 
 use docent_search::{Document, DocumentValue as Field};
 use serde_json::{Map, Value, json};
@@ -8,63 +7,66 @@ use sha2::{Digest as _, Sha256};
 use crate::knowledge_base::one_line;
 use crate::settings::NameAlias;
 
-/// What a document's own field is called where its name is one of ours, or means one of its fields
-/// in settings.
+/// The prefix of a document field whose name collides with a built-in member. In the settings it always means a field.
 const PREFIX: &str = "field.";
 
-/// The most characters of a member's name.
+/// The length limit of a member name, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The most items of a list.
+/// The most items of a list value.
 const MAX_ITEMS: usize = 64;
 
-/// How much of a document's fields an answer shows.
+/// Character limits for the document fields in an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldCharLimits {
-    /// Characters of one text, or of one item of a list.
+    /// The limit of one string or one list item.
     pub value: usize,
-    /// Characters of all names and values.
+    /// The limit of all names and values together.
     pub all: usize,
 }
 
-/// A member of ours: its name, its schema, and whether it always stands there.
+/// A built-in member: its name, its schema, and whether it is required.
 pub(super) type BuiltInMember = (&'static str, Value, bool);
 
-/// What is left of the room.
+/// The remaining character budget of a result.
 struct CharBudget {
-    room: FieldCharLimits,
+    limits: FieldCharLimits,
     left: usize,
 }
 
 impl CharBudget {
-    /// The value as it is shown, if there is room for it.
+    /// Renders a value and charges it to the budget; `None` when it does not fit.
     fn take(&mut self, name: &str, value: &Field) -> Option<Value> {
-        let value = field_json(value, self.room.value);
+        let value = field_json(value, self.limits.value);
         let cost = name.chars().count() + size(&value);
         self.left = self.left.checked_sub(cost)?;
         Some(value)
     }
 }
 
-/// The members of an object.
+/// Builds the members of a result.
 ///
-/// `named` says which members there are; when it is empty, there are all of `ours`, in their
-/// order, and then the document's fields. `own` gives the value of one of ours.
+/// `named` selects and renames the members. When it is empty, the result has all members of `built_in` in order, then
+/// the fields of the document. `built_in_value` computes the value of a built-in member.
 pub(super) fn members(
     document: &Document,
     named: &[NameAlias],
-    ours: &[&str],
-    room: FieldCharLimits,
-    own: impl Fn(&str) -> Value,
+    built_in: &[&str],
+    limits: FieldCharLimits,
+    built_in_value: impl Fn(&str) -> Value,
 ) -> Map<String, Value> {
-    let left = room.all;
-    let mut budget = CharBudget { room, left };
+    let left = limits.all;
+    let mut budget = CharBudget { limits, left };
     let mut object = Map::new();
     if named.is_empty() {
-        object.extend(ours.iter().map(|name| ((*name).to_owned(), own(name))));
+        object.extend(
+            built_in
+                .iter()
+                .map(|name| ((*name).to_owned(), built_in_value(name))),
+        );
         for (name, value) in &document.fields {
             let mut name = one_line(name, MAX_NAME_CHARS);
-            if ours.contains(&name.as_str()) {
+            if built_in.contains(&name.as_str()) {
                 name.insert_str(0, PREFIX);
             }
             if !name.is_empty() && !object.contains_key(&name) {
@@ -74,26 +76,26 @@ pub(super) fn members(
         }
     }
     for NameAlias { name, source } in named {
-        let value = if ours.contains(&source.as_str()) {
-            Some(own(source))
+        let value = if built_in.contains(&source.as_str()) {
+            Some(built_in_value(source))
         } else {
             let value = field(document, source.strip_prefix(PREFIX).unwrap_or(source));
             value.and_then(|value| budget.take(name, value))
         };
         object.extend(value.map(|value| (name.clone(), value)));
     }
-    // A number that is none has no JSON.
+    // NaN and infinity have no JSON representation and become null.
     object.retain(|_, value| !value.is_null());
     object
 }
 
-/// The schema of these members. A field may hold any kind of value, and tomorrow's document may
-/// hold another than today's, so that only our own members have one kind.
-pub(super) fn schema(named: &[NameAlias], ours: &[BuiltInMember]) -> Value {
+/// The JSON schema of these members. Only built-in members have a fixed type: another document may hold a value of
+/// another type in the same field.
+pub(super) fn schema(named: &[NameAlias], built_in: &[BuiltInMember]) -> Value {
     let kinds = ["string", "number", "boolean", "array"];
     let any = json!({"type": kinds, "items": {"type": "string"}});
     let all: Vec<_> = if named.is_empty() {
-        ours.iter().map(|(name, _, _)| (*name, *name)).collect()
+        built_in.iter().map(|(name, _, _)| (*name, *name)).collect()
     } else {
         let named = named.iter();
         named
@@ -103,7 +105,7 @@ pub(super) fn schema(named: &[NameAlias], ours: &[BuiltInMember]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (name, source) in all {
-        let known = ours.iter().find(|(own, _, _)| *own == source);
+        let known = built_in.iter().find(|(own, _, _)| *own == source);
         let schema = known.map_or(&any, |(_, schema, _)| schema);
         properties.insert(name.to_owned(), schema.clone());
         required.extend(known.filter(|(_, _, always)| *always).map(|_| name));
@@ -117,7 +119,7 @@ pub(super) fn schema(named: &[NameAlias], ours: &[BuiltInMember]) -> Value {
     })
 }
 
-/// The name under which a member stands, if it does.
+/// The name of a member in the answer, if the settings select it.
 pub(super) fn alias_of<'n>(named: &'n [NameAlias], source: &'n str) -> Option<&'n str> {
     if named.is_empty() {
         return Some(source);
@@ -126,13 +128,13 @@ pub(super) fn alias_of<'n>(named: &'n [NameAlias], source: &'n str) -> Option<&'
     one.map(|one| one.name.as_str())
 }
 
-/// The first value of a field.
+/// The first value of a field with this name.
 fn field<'d>(document: &'d Document, name: &str) -> Option<&'d Field> {
     let mut fields = document.fields.iter();
     fields.find(|(own, _)| own == name).map(|(_, value)| value)
 }
 
-/// The document's day: its field `date`, or its own.
+/// The value of the document's field `date`, or else the date of the document.
 pub(super) fn date(document: &Document) -> Value {
     match field(document, "date") {
         Some(value) => field_json(value, MAX_NAME_CHARS),
@@ -140,12 +142,12 @@ pub(super) fn date(document: &Document) -> Value {
     }
 }
 
-/// How many words a text has, as white space separates them.
+/// The number of words, separated by white space.
 pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The SHA-256 of a text in hexadecimal.
+/// The SHA-256 checksum of a text in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -165,11 +167,11 @@ fn field_json(value: &Field, most: usize) -> Value {
     }
 }
 
-/// A whole number without a point behind it.
+/// A JSON number; integral values are written without a decimal point.
 pub(super) fn number_of(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
-        // In these bounds every whole number is itself.
+        // Up to 2^53 every integer is represented exactly.
         #[expect(clippy::cast_possible_truncation, reason = "the bounds are checked")]
         let whole = number as i64;
         json!(whole)
@@ -178,7 +180,7 @@ pub(super) fn number_of(number: f64) -> Value {
     }
 }
 
-/// The characters of the texts in a value.
+/// The characters that a value costs; numbers and booleans count as eight.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.chars().count(),
@@ -193,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    const ROOM: FieldCharLimits = FieldCharLimits { value: 10, all: 60 };
+    const LIMITS: FieldCharLimits = FieldCharLimits { value: 10, all: 60 };
 
     fn document(fields: Vec<(&str, Field)>) -> Document {
         let fields = fields.into_iter();
@@ -234,14 +236,14 @@ mod tests {
             &document,
             &named,
             &["id", "date", "url"],
-            ROOM,
+            LIMITS,
             own,
         ))
         .to_string()
     }
 
     #[test]
-    fn ours_come_first_and_a_field_cannot_pass_for_one() {
+    fn built_in_members_come_first_and_fields_cannot_forge_them() {
         assert_eq!(
             shown(
                 vec![
@@ -295,7 +297,7 @@ mod tests {
             shown(vec![("a", long(10))], &[("a", "a")]),
             shown(vec![("a", long(11))], &[("a", "a")])
         );
-        // Eleven characters each with the name: five fit into sixty.
+        // Each field costs eleven characters including its name, so five fit into sixty.
         let many: Vec<_> = ["a", "b", "c", "d", "e", "f"]
             .map(|name| (name, long(10)))
             .into();
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_and_words_are_what_others_count() {
+    fn checksums_word_counts_and_numbers_are_standard() {
         assert_eq!(
             sha256("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

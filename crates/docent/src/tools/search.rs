@@ -1,4 +1,4 @@
-//! A question into results: the `search` tool, in exactly the shape that hosts demand.
+//! The `search` tool: full-text and semantic search with one query parameter, in exactly the shape that hosts require.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::knowledge_base::KnowledgeBase;
 /// The member with the passage, which hosts do not require.
 const PASSAGE: &str = "text";
 
-/// The `search` tool.
+/// The tool over a knowledge base; its description names the corpus and its size.
 pub struct SearchTool(pub Arc<KnowledgeBase>);
 
 /// What `search` takes.
@@ -46,19 +46,19 @@ pub struct SearchResultItem {
     pub text: String,
 }
 
-/// An answer with what was understood of its question.
+/// The results of a search with the parsed query, for the report in `_meta`.
 #[derive(Debug)]
 pub struct SearchAnswer {
-    /// The results, the last of them about the search itself where there is something to say.
+    /// The results; a search note is appended as the last one when something went wrong.
     pub output: SearchOutput,
-    /// The question, taken apart.
+    /// The parsed query with applied and ignored filters.
     pub parsed: ParsedQuery,
-    /// The fields that can be filtered by, as JSON.
+    /// The filterable fields as JSON.
     pub fields: Arc<str>,
 }
 
 impl SearchTool {
-    /// What a reader finds with a query, and what was understood of it.
+    /// Searches with the permissions of a reader.
     pub async fn results(
         &self,
         query: &str,
@@ -70,13 +70,13 @@ impl SearchTool {
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
-        let remarks = search_notes::search_note(
+        let note = search_notes::search_note(
             &parsed,
             &catalog,
             ResultAvailability::of(hits.len(), &self.0),
         );
         let mut results: Vec<_> = hits.into_iter().map(|hit| self.result_item(hit)).collect();
-        results.extend(remarks.map(|text| SearchResultItem {
+        results.extend(note.map(|text| SearchResultItem {
             id: search_notes::ID.to_owned(),
             title: search_notes::TITLE.to_owned(),
             url: String::new(),
@@ -158,10 +158,10 @@ impl Tool for SearchTool {
         let reader = self.0.reader(context.caller());
         let answered = self.results(&input.query, reader).await?;
         let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
-        let understood = search_notes::query_report(&answered.parsed);
+        let report = search_notes::query_report(&answered.parsed);
         let answer = Answer::new(answered.output)
             .touched(ids)
-            .meta_json(search_notes::SEARCH_META, understood.into())
+            .meta_json(search_notes::SEARCH_META, report.into())
             .meta_json(search_notes::FIELDS_META, answered.fields);
         Ok(search_notes::with_unready(answer, &self.0))
     }
@@ -217,13 +217,13 @@ impl SearchResultItem {
         })
     }
 
-    /// About how many bytes its JSON has.
+    /// Estimated size of the JSON in bytes, to allocate once.
     fn json_capacity(&self) -> usize {
         let texts = self.members().map(|(_, text)| text.len());
         texts.iter().sum::<usize>() + 64
     }
 
-    /// Its JSON behind what is there already.
+    /// Appends the JSON of the result to a buffer.
     fn json(&self, data: EscapedJson) -> EscapedJson {
         let mut object = JsonObject::append_to(data);
         for (name, text) in self.members() {
@@ -232,13 +232,13 @@ impl SearchResultItem {
         object.end()
     }
 
-    /// The result for a reader. The id is there too, because `fetch` needs it.
+    /// The result as plain text, with the id that `fetch` needs.
     fn prose(&self) -> String {
         heading(&self.title, &self.url, &self.id) + &self.text
     }
 }
 
-/// The lines above a result or a document in prose.
+/// The header lines of a result or document in plain text.
 pub(crate) fn heading(title: &str, url: &str, id: &str) -> String {
     let url = if url.is_empty() {
         String::new()
@@ -281,7 +281,7 @@ mod tests {
              chambers. Searches 0 documents and returns up to 10 results, best first, each with \
              its id, title, url and a short passage. Read a document in full with fetch."
         );
-        // Claude Code cuts descriptions after 2 KB; these are the longest that settings allow.
+        // Claude Code truncates descriptions after 2 KB; these are the longest that settings allow.
         let longest = tool(&"ü".repeat(120), Some(&"ü".repeat(500))).description();
         assert!(longest.len() < 2048, "{}", longest.len());
     }

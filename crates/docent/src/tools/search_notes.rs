@@ -1,8 +1,7 @@
-//! What a search understood into words: for programs in `_meta`, for the model as a last result,
-//! and in full as a document of its own.
+//! Explanations of a search: a query report in `_meta` for programs, a note as the last result for the model, and a
+//! virtual document with all fields and the filter syntax.
 //!
-//! Hosts freeze the list of tools when they scan it, so an answer itself has to say which filters
-//! there are.
+//! Hosts cache the tool list when they scan it, so the answer itself has to tell which filters exist.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,29 +11,29 @@ use docent_search::{Catalog, CatalogField, FieldKind, ParsedQuery, RangeBound};
 
 use crate::knowledge_base::{KnowledgeBase, one_line, pluralize};
 
-/// The id under which `fetch` explains the fields. A document of this id wins.
+/// The id of the virtual document about fields and filters. A real document with this id has precedence.
 pub const ID: &str = "docent:about-this-search";
 
-/// What it is called.
+/// The title of the virtual document and of the note.
 pub const TITLE: &str = "About this search";
 
-/// The `_meta` member that says what was understood.
+/// The `_meta` member with the query report.
 pub const SEARCH_META: &str = "docent/search";
 
-/// The `_meta` member that names the fields.
+/// The `_meta` member with the filterable fields.
 pub const FIELDS_META: &str = "docent/fields";
 
-/// The `_meta` member that says what the answer may lack, while something is not ready.
+/// The `_meta` member that lists the parts of the index that are not ready, so the answer may be incomplete.
 const UNREADY_META: &str = "docent/unready";
 
-/// How many fields, and how many values of each, an answer names; the document names all.
+/// The most fields, and values of each, in an answer; the virtual document lists all of them.
 const MAX_FIELDS: usize = 16;
 const MAX_VALUES: usize = 8;
 
-/// Characters of a value that are shown.
+/// The length limit of a value, in characters.
 const MAX_VALUE_CHARS: usize = 64;
 
-/// What became of the filters of a query, as JSON.
+/// The query report as JSON: which filters were applied, and which were ignored and why.
 #[must_use]
 pub fn query_report(parsed: &ParsedQuery) -> String {
     let applied = parsed.applied.iter().map(|one| {
@@ -71,7 +70,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     list
 }
 
-/// An answer that tells what it may lack.
+/// Marks an answer as possibly incomplete while parts of the index are not ready.
 pub(super) fn with_unready<T>(answer: Answer<T>, knowledge: &KnowledgeBase) -> Answer<T> {
     match knowledge.unready() {
         Some(parts) => answer.meta_json(UNREADY_META, parts),
@@ -79,7 +78,8 @@ pub(super) fn with_unready<T>(answer: Answer<T>, knowledge: &KnowledgeBase) -> A
     }
 }
 
-/// The fields that can be filtered by, as JSON. The same for every answer of a generation.
+/// The filterable fields as JSON. The knowledge base caches it for each catalog, because all answers of an index
+/// generation share it.
 #[must_use]
 pub fn fields(catalog: &Catalog) -> Arc<str> {
     let fields = catalog.fields.iter().take(MAX_FIELDS).map(|field| {
@@ -102,14 +102,14 @@ pub fn fields(catalog: &Catalog) -> Arc<str> {
     list(fields).into()
 }
 
-/// How many documents were found.
+/// Whether a search found documents, as far as the note is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultAvailability {
-    /// At least one.
+    /// At least one result was found.
     Some,
-    /// None of those that there are.
+    /// Nothing was found in the complete index.
     None,
-    /// None of those that have been read so far.
+    /// Nothing was found yet; the first sync is still running.
     NoneYet,
 }
 
@@ -123,8 +123,7 @@ impl ResultAvailability {
     }
 }
 
-/// What the model should know when a filter was ignored or nothing was found; nothing when all
-/// went well.
+/// The note for the model when a filter was ignored or nothing was found; `None` when all went well.
 #[must_use]
 pub fn search_note(
     parsed: &ParsedQuery,
@@ -175,7 +174,7 @@ pub fn search_note(
     Some(one_line(&text, 1_000))
 }
 
-/// All fields and values, with how to write filters, as a document.
+/// The virtual document: the filter syntax and all fields with their values.
 #[must_use]
 pub fn document(catalog: &Catalog) -> String {
     let mut text = format!(
@@ -221,7 +220,7 @@ fn line(field: &CatalogField) -> String {
     text
 }
 
-/// What a kind is called.
+/// The name of a field kind in answers.
 #[must_use]
 pub fn kind(kind: FieldKind) -> &'static str {
     match kind {
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn remarks_are_made_only_when_something_is_off() {
+    fn a_note_exists_only_when_something_went_wrong() {
         let remark = |text: &str, outcome| search_note(&parse(text), &catalog(), outcome);
         assert_eq!(
             remark("housing party:labor", ResultAvailability::Some),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_understood_is_json() {
+    fn the_query_report_is_json() {
         let parsed = parse("\"exact words\" -dull boat party:labor party:Labour");
         let wire: Value = serde_json::from_str(&query_report(&parsed)).unwrap();
         let expected = json!({

@@ -1,5 +1,5 @@
-//! An id into a document that the user reads: the tool behind the widget `document`.
-//! widgets/src/payload.ts reads what it puts into `_meta`.
+//! The `show_document` tool behind the reader widget: opens a document at the passage that matches best.
+//! `widgets/src/payload.ts` declares the payload in `_meta`.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use crate::knowledge_base::{KnowledgeBase, one_line};
 use crate::layout::{LayoutBlock, MarkdownLayout};
 use crate::settings::shorten;
 
-/// The name of the widget, and its member of `_meta`.
+/// The name of the widget; its payload is the member `docent/document` of `_meta`.
 pub const WIDGET: &str = "document";
 const META: &str = "docent/document";
 
-/// How many passages come at a time, and how many of them stand before the one that is opened.
+/// The window of passages that is sent at a time, and how many of them precede the opened one.
 const PASSAGES: usize = 5;
 const BEFORE: usize = 1;
 
-/// The most passages that are told to hold a match.
+/// The most matching passages that are reported.
 const MAX_HITS: usize = 500;
 
-/// What is shown of a document's fields.
+/// The most fields that are shown, and the most characters of each value.
 const MAX_FIELDS: usize = 32;
 const MAX_FIELD_CHARS: usize = 300;
 
-/// How many characters of the passage the model reads, tried in this order until all of it is small enough.
-const ROOMS: [usize; 4] = [1_800, 900, 300, 0];
+/// Character budgets for the passage that the model reads, tried in this order until the output fits.
+const BUDGETS: [usize; 4] = [1_800, 900, 300, 0];
 
-/// The `show_document` tool.
+/// The tool over a knowledge base; the widget calls it too, to load more passages.
 pub struct ShowDocumentTool(pub Arc<KnowledgeBase>);
 
 /// What `show_document` takes.
@@ -69,7 +69,7 @@ pub struct ShowDocumentOutput {
     text: String,
 }
 
-/// What the widget reads.
+/// The payload of the widget, sent in `_meta` so that the model does not read it.
 #[derive(Debug, Serialize)]
 struct DocumentView {
     id: String,
@@ -157,7 +157,7 @@ impl PassageView {
 }
 
 impl DocumentView {
-    /// What of it the model reads, small enough for every host.
+    /// The structured content for the model, within the size limit of all hosts.
     fn model_output(&self, document: &Document, passage: Option<&Passage>) -> ShowDocumentOutput {
         let text = passage.and_then(|passage| document.text.get(passage.range.clone()));
         let path = passage.map_or("", |passage| passage.path.as_str());
@@ -176,7 +176,7 @@ impl DocumentView {
         let fits = |output: &ShowDocumentOutput| {
             serde_json::to_string(output).is_ok_and(|json| json.len() <= MAX_STRUCTURED_BYTES)
         };
-        let mut outputs = ROOMS.into_iter().map(within);
+        let mut outputs = BUDGETS.into_iter().map(within);
         outputs.find(fits).unwrap_or_else(|| within(0))
     }
 }
@@ -206,7 +206,7 @@ impl Tool for ShowDocumentTool {
                 "additionalProperties": false
             }))
             .widget(WIDGET)
-            // The reader itself asks for what stands before and after.
+            // The widget calls the tool for previous and next passages.
             .audience(ToolAudience::Everyone)
             .status("Opening a document…", "Document opened")
     }

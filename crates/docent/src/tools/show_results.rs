@@ -1,5 +1,5 @@
-//! Words and filters, or ids, into results that the user sees: the tool behind the widget `results`.
-//! widgets/src/payload.ts reads what it puts into `_meta`.
+//! The `show_results` tool behind the results widget: cards, facet filters and a timeline for a query or for given ids.
+//! `widgets/src/payload.ts` declares the payload in `_meta`.
 
 mod results_query;
 
@@ -23,29 +23,28 @@ use crate::layout::TextSpan;
 
 pub use self::results_query::ShowResultsInput;
 
-/// The name of the widget and of its member of `_meta`.
+/// The name of the widget; its payload is the member `docent/results` of `_meta`.
 pub const WIDGET: &str = "results";
 const META: &str = "docent/results";
 
-/// How many results come at a time.
+/// The page size of the widget.
 const LIMIT: usize = 10;
 
-/// How many fields are offered as filters, and how many values of each.
+/// The most facets, and the most values of each.
 const MAX_FACETS: usize = 6;
 const MAX_VALUES: usize = 12;
 
-/// A longer value makes no chip.
+/// The length limit of a facet value in characters; a longer one makes no chip.
 const MAX_CHIP_CHARS: usize = 80;
 
-/// What a card shows of a document's fields.
+/// The most fields on a card, and the most characters of each value.
 const MAX_FIELDS: usize = 6;
 const MAX_FIELD_CHARS: usize = 80;
 
-/// How many characters of titles and passages the model reads, tried in this order until all of it is
-/// small enough.
-const ROOMS: [(usize, usize); 4] = [(200, 240), (120, 120), (80, 40), (40, 0)];
+/// Character budgets for titles and passages that the model reads, tried in this order until the output fits.
+const BUDGETS: [(usize, usize); 4] = [(200, 240), (120, 120), (80, 40), (40, 0)];
 
-/// The `show_results` tool.
+/// The tool over a knowledge base; the widget calls it too, when the user changes a filter.
 pub struct ShowResultsTool(pub Arc<KnowledgeBase>);
 
 /// What the model reads.
@@ -69,7 +68,7 @@ struct ResultBrief {
     text: String,
 }
 
-/// What the widget reads.
+/// The payload of the widget, sent in `_meta` so that the model does not read it.
 #[derive(Debug, Serialize)]
 struct ResultsView {
     corpus: String,
@@ -93,7 +92,7 @@ struct ResultCard {
     path: String,
     excerpt: Vec<TextSpan>,
     fields: Vec<FieldValue>,
-    /// The passage as the model reads it.
+    /// The passage as plain text, for the model.
     #[serde(skip)]
     plain: String,
 }
@@ -124,7 +123,7 @@ struct HistogramBar {
 }
 
 impl ShowResultsTool {
-    /// The documents of these ids, in their order. An id that is none is said, and the others are shown.
+    /// Shows the documents with these ids in order. Unknown ids are listed in the note beside the others.
     async fn by_ids(
         &self,
         question: ResultsQuery,
@@ -196,13 +195,13 @@ impl ShowResultsTool {
             .map(|hit| self.hit(hit, &parsed.text))
             .collect();
         let seen = offset + cards.len();
-        // What is near in meaning need not hold a word of the query.
+        // The total counts lexical matches, but semantic hits need not contain a query word.
         let least = if cards.is_empty() { 0 } else { seen as u64 };
         let total = found.total.unwrap_or(0).max(least);
         let histogram = match date_buckets::date_buckets(catalog) {
-            // Who chose days without results must be able to choose others.
-            Some(stretches) if total > 0 || question.has_day_bounds() => {
-                Some(self.count(&question, stretches, reader).await?)
+            // A user who chose a range without results needs the timeline to choose another one.
+            Some(buckets) if total > 0 || question.has_day_bounds() => {
+                Some(self.count(&question, buckets, reader).await?)
             }
             _ => None,
         };
@@ -223,15 +222,15 @@ impl ShowResultsTool {
         })
     }
 
-    /// How many results there are in each stretch of time, whichever of them is looked at. Words alone
-    /// are counted, as the total is.
+    /// Counts the results in each date bucket, ignoring the selected range. Only lexical matches are counted, as in the
+    /// total.
     async fn count(
         &self,
         question: &ResultsQuery,
-        stretches: DateBuckets,
+        buckets: DateBuckets,
         reader: &ReaderIdentity,
     ) -> Result<DateHistogram, Failure> {
-        let DateBuckets { unit, bars } = stretches;
+        let DateBuckets { unit, bars } = buckets;
         let parsed = question.within(None, None);
         let query = Query::parsed(&parsed, 1, reader.clone()).method(RankingMethod::Lexical);
         let field = date_buckets::DATE.to_owned();
@@ -289,9 +288,8 @@ struct CardExcerpt {
     text: String,
 }
 
-/// The fields whose values make chips, those with the fewest values first: who chooses among three parties
-/// narrows more, and with less reading, than who chooses among sixty speakers. A field of few documents comes
-/// behind those of many.
+/// The facet fields, those with the fewest values first: a choice among three parties narrows more, with less reading,
+/// than one among sixty speakers. Fields that fewer than half of the documents have come last.
 fn facet_fields(catalog: &Catalog) -> Vec<String> {
     let fields = catalog.fields.iter();
     let mut chosen: Vec<_> = fields
@@ -299,7 +297,7 @@ fn facet_fields(catalog: &Catalog) -> Vec<String> {
             matches!(field.kind, FieldKind::Keyword | FieldKind::List) && field.values.len() > 1
         })
         .collect();
-    // A sort that keeps the order of equals, which is that of the catalog: most documents first.
+    // The sort is stable, so ties keep the order of the catalog: most documents first.
     chosen.sort_by_key(|field| {
         let is_rare = field.documents.saturating_mul(2) < catalog.documents;
         (
@@ -327,11 +325,11 @@ fn chips(facet: FacetCounts) -> Option<FacetChips> {
 }
 
 impl ResultsView {
-    /// What of it the model reads, small enough for every host.
+    /// The structured content for the model, within the size limit of all hosts.
     fn model_output(&self) -> ShowResultsOutput {
         let mut output = self.within((0, 0));
-        for room in ROOMS {
-            output = self.within(room);
+        for budget in BUDGETS {
+            output = self.within(budget);
             if size(&output) <= MAX_STRUCTURED_BYTES {
                 return output;
             }
@@ -344,7 +342,7 @@ impl ResultsView {
         let results = self.cards.iter().map(|card| ResultBrief {
             id: card.id.clone(),
             title: one_line(&card.title, title),
-            // A longer address helps no model; the widget has it.
+            // A longer URL does not help a model; the widget has it.
             url: Some(card.url.clone())
                 .filter(|url| url.len() <= 300)
                 .unwrap_or_default(),
@@ -358,7 +356,7 @@ impl ResultsView {
         }
     }
 
-    /// What is said to a model that reads no data, and to people whose program shows no widgets.
+    /// The text content, for models that read no structured content and for hosts without widgets.
     fn summary_text(&self, output: &ShowResultsOutput) -> String {
         let mut text = format!(
             "The user sees {} of {} results.",
@@ -398,7 +396,7 @@ impl Tool for ShowResultsTool {
         ToolDescriptor::new("show_results", "Show results", description, ToolAnnotations::READ_ONLY)
             .input_schema(results_query::schema())
             .widget(WIDGET)
-            // The widget itself asks again when somebody chooses a filter.
+            // The widget calls the tool when the user chooses a filter.
             .audience(ToolAudience::Everyone)
             .status("Showing results…", "Results shown")
     }
@@ -417,11 +415,11 @@ impl Tool for ShowResultsTool {
             self.by_ids(question, &reader).await?
         };
         let output = view.model_output();
-        let says = view.summary_text(&output);
+        let summary = view.summary_text(&output);
         let ids = context.touched(view.cards.iter().map(|card| &card.id));
         let answer = Answer::new(output)
             .touched(ids)
-            .text(says)
+            .text(summary)
             .meta(META, serde_json::to_value(&view)?);
         Ok(search_notes::with_unready(answer, &self.0))
     }

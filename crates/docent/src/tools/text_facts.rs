@@ -1,5 +1,5 @@
-//! What a document's text tells about itself, worked out once and kept for the next who asks: it takes longer
-//! than everything else about an answer.
+//! Cached facts about a document's text: language, word count and anchors. Computing them takes longer than everything
+//! else about an answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,17 +8,18 @@ use docent_search::{DocId, Document, TextAnchors};
 
 use super::result_members;
 
-/// How many documents are remembered; one more, and all are forgotten. Few are read again and again.
+/// The capacity of the cache. It is cleared when it is full, which is simpler than LRU eviction and good enough: few
+/// documents are read again and again.
 const MAX_KEPT: usize = 256;
 
-/// What a text tells.
+/// The computed facts about one text.
 #[derive(Debug)]
 pub(crate) struct TextFacts {
-    /// The code of its language, where that is plain.
+    /// The language code, when detection is certain.
     pub(crate) language: Option<&'static str>,
-    /// How many words it has.
+    /// The number of words, separated by white space.
     pub(crate) words: usize,
-    /// Its pages or headings.
+    /// The anchors of the text: its pages or headings.
     pub(crate) anchors: TextAnchors,
 }
 
@@ -32,32 +33,32 @@ impl TextFacts {
     }
 }
 
-/// The facts that were asked for lately. They belong to one document in memory: when the engine lets go of it,
-/// or has another in its place, they are worked out again.
+/// The cache, keyed by document id. An entry is valid for one document in memory, which it holds by a weak reference:
+/// after the engine has evicted or replaced the document, the facts are computed again.
 #[derive(Debug, Default)]
 pub(crate) struct TextFactsCache(Mutex<HashMap<DocId, CachedFacts>>);
 
 type CachedFacts = (Weak<Document>, Arc<TextFacts>);
 
 impl TextFactsCache {
-    /// The facts about a document.
+    /// Returns the facts about a document, computed at most once while the engine keeps it in memory.
     pub(crate) fn of(&self, document: &Arc<Document>) -> Arc<TextFacts> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(&document.id).and_then(|(of, facts)| {
-            let is_it = std::ptr::eq(of.as_ptr(), Arc::as_ptr(document));
-            is_it.then(|| facts.clone())
+            let is_same = std::ptr::eq(of.as_ptr(), Arc::as_ptr(document));
+            is_same.then(|| facts.clone())
         });
         if let Some(facts) = known {
             return facts;
         }
-        // Without the lock: a long text must not hold up the others.
+        // Computed without the lock, so that a long text does not block other readers.
         let facts = Arc::new(TextFacts::of(document));
-        let mut kept = lock();
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
+        let mut cache = lock();
+        if cache.len() >= MAX_KEPT {
+            cache.clear();
         }
         let entry = (Arc::downgrade(document), facts.clone());
-        kept.insert(document.id.clone(), entry);
+        cache.insert(document.id.clone(), entry);
         facts
     }
 }
@@ -84,25 +85,25 @@ mod tests {
 
     #[test]
     fn facts_are_those_of_this_very_document() {
-        let kept = TextFactsCache::default();
+        let cache = TextFactsCache::default();
         let first = document(1, "one two");
-        assert_eq!(kept.of(&first).words, 2);
-        assert!(Arc::ptr_eq(&kept.of(&first), &kept.of(&first)));
-        // Another in its place, as after a change of the file.
-        assert_eq!(kept.of(&document(1, "one two three")).words, 3);
-        assert_eq!(kept.of(&first).words, 2);
+        assert_eq!(cache.of(&first).words, 2);
+        assert!(Arc::ptr_eq(&cache.of(&first), &cache.of(&first)));
+        // Another document under the same id, as after a change of the file.
+        assert_eq!(cache.of(&document(1, "one two three")).words, 3);
+        assert_eq!(cache.of(&first).words, 2);
     }
 
     #[test]
-    fn they_end_at_their_bound() {
-        let kept = TextFactsCache::default();
+    fn a_full_cache_is_cleared() {
+        let cache = TextFactsCache::default();
         let all: Vec<_> = (0..=MAX_KEPT).map(|id| document(id, "x")).collect();
-        let held = || kept.0.lock().unwrap().len();
+        let held = || cache.0.lock().unwrap().len();
         for one in all.iter().take(MAX_KEPT) {
-            kept.of(one);
+            cache.of(one);
         }
         assert_eq!(held(), MAX_KEPT);
-        kept.of(all.last().unwrap());
+        cache.of(all.last().unwrap());
         assert_eq!(held(), 1);
     }
 }

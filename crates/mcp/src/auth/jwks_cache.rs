@@ -123,7 +123,7 @@ impl JwksCache {
         match fetched {
             Ok(keys) => state.keys = Some((now, Arc::new(keys))),
             Err(why) => {
-                tracing::warn!(issuer = %self.issuer, %why, "cannot fetch the issuer's keys")
+                tracing::warn!(issuer = %self.issuer, %why, "cannot fetch the issuer's keys");
             }
         }
     }

@@ -54,7 +54,18 @@ use super::tls::ServerTls;
 pub struct PeerAddress(pub SocketAddr);
 
 /// A service that answers every request and never fails, such as an axum router. It is implemented for every type
-/// that fits; see [`serve`] for an example.
+/// that fits; [`serve`] takes one.
+///
+/// ```rust
+/// use docent_mcp::http::accept::InfallibleService;
+///
+/// fn check(service: impl InfallibleService) -> impl InfallibleService {
+///     service
+/// }
+///
+/// let router: axum::Router = axum::Router::new();
+/// let _service = check(router);
+/// ```
 pub trait InfallibleService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
     + Clone

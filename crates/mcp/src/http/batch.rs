@@ -196,7 +196,7 @@ mod tests {
     const SIZE: usize = 20_000;
 
     #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Nothing {}
+    struct EmptyArguments {}
 
     #[derive(serde::Serialize, schemars::JsonSchema)]
     struct LongText {
@@ -207,7 +207,7 @@ mod tests {
     struct Long;
 
     impl Tool for Long {
-        type Input = Nothing;
+        type Input = EmptyArguments;
         type Output = LongText;
         fn descriptor(&self) -> ToolDescriptor {
             ToolDescriptor::new(
@@ -217,7 +217,7 @@ mod tests {
                 ToolAnnotations::READ_ONLY,
             )
         }
-        async fn call(&self, _: Nothing, _: Context) -> Result<Answer<LongText>, Failure> {
+        async fn call(&self, _: EmptyArguments, _: Context) -> Result<Answer<LongText>, Failure> {
             let text = "x".repeat(SIZE);
             Ok(Answer::new(LongText { text }))
         }

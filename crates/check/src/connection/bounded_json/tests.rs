@@ -91,7 +91,7 @@ fn no_shape_takes_more_than_is_reckoned() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "wire::json::tests::measure_one_shape",
+                "connection::bounded_json::tests::measure_one_shape",
                 "--ignored",
             ])
             .env("DOCENT_CHECK_SHAPE", name)

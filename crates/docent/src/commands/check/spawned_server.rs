@@ -1,4 +1,4 @@
-//! A folder into the address of its own server, started for the check and ended with it.
+//! Child process that serves a folder on a free port, for `docent check` and `docent package`. It is killed on drop.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -9,25 +9,25 @@ use crate::cli_error::CliError;
 use crate::commands::CommandContext;
 use crate::output;
 
-/// How long the server may take to say where it listens, and the index to be ready.
-const START: Duration = Duration::from_secs(60);
-const READY: Duration = Duration::from_secs(600);
-/// The longest line of the server that is read.
+/// Timeouts until the server prints its listen address, and until its index is ready.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum length of a line of server output in bytes.
 const MAX_LINE: u64 = 4_096;
 
-/// A running server of the folder.
+/// A running child server and the URL of its MCP endpoint.
 pub(in crate::commands) struct SpawnedServer {
     pub url: String,
     child: Child,
 }
 
 impl SpawnedServer {
-    pub(in crate::commands) fn start(desk: &CommandContext) -> Result<Self, CliError> {
+    pub(in crate::commands) fn start(context: &CommandContext) -> Result<Self, CliError> {
         let failed = || CliError::failed("the server of the folder cannot be started");
         let program = std::env::current_exe().map_err(|error| failed().because(error))?;
         let mut child = Command::new(program)
             .arg("serve")
-            .arg(&desk.folder)
+            .arg(&context.folder)
             .args(["--listen", "127.0.0.1:0", "--no-watch"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -39,26 +39,27 @@ impl SpawnedServer {
             url: String::new(),
             child,
         };
-        let end = Instant::now() + START;
-        let mut said = Vec::new();
+        let end = Instant::now() + START_TIMEOUT;
+        let mut output_lines = Vec::new();
         while let Ok(line) = lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             if let Some(address) = line.strip_prefix("listening on ") {
                 server.url = format!("{}/mcp", address.trim());
-                // What it says from here on is not read, and must not fill the pipe.
+                // Drains the rest of the output, since a full pipe would block the child.
                 std::thread::spawn(move || lines.into_iter().for_each(drop));
                 server.wait_until_ready(address.trim())?;
                 return Ok(server);
             }
-            said.push(line);
+            output_lines.push(line);
         }
         Err(failed()
-            .because(said.join("; "))
+            .because(output_lines.join("; "))
             .hint("try `docent serve` to see why"))
     }
 
-    /// A server without its index finds nothing, which is no fault of its settings.
+    /// Waits for readiness, because a server without its index would fail rules about search through no fault of its
+    /// own. A timeout is only a warning.
     fn wait_until_ready(&mut self, address: &str) -> Result<(), CliError> {
-        let end = Instant::now() + READY;
+        let end = Instant::now() + READY_TIMEOUT;
         while Instant::now() < end {
             if docent_check::is_up(&format!("{address}/readyz")) {
                 return Ok(());
@@ -75,7 +76,7 @@ impl SpawnedServer {
 
 impl Drop for SpawnedServer {
     fn drop(&mut self) {
-        // Its index is safe against being ended at any moment, so nothing is waited for.
+        // The index is crash-safe, so the process can be killed without a graceful shutdown.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! What was found in a folder into the text of a docent.toml. Words for people stand behind `# `, settings
-//! that only have to be switched on behind a `#` alone.
+//! Template of docent.toml from the survey of a folder. Explanations start with `# `, settings with a bare `#`, so that
+//! removing one character enables a setting.
 
 use docent_search::{CatalogField, FieldKind, RangeBound};
 
@@ -8,28 +8,28 @@ use crate::document_transform::value_cast;
 use crate::knowledge_base::{one_line, pluralize};
 use crate::links::UrlTemplate;
 
-/// The most bytes of the file: three quarters of what is read of one.
+/// Maximum size of the template: three quarters of the 64 KiB that a settings file may have.
 const MAX_BYTES: usize = 48 * 1024;
 
-/// How many values of a field are shown, and how many characters of each.
+/// Number of example values per field, and the maximum length of each.
 const VALUES: usize = 3;
 const MAX_VALUE_CHARS: usize = 40;
 
-/// Folders at the top from which on they are no sorting of the documents.
+/// Maximum number of top-level folders that are suggested as a field. More are probably not categories.
 const MAX_FOLDERS: usize = 30;
 
-/// Names that are no fields, whatever a file calls its columns.
+/// Reserved names, which are not fields even if a file has columns of these names.
 const NO_FIELDS: [&str; 4] = ["id", "text", "title", "url"];
 
-/// The text of the file; `name` is what the documents are called without a title.
+/// Renders the template; `name` is the default title.
 pub(super) fn write(survey: &FolderSurvey, name: &str) -> String {
     let mut page = head(survey, name);
     page.push_str(&addresses(survey));
     page.push_str(
-        "\n# What is known about each document, to filter and to count by: docs/fields.md\n\
+        "\n# Fields of the documents, for filters and facet counts: docs/fields.md\n\
          # A field can be renamed (`from = \"old name\"`), given a type, hidden (`hide = true`) or added.\n",
     );
-    for part in added(survey) {
+    for part in suggested_fields(survey) {
         page.push_str(&part);
     }
     let fields = &survey.catalog.fields;
@@ -55,9 +55,9 @@ fn head(survey: &FolderSurvey, name: &str) -> String {
         .map(|(kind, count)| format!("{kind} {count}"))
         .collect();
     let mut page = format!(
-        "# Settings of this folder for docent; `docent init` wrote them. All of them: docs/settings.md\n\
-         # Nothing here changes anything until the `#` before it is taken away.\n#\n\
-         # Looked at {} of {}: {}.\n",
+        "# Settings of this folder for docent, written by `docent init`. All settings: docs/settings.md\n\
+         # Everything is commented out; to enable a setting, remove the `#` before it.\n#\n\
+         # Read {} of {}: {}.\n",
         survey.looked_at,
         pluralize(survey.files as u64, "file"),
         if kinds.is_empty() {
@@ -68,12 +68,12 @@ fn head(survey: &FolderSurvey, name: &str) -> String {
     );
     if survey.unread > 0 {
         page.push_str(&format!(
-            "# {} of them gave no document; `docent index` tells why.\n",
+            "# {} of them contain no document; `docent index` shows why.\n",
             survey.unread
         ));
     }
     page.push_str(&format!(
-        "\n# What people call the documents, and what they are about in one sentence.\n\
+        "\n# Title of the documents, and what they are about in one sentence.\n\
          #title = {}\n#description = \"…\"\n",
         quoted(name)
     ));
@@ -83,38 +83,36 @@ fn head(survey: &FolderSurvey, name: &str) -> String {
 fn addresses(survey: &FolderSurvey) -> String {
     let mut page = "\n#[documents]\n".to_owned();
     let known = survey.addresses.len() as u64;
-    let template = common(&survey.addresses);
+    let template = infer_template(&survey.addresses);
     if known > 0 {
         let all = survey.catalog.documents;
         page.push_str(&format!(
-            "# {known} of {all} documents have an address of their own.\n"
+            "# {known} of {all} documents have a URL of their own.\n"
         ));
     }
     if template.is_none() {
-        page.push_str(
-            "# Where people can open a document that has no address of its own, by its id.\n",
-        );
+        page.push_str("# URL template for documents that have no URL of their own.\n");
     }
     let template = template.unwrap_or_else(|| "https://docs.example.org/{+id}".to_owned());
     page.push_str(&format!("#url = {}\n", quoted(&template)));
     page
 }
 
-/// The template that most of these addresses are made by.
-fn common(addresses: &[(String, String)]) -> Option<String> {
+/// Infers the URL template that produces at least half of the documents' URLs from their ids.
+fn infer_template(addresses: &[(String, String)]) -> Option<String> {
     let (id, url) = addresses
         .iter()
         .find(|(id, url)| url.contains(id.as_str()))?;
-    let place = if id.contains('/') { "{+id}" } else { "{id}" };
-    let text = url.replacen(id.as_str(), place, 1);
+    let placeholder = if id.contains('/') { "{+id}" } else { "{id}" };
+    let text = url.replacen(id.as_str(), placeholder, 1);
     UrlTemplate::parse(&text)?;
-    let (before, after) = text.split_once(place)?;
+    let (before, after) = text.split_once(placeholder)?;
     let fits = |(id, url): &&(String, String)| *url == format!("{before}{id}{after}");
     (addresses.iter().filter(fits).count() * 2 >= addresses.len()).then_some(text)
 }
 
-/// Fields that the folders at the top would give.
-fn added(survey: &FolderSurvey) -> Vec<String> {
+/// Suggests a field from the top-level folders: `year` if all of them look like years, else `folder`.
+fn suggested_fields(survey: &FolderSurvey) -> Vec<String> {
     let names: Vec<_> = survey
         .folders
         .keys()
@@ -129,9 +127,9 @@ fn added(survey: &FolderSurvey) -> Vec<String> {
     } else {
         ("folder", "keyword")
     };
-    let is_sorting = (2..=MAX_FOLDERS).contains(&survey.folders.len());
+    let are_categories = (2..=MAX_FOLDERS).contains(&survey.folders.len());
     let is_free = survey.catalog.fields.iter().all(|field| field.name != name);
-    if !is_sorting || !is_free {
+    if !are_categories || !is_free {
         return Vec::new();
     }
     vec![format!(
@@ -156,7 +154,7 @@ fn entry(field: &CatalogField, survey: &FolderSurvey) -> String {
         pluralize(survey.catalog.documents, "document"),
         key(name),
     );
-    // The day of a document is always one.
+    // The type of `date` is fixed, so its source is shown instead.
     part.push_str(&if name == "date" {
         "#from = \"date\"\n".to_owned()
     } else {
@@ -165,7 +163,7 @@ fn entry(field: &CatalogField, survey: &FolderSurvey) -> String {
     part
 }
 
-/// Some values of a field, or its ends.
+/// Example values of a field, or its range.
 fn values(field: &CatalogField, example: Option<&String>) -> String {
     let bound = |bound: &RangeBound| match bound {
         RangeBound::Number(number) => number.to_string(),
@@ -174,7 +172,7 @@ fn values(field: &CatalogField, example: Option<&String>) -> String {
     if let (FieldKind::Number | FieldKind::Date, Some((from, to))) = (field.kind, &field.range) {
         return format!("{} to {}", bound(from), bound(to));
     }
-    // Of texts that are all different the catalog keeps none.
+    // The catalog drops the values of fields in which nearly every value is distinct.
     if field.values.is_empty() {
         return example.map_or_else(String::new, |value| format!("{}, …", shown(value)));
     }
@@ -196,12 +194,12 @@ fn shown(value: &str) -> String {
     quoted(&one_line(value, MAX_VALUE_CHARS))
 }
 
-/// A text as it stands in the file.
+/// Formats a text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A name as it stands between the points of a table's name.
+/// Formats a name as a key in a TOML table header, quoted if necessary.
 fn key(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(plain) {
@@ -241,7 +239,7 @@ mod tests {
         }
     }
 
-    /// The file with every setting in it switched on.
+    /// Uncomments every setting of the template.
     fn switched_on(page: &str) -> String {
         let line = |line: &str| match line.strip_prefix('#') {
             Some(rest) if rest.starts_with(|c: char| c == '[' || c.is_ascii_lowercase()) => {
@@ -305,7 +303,7 @@ mod tests {
             let pairs: Vec<_> = pairs
                 .map(|(id, url)| ((*id).to_owned(), (*url).to_owned()))
                 .collect();
-            common(&pairs)
+            infer_template(&pairs)
         };
         let site = |id: &str| format!("https://a.example/x/{id}?y");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A folder into what a look at some of its files tells: which formats, fields and addresses there are.
+//! Survey of a folder from a sample of its files: formats, fields, URLs and top-level folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,48 +11,48 @@ use crate::corpus;
 use crate::output::ProgressReporter;
 use crate::settings::Settings;
 
-/// How many files are looked at, in proportion to how many there are of each kind, and at least of each.
-const FILES: usize = 400;
-const LEAST_OF_EACH: usize = 3;
+/// Sample size in files. It is shared among file extensions in proportion to their counts, with a minimum for each.
+const SAMPLE_FILES: usize = 400;
+const MIN_PER_EXTENSION: usize = 3;
 
-/// The most kinds of names that are told apart.
+/// Maximum number of file extensions in the sample.
 const MAX_EXTENSIONS: usize = 100;
 
-/// The most bytes of files that are read, unless the first alone has more.
+/// Maximum number of bytes to read. Only the first file may exceed it.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The most documents of one file that are looked at.
+/// Maximum number of documents to read from one file.
 const MAX_DOCUMENTS: usize = 10_000;
 
-/// The most addresses that are kept to find out how they are made.
+/// Maximum number of URLs to keep for inferring the URL template.
 const MAX_ADDRESSES: usize = 1_000;
 
-/// What was found.
+/// What the sample shows about the folder.
 pub(super) struct FolderSurvey {
-    /// Files there are.
+    /// Total number of files in the folder.
     pub files: usize,
-    /// Files that were read.
+    /// Number of files in the sample.
     pub looked_at: usize,
-    /// Those of them that gave no document.
+    /// Number of sampled files that contain no document.
     pub unread: usize,
-    /// How many files of each kind were read.
+    /// Number of sampled files per format.
     pub kinds: BTreeMap<String, usize>,
-    /// The fields.
+    /// Catalog of the fields in the sample.
     pub catalog: Catalog,
-    /// The first text that was seen in each field.
+    /// The first text value of each field, as an example.
     pub examples: BTreeMap<String, String>,
-    /// Ids with the addresses that documents have of their own.
+    /// Ids and URLs of documents that have a URL of their own.
     pub addresses: Vec<(String, String)>,
-    /// The folders at the top, with how many of the documents lie in each.
+    /// Number of documents in each top-level folder.
     pub folders: BTreeMap<String, u64>,
 }
 
 impl FolderSurvey {
-    /// Looks at a folder.
+    /// Samples a folder and reads the chosen files.
     pub(super) fn of(folder: &Path, settings: &Settings) -> Result<Self, CliError> {
         let source = corpus::source(folder, settings)?;
         let entries = source.list().entries;
-        let chosen = sample_entries(&entries);
+        let sample = sample_entries(&entries);
         let mut survey = Self {
             files: entries.len(),
             looked_at: 0,
@@ -64,14 +64,14 @@ impl FolderSurvey {
             folders: BTreeMap::new(),
         };
         let mut catalog = CatalogBuilder::new();
-        let mut progress = ProgressReporter::start("looking at files");
-        let mut left = MAX_BYTES;
-        for (done, entry) in chosen.iter().enumerate() {
-            progress.at(done, chosen.len());
-            if survey.looked_at > 0 && entry.size > left {
+        let mut progress = ProgressReporter::start("reading files");
+        let mut bytes_left = MAX_BYTES;
+        for (done, entry) in sample.iter().enumerate() {
+            progress.at(done, sample.len());
+            if survey.looked_at > 0 && entry.size > bytes_left {
                 continue;
             }
-            left = left.saturating_sub(entry.size);
+            bytes_left = bytes_left.saturating_sub(entry.size);
             survey.read_entry(&source, entry, &mut catalog);
         }
         progress.finish();
@@ -119,7 +119,7 @@ impl FolderSurvey {
     }
 }
 
-/// Files of every kind of name, spread over the folder.
+/// Chooses sample files of every extension, evenly spread over the sorted listing.
 fn sample_entries(entries: &[FileEntry]) -> Vec<&FileEntry> {
     let mut groups: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
     for entry in entries {
@@ -130,8 +130,8 @@ fn sample_entries(entries: &[FileEntry]) -> Vec<&FileEntry> {
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
     let share = |group: &Vec<&FileEntry>| {
-        let part = FILES * group.len() / entries.len().max(1);
-        part.max(LEAST_OF_EACH).min(group.len())
+        let part = SAMPLE_FILES * group.len() / entries.len().max(1);
+        part.max(MIN_PER_EXTENSION).min(group.len())
     };
     let some = groups.iter().take(MAX_EXTENSIONS).flat_map(|group| {
         let count = share(group);
@@ -159,13 +159,13 @@ mod tests {
             .unwrap()
             .list()
             .entries;
-        let chosen: Vec<_> = sample_entries(&entries)
+        let sample: Vec<_> = sample_entries(&entries)
             .iter()
             .map(|entry| entry.path())
             .collect();
-        let of = |end: &str| chosen.iter().filter(|path| path.ends_with(end)).count();
+        let of = |end: &str| sample.iter().filter(|path| path.ends_with(end)).count();
         assert_eq!((of(".md"), of(".csv"), of("c")), (398, 2, 1));
-        assert!(chosen.contains(&"0000.md") && chosen.iter().any(|path| *path > "0990.md"));
+        assert!(sample.contains(&"0000.md") && sample.iter().any(|path| *path > "0990.md"));
         assert!(sample_entries(&[]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where calls are written down, and whether they may be.
+//! Opens the audit log of a server, unless it would be indexed as a document.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::CommandContext;
 use crate::audit::AuditLog;
 use crate::cli_error::CliError;
 
-/// The log that settings ask for.
-pub(super) fn open(desk: &CommandContext) -> Result<Option<Arc<AuditLog>>, CliError> {
-    let wish = &desk.settings.audit;
-    let Some(file) = &wish.file else {
+/// Opens the configured audit log. A log inside the documents folder is refused: everybody could search it.
+pub(super) fn open(context: &CommandContext) -> Result<Option<Arc<AuditLog>>, CliError> {
+    let settings = &context.settings.audit;
+    let Some(file) = &settings.file else {
         return Ok(None);
     };
     let place = place(file)?;
-    if is_indexed_path(&place, &desk.folder) {
+    if is_indexed_path(&place, &context.folder) {
         let message = format!(
-            "`audit.file` lies among the documents: `{}`",
+            "`audit.file` is inside the documents folder: `{}`",
             file.display()
         );
-        let hint = "everybody could search it; choose a place outside of the folder";
+        let hint = "everybody could search it; choose a path outside of the folder";
         return Err(CliError::usage(message).hint(hint));
     }
-    AuditLog::open(&place, wish).map(|audit| Some(Arc::new(audit)))
+    AuditLog::open(&place, settings).map(|audit| Some(Arc::new(audit)))
 }
 
-/// The file in its folder, which has to be there, without links.
+/// Canonical path of the file, so that a symbolic link cannot hide that it is inside the documents folder.
 fn place(file: &Path) -> Result<PathBuf, CliError> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
@@ -35,7 +35,7 @@ fn place(file: &Path) -> Result<PathBuf, CliError> {
     Ok(folder.join(file.file_name().unwrap_or_default()))
 }
 
-/// Whether a file would be read as a document. What begins with a point is not.
+/// Whether a path would be indexed as a document. Hidden files and folders are not.
 fn is_indexed_path(file: &Path, documents: &Path) -> bool {
     let Ok(below) = file.strip_prefix(documents) else {
         return false;

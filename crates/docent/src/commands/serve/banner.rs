@@ -1,5 +1,4 @@
-//! Where the server is into the lines a person needs next: the addresses to give to ChatGPT and
-//! Claude.
+//! Startup banner: title, number of documents, listen address, and the URLs to enter in ChatGPT and Claude.
 
 use std::net::SocketAddr;
 
@@ -9,8 +8,8 @@ use super::CommandContext;
 use crate::knowledge_base::{KnowledgeBase, pluralize};
 use crate::output;
 
-/// Says what is served and where; without an address it is served on stdin and stdout.
-pub(super) fn show(desk: &CommandContext, knowledge: &KnowledgeBase, bound: Option<SocketAddr>) {
+/// Prints the banner. `bound` is the listen address; `None` means stdio.
+pub(super) fn show(context: &CommandContext, knowledge: &KnowledgeBase, bound: Option<SocketAddr>) {
     let version = env!("CARGO_PKG_VERSION");
     output::say(&format!(
         "docent {version}: {}, {}",
@@ -19,7 +18,7 @@ pub(super) fn show(desk: &CommandContext, knowledge: &KnowledgeBase, bound: Opti
     ));
     match bound {
         Some(bound) => {
-            let server = &desk.settings.server;
+            let server = &context.settings.server;
             let bound = format!("{}://{bound}", server.tls.scheme());
             output::say(&format!("listening on {bound}"));
             output::say(&addresses(&bound, server.public_url.as_ref()));
@@ -39,7 +38,7 @@ fn addresses(bound: &str, public: Option<&Url>) -> String {
     )
 }
 
-/// The MCP endpoint below the public address.
+/// URL of the MCP endpoint below the public URL.
 fn endpoint(public: &Url) -> String {
     let base = public.as_str().trim_end_matches('/');
     if base.ends_with("/mcp") {

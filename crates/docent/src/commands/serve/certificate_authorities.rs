@@ -1,4 +1,4 @@
-//! Files of certificates into those who vouch for servers of the owner's own network.
+//! Loads private certificate authorities (CA bundles) for issuers and hosts in the owner's network.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use docent_mcp::{CertificateAuthorities, MAX_AUTHORITIES_BYTES};
 use crate::cli_error::CliError;
 use crate::settings;
 
-/// Who vouches for issuers and for the provider, where that is said.
+/// Certificate authorities for issuers and the upstream provider, if `auth.issuer_ca` is set.
 pub(super) fn of_issuers(
     settings: &settings::AuthSettings,
 ) -> Result<Option<CertificateAuthorities>, CliError> {
@@ -20,7 +20,7 @@ pub(super) fn of_issuers(
             "`auth.issuer_ca` cannot be used: `{}`",
             path.display()
         ))
-        .hint("it is a file of certificates, each from `-----BEGIN CERTIFICATE-----` on")
+        .hint("it must be a PEM file of certificates, each beginning with `-----BEGIN CERTIFICATE-----`")
         .because(error)
     };
     CertificateAuthorities::parse(&read(path)?)
@@ -28,10 +28,9 @@ pub(super) fn of_issuers(
         .map_err(bad)
 }
 
-/// The text of such a file.
+/// Reads a CA bundle, up to a size limit.
 pub(super) fn read(path: &Path) -> Result<String, CliError> {
-    let unread =
-        |error| CliError::io("read", path, error).hint("name a file of certificates in PEM");
+    let unread = |error| CliError::io("read", path, error).hint("name a PEM file of certificates");
     let file = std::fs::File::open(path).map_err(unread)?;
     let mut text = String::new();
     let most = MAX_AUTHORITIES_BYTES as u64 + 1;

@@ -1,4 +1,4 @@
-//! Makes the documents findable by their meaning while the server answers.
+//! Background embedding: computes missing vectors while the server answers, in batches with retry and backoff.
 
 use std::time::Duration;
 
@@ -8,45 +8,45 @@ use tokio_util::sync::CancellationToken;
 use super::folder_sync::SyncContext;
 use crate::output::{self, ProgressReporter};
 
-/// How many documents are settled at a time. Between two times the server can be stopped.
-const AT_ONCE: usize = 8_192;
+/// Batch size in documents. The server can stop between two batches.
+const BATCH_SIZE: usize = 8_192;
 
-/// How long to wait after a failure, such as of a model behind an address, at first and at most.
-const FIRST_WAIT: Duration = Duration::from_secs(2);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// Exponential backoff after a failure, such as of an embeddings endpoint: first and maximum delay.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// Settles until nothing is left, something else `is_due`, or the server stops. A failure is tried
-/// again, later each time.
+/// Embeds pending documents until none is left, a sync `is_due`, or the server stops. Failures are retried with
+/// exponential backoff.
 pub(super) async fn embed_all(
-    parts: &SyncContext,
+    sync: &SyncContext,
     stop: &CancellationToken,
     is_due: impl Fn() -> bool,
 ) {
     let has_model = |status: EngineStatus| status.vectors != PartState::Absent;
-    if !parts.knowledge.engine.status().await.is_ok_and(has_model) {
+    if !sync.knowledge.engine.status().await.is_ok_and(has_model) {
         return;
     }
     let mut progress = ProgressReporter::lines("embedding");
-    let mut wait = FIRST_WAIT;
+    let mut backoff = INITIAL_BACKOFF;
     while !stop.is_cancelled() && !is_due() {
-        match parts.knowledge.engine.embed_pending(AT_ONCE).await {
-            Ok(settled) => {
-                parts.refresh_status().await;
-                let total = settled.done + settled.left;
-                progress.at(size(settled.done), size(total));
-                if settled.left == 0 {
+        match sync.knowledge.engine.embed_pending(BATCH_SIZE).await {
+            Ok(embedding) => {
+                sync.refresh_status().await;
+                let total = embedding.done + embedding.left;
+                progress.at(size(embedding.done), size(total));
+                if embedding.left == 0 {
                     return;
                 }
-                wait = FIRST_WAIT;
+                backoff = INITIAL_BACKOFF;
             }
             Err(error) => {
-                let text = format!("some documents are not yet found by meaning: {error}");
+                let text = format!("embedding failed, retrying: {error}");
                 output::warn(&text, Some(error.hint()));
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(wait) => {}
+                    () = tokio::time::sleep(backoff) => {}
                 }
-                wait = (wait * 2).min(LONGEST_WAIT);
+                backoff = (backoff * 2).min(MAX_BACKOFF);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Brings the index in step with the folder while the server answers, and tells everybody who
-//! should know: `/readyz`, listening clients and the person at the terminal.
+//! Background sync: keeps the index up to date with the folder while the server answers, and notifies `/readyz`,
+//! subscribed clients and the terminal.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::output::{self, ProgressReporter};
 use crate::readiness::{Readiness, SyncState};
 use crate::settings::{FILE, Settings, SettingsReloader};
 
-/// The most problems that are said one by one; `docent index` says all of them.
-const MAX_COMPLAINTS: usize = 10;
+/// Maximum number of problems to print after a sync; `docent index` prints all of them.
+const MAX_PROBLEMS: usize = 10;
 
-/// How long after a look that failed comes the next one, whether or not anything changed.
+/// Delay before a failed sync, or a failed attempt to become the writer, is retried.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// What a sync has to tell.
+/// What a sync updates and notifies: the knowledge base, the app with its subscribers, and the readiness.
 #[derive(Clone)]
 pub(super) struct SyncContext {
     pub(super) knowledge: Arc<KnowledgeBase>,
@@ -36,35 +36,35 @@ pub(super) struct SyncContext {
     pub(super) readiness: Arc<Readiness>,
 }
 
-/// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops. An error is a
-/// reason for which it had to stop. `is_writer` says that this process is the writer and has withdrawn what other
-/// permissions left open.
+/// Starts the sync loop on a blocking thread, where reading files delays no request. It runs until the server stops; an
+/// error is the reason for which it had to stop. `is_writer` says that this process is the writer and has already
+/// withdrawn documents with outdated permissions.
 pub(super) fn start(
-    desk: &CommandContext,
-    parts: SyncContext,
+    context: &CommandContext,
+    sync: SyncContext,
     is_writer: bool,
     stop: CancellationToken,
 ) -> JoinHandle<Result<(), CliError>> {
-    let keeper = FolderSyncer {
-        folder: desk.folder.clone(),
-        index: desk.place.existing().to_owned(),
-        settings: desk.settings.clone(),
-        reload: SettingsReloader::new(&desk.folder, desk.flags.clone()),
-        parts,
+    let syncer = FolderSyncer {
+        folder: context.folder.clone(),
+        index: context.index_location.existing().to_owned(),
+        settings: context.settings.clone(),
+        reload: SettingsReloader::new(&context.folder, context.flags.clone()),
+        sync,
         are_permissions_current: is_writer,
         stop,
     };
     let runtime = Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(keeper.run()))
+    tokio::task::spawn_blocking(move || runtime.block_on(syncer.run()))
 }
 
-/// Keeps one folder and its index in step.
+/// The sync loop of one folder and its index.
 struct FolderSyncer {
     folder: PathBuf,
     index: PathBuf,
     settings: Settings,
     reload: SettingsReloader,
-    parts: SyncContext,
+    sync: SyncContext,
     /// Whether no document in the index was made under other permissions. Unknown whenever another process wrote to
     /// the index, and after the permissions have changed.
     are_permissions_current: bool,
@@ -73,12 +73,12 @@ struct FolderSyncer {
 
 impl FolderSyncer {
     async fn run(mut self) -> Result<(), CliError> {
-        // Watched from the beginning, so that nothing that happens during the first look is missed.
+        // Watches before the first scan, so that no change during it is missed.
         let changes = self
             .settings
             .watch
             .then(|| FolderWatcher::watch(&self.folder, &self.index));
-        let mut seen = FileStateCache::default();
+        let mut cache = FileStateCache::default();
         let mut is_first = true;
         loop {
             if !self.leads().await {
@@ -89,19 +89,19 @@ impl FolderSyncer {
                 }
             }
             self.withdraw_stale().await?;
-            let outcome = self.sync_once(&mut seen).await;
+            let outcome = self.sync_once(&mut cache).await;
             if let Ok(report) = &outcome {
                 save_losses(report, &self.index);
             }
             let is_failed = outcome.is_err();
-            if self.parts.report_outcome(outcome, is_first).await
-                && self.parts.knowledge.documents() == 0
+            if self.sync.report_outcome(outcome, is_first).await
+                && self.sync.knowledge.documents() == 0
             {
                 self.warn_empty();
             }
             is_first = false;
             let is_due = || changes.as_ref().is_some_and(FolderWatcher::has_changes);
-            embed_pending::embed_all(&self.parts, &self.stop, is_due).await;
+            embed_pending::embed_all(&self.sync, &self.stop, is_due).await;
             let next = async {
                 match &changes {
                     Some(changes) => changes.wait_for_change().await,
@@ -111,11 +111,11 @@ impl FolderSyncer {
             tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
                 () = next => {}
-                // A disk that was full may have space again, a folder that was away may be back.
+                // Retry: a full disk may have space again, and an unmounted folder may be back.
                 () = tokio::time::sleep(RETRY), if is_failed => {}
             }
             if self.reload() {
-                seen = FileStateCache::default();
+                cache = FileStateCache::default();
                 self.are_permissions_current = false;
             }
         }
@@ -127,7 +127,7 @@ impl FolderSyncer {
         if self.are_permissions_current {
             return Ok(());
         }
-        let engine = self.parts.knowledge.engine.as_ref();
+        let engine = self.sync.knowledge.engine.as_ref();
         let transform = self.settings.document_transform();
         let withdrawn = stale_permissions::withdraw_or_stop(engine, &transform).await;
         if withdrawn.is_err() {
@@ -137,14 +137,14 @@ impl FolderSyncer {
         withdrawn
     }
 
-    /// Whether this process keeps the index. While another one does, this one only tells what that one has
-    /// changed, and takes over when it ends.
+    /// Whether this process is the leader, which writes the index. A follower only publishes the leader's changes, and
+    /// takes over when the leader's lease expires.
     async fn leads(&self) -> bool {
-        match self.parts.knowledge.engine.acquire_leadership().await {
+        match self.sync.knowledge.engine.acquire_leadership().await {
             Ok(true) => true,
             Ok(false) => {
-                self.parts.readiness.set_sync(SyncState::ReadOnly);
-                self.parts.refresh_counts().await;
+                self.sync.readiness.set_sync(SyncState::ReadOnly);
+                self.sync.refresh_counts().await;
                 false
             }
             Err(error) => {
@@ -154,15 +154,15 @@ impl FolderSyncer {
         }
     }
 
-    /// Takes over what changed in the settings file, and says what could not be. True when documents have to
-    /// be compared with their files as if nothing had been seen.
+    /// Reloads the settings file if it changed, applies the live settings and reports those that need a restart.
+    /// Returns true if all files have to be processed again.
     fn reload(&mut self) -> bool {
         let reloaded = match self.reload.poll(std::env::vars_os().collect()) {
             Ok(Some(reloaded)) => reloaded,
             Ok(None) => return false,
             Err(problem) => {
                 let text = format!(
-                    "{FILE} cannot be used, so the settings stay: {}",
+                    "{FILE} is invalid, keeping the current settings: {}",
                     problem.chain()
                 );
                 output::warn(&text, problem.hint.as_deref());
@@ -171,22 +171,22 @@ impl FolderSyncer {
         };
         if !reloaded.live.is_empty() {
             output::say(&format!(
-                "{FILE} changed: {} from now on",
+                "{FILE} changed: applied {}",
                 quoted_keys(&reloaded.live)
             ));
         }
         if !reloaded.waiting.is_empty() {
             output::say(&format!(
-                "{FILE} changed: {} from the next start on",
+                "{FILE} changed: restart to apply {}",
                 quoted_keys(&reloaded.waiting)
             ));
         }
         let new = reloaded.settings;
-        self.parts.knowledge.set_url_template(new.documents_url);
+        self.sync.knowledge.set_url_template(new.documents_url);
         self.settings.ingest = new.ingest;
         self.settings.formats = new.formats;
         self.settings.fields = new.fields;
-        self.parts
+        self.sync
             .knowledge
             .set_claim_mapping(new.permissions.claims.clone());
         self.settings.permissions = new.permissions;
@@ -196,30 +196,30 @@ impl FolderSyncer {
     fn warn_empty(&self) {
         let text = format!("there are no documents in `{}`", self.folder.display());
         let cure = if self.settings.watch {
-            "put documents into it, and they are found"
+            "put documents into it, and they are indexed within seconds"
         } else {
-            "put documents into it and start again"
+            "put documents into it and restart the server"
         };
-        let hint = format!("{cure}; docs/formats.md says what is read");
+        let hint = format!("{cure}; docs/formats.md lists the supported formats");
         output::warn(&text, Some(&hint));
     }
 
-    async fn sync_once(&self, seen: &mut FileStateCache) -> Result<SyncReport, CliError> {
-        let mut watch = SyncReporter {
-            parts: &self.parts,
+    async fn sync_once(&self, cache: &mut FileStateCache) -> Result<SyncReport, CliError> {
+        let mut reporter = SyncReporter {
+            sync: &self.sync,
             stop: self.stop.clone(),
             progress: ProgressReporter::lines("indexing"),
             batches: 0,
         };
-        let engine = self.parts.knowledge.engine.clone();
-        let way = self.settings.sync_options();
-        corpus::sync(&self.folder, engine.as_ref(), way, seen, &mut watch).await
+        let engine = self.sync.knowledge.engine.clone();
+        let options = self.settings.sync_options();
+        corpus::sync(&self.folder, engine.as_ref(), options, cache, &mut reporter).await
     }
 }
 
 impl SyncContext {
-    /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say; true
-    /// when something was said about the documents.
+    /// Reports the outcome of a sync. After the first one, a sync without changes prints nothing. Returns true if a
+    /// report was printed.
     async fn report_outcome(&self, outcome: Result<SyncReport, CliError>, is_first: bool) -> bool {
         self.refresh_counts().await;
         match outcome {
@@ -234,22 +234,22 @@ impl SyncContext {
             }
             Err(problem) => {
                 self.readiness.set_sync(SyncState::Failed);
-                output::say("the folder could not be indexed; what was indexed before is served");
+                output::say("indexing failed; the previous state of the index is still served");
                 output::error(&problem);
                 false
             }
         }
     }
 
-    /// Notes how the engine is.
+    /// Copies the status of the engine into the readiness.
     pub(super) async fn refresh_status(&self) {
         match self.knowledge.engine.status().await {
             Ok(status) => self.readiness.set_status(status),
-            Err(error) => tracing::warn!(%error, "the engine does not say how it is"),
+            Err(error) => tracing::warn!(%error, "cannot read the status of the engine"),
         }
     }
 
-    /// Counts again, and tells clients when what they were told is no longer true.
+    /// Refreshes the counts, and notifies subscribed clients if the tool descriptions have changed.
     async fn refresh_counts(&self) {
         self.refresh_status().await;
         if self.knowledge.refresh_counts().await.unwrap_or(false) {
@@ -266,15 +266,15 @@ fn quoted_keys(keys: &[String]) -> String {
 }
 
 fn print_report(report: &SyncReport, documents: u64) {
-    for line in problem_lines(report, MAX_COMPLAINTS) {
+    for line in problem_lines(report, MAX_PROBLEMS) {
         output::say(&line);
     }
     output::say(&summary(report, documents));
 }
 
-/// Passes on what happens during a sync.
+/// Observer of a running sync: forwards progress to the readiness and the terminal.
 struct SyncReporter<'a> {
-    parts: &'a SyncContext,
+    sync: &'a SyncContext,
     stop: CancellationToken,
     progress: ProgressReporter,
     batches: usize,
@@ -282,20 +282,20 @@ struct SyncReporter<'a> {
 
 impl SyncObserver for SyncReporter<'_> {
     fn at(&mut self, done: usize, total: usize) {
-        self.parts
+        self.sync
             .readiness
             .set_sync(SyncState::Running { done, total });
         self.progress.at(done, total);
     }
 
     fn applied(&mut self, status: EngineStatus) {
-        self.parts.readiness.set_status(status);
+        self.sync.readiness.set_status(status);
         self.batches += 1;
-        // The tools tell about what is there already. Looking at all fields takes longer the more
-        // there is, so that it is done after the first batch, the second, the fourth and so on.
+        // Tool descriptions reflect what is indexed so far. Refreshing takes time proportional to the index, so it runs
+        // after batches 1, 2, 4, 8 and so on, which keeps the total cost linear.
         if self.batches.is_power_of_two() {
-            let parts = self.parts.clone();
-            tokio::spawn(async move { parts.refresh_counts().await });
+            let sync = self.sync.clone();
+            tokio::spawn(async move { sync.refresh_counts().await });
         }
     }
 

@@ -1,7 +1,7 @@
-//! What the system says about a folder into the moments at which it should be looked at again.
+//! Watches a folder for changes and debounces them into scans.
 //!
-//! What it says is taken as a hint that something changed, never as what: names can be wrong, late or
-//! lost. A look at the whole folder finds out, soon after a hint, and now and then without one.
+//! File system events are only hints that something changed, never what: they can be wrong, late or lost. A scan of the
+//! whole folder finds the changes, soon after an event, and every ten minutes without one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,23 +15,22 @@ use tokio::time::{sleep, timeout};
 
 use crate::output;
 
-/// How long nothing must have changed before a look: programs write a file in several steps.
-const QUIET: Duration = Duration::from_millis(300);
+/// Debounce time: how long no event must arrive before a scan, because programs write a file in several steps.
+const DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// The longest wait for quiet, where changes do not end.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum debounce time if events do not stop.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(2);
 
-/// How often the folder is looked at whatever the system says: a hint may have been lost.
-const EVERY: Duration = Duration::from_secs(600);
+/// Scan interval without events, because an event may have been lost.
+const SCAN_INTERVAL: Duration = Duration::from_secs(600);
 
-/// The same where the system gives no hints.
-const EVERY_UNWATCHED: Duration = Duration::from_secs(30);
+/// Polling interval if the folder cannot be watched.
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Changes of one folder.
+/// Debounced change notifications of one folder. The watcher is kept only because dropping it ends the notifications.
 pub(super) struct FolderWatcher {
-    hints: Arc<ChangeSignal>,
-    every: Duration,
-    /// Watches for as long as it is kept.
+    signal: Arc<ChangeSignal>,
+    interval: Duration,
     _watcher: Option<RecommendedWatcher>,
 }
 
@@ -49,16 +48,16 @@ impl ChangeSignal {
 }
 
 impl FolderWatcher {
-    /// Watches a folder, but not the index in it.
+    /// Starts watching a folder, except for the index in it. Falls back to polling if that fails.
     pub(super) fn watch(folder: &Path, index: &Path) -> Self {
-        let hints = Arc::new(ChangeSignal::default());
-        let told = hints.clone();
+        let signal = Arc::new(ChangeSignal::default());
+        let notifier = signal.clone();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let index = index.canonicalize().unwrap_or_else(|_| index.to_owned());
         let root = folder.clone();
         let handler = move |event: notify::Result<Event>| {
             if is_relevant(&event, &root, &index) {
-                told.notify();
+                notifier.notify();
             }
         };
         let watching =
@@ -69,45 +68,50 @@ impl FolderWatcher {
                 });
         match watching {
             Ok(watcher) => Self {
-                hints,
-                every: EVERY,
+                signal,
+                interval: SCAN_INTERVAL,
                 _watcher: Some(watcher),
             },
             Err(error) => {
                 let text = format!("the folder cannot be watched: {error}");
                 let hint = format!(
-                    "it is looked at every {} seconds",
-                    EVERY_UNWATCHED.as_secs()
+                    "polling it every {} seconds instead",
+                    POLL_INTERVAL.as_secs()
                 );
                 output::warn(&text, Some(&hint));
                 Self {
-                    hints,
-                    every: EVERY_UNWATCHED,
+                    signal,
+                    interval: POLL_INTERVAL,
                     _watcher: None,
                 }
             }
         }
     }
 
-    /// Whether something has changed since the last look.
+    /// Whether something has changed since the last scan.
     pub(super) fn has_changes(&self) -> bool {
-        self.hints.is_due.load(Ordering::Acquire)
+        self.signal.is_due.load(Ordering::Acquire)
     }
 
-    /// Waits until the folder should be looked at again.
+    /// Waits until the next scan is due: debounced after an event, or after the scan interval.
     pub(super) async fn wait_for_change(&self) {
-        let _ = timeout(self.every, self.hints.woken.notified()).await;
-        let quiet = async { while timeout(QUIET, self.hints.woken.notified()).await.is_ok() {} };
+        let _ = timeout(self.interval, self.signal.woken.notified()).await;
+        let quiet = async {
+            while timeout(DEBOUNCE, self.signal.woken.notified())
+                .await
+                .is_ok()
+            {}
+        };
         tokio::select! {
             () = quiet => {}
-            () = sleep(PATIENCE) => {}
+            () = sleep(MAX_DEBOUNCE) => {}
         }
-        self.hints.is_due.store(false, Ordering::Release);
+        self.signal.is_due.store(false, Ordering::Release);
     }
 }
 
-/// Whether an event can have changed what is to be found: not by reading, not in the index, and not in
-/// what is hidden, ignore files apart.
+/// Whether an event can affect the index. Reads, changes of the index itself and hidden files cannot, except for ignore
+/// files.
 fn is_relevant(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool {
     let Ok(event) = event else {
         return true;
@@ -120,15 +124,15 @@ fn is_relevant(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool
         let mut names = inside.components();
         names.any(|name| name.as_os_str().as_encoded_bytes().starts_with(b"."))
     };
-    // What an ignore file says decides about the files around it.
+    // A change of an ignore file can include or exclude the files around it.
     let is_rules = |path: &Path| {
         let name = path.file_name();
         name.is_some_and(|name| IGNORE_FILES.iter().any(|known| name == *known))
             && path.parent().is_some_and(|folder| !is_hidden(folder))
     };
-    let counts = |path: &PathBuf| !path.starts_with(index) && (!is_hidden(path) || is_rules(path));
-    // An event without a path says that some were lost.
-    event.paths.is_empty() || event.paths.iter().any(counts)
+    let matters = |path: &PathBuf| !path.starts_with(index) && (!is_hidden(path) || is_rules(path));
+    // An event without a path reports an overflow: events were lost.
+    event.paths.is_empty() || event.paths.iter().any(matters)
 }
 
 #[cfg(test)]
@@ -165,19 +169,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn many_hints_are_one_look() {
         let changes = FolderWatcher {
-            hints: Arc::default(),
-            every: EVERY,
+            signal: Arc::default(),
+            interval: SCAN_INTERVAL,
             _watcher: None,
         };
         assert!(!changes.has_changes());
-        changes.hints.notify();
-        changes.hints.notify();
+        changes.signal.notify();
+        changes.signal.notify();
         assert!(changes.has_changes());
         changes.wait_for_change().await;
         assert!(!changes.has_changes());
-        // Without a hint the next look comes after a while.
+        // Without an event, the next scan comes after the interval.
         let start = tokio::time::Instant::now();
         changes.wait_for_change().await;
-        assert!(start.elapsed() >= EVERY);
+        assert!(start.elapsed() >= SCAN_INTERVAL);
     }
 }

@@ -1,4 +1,4 @@
-//! Where calls are counted, and where the counts can be seen.
+//! The metrics endpoint: a listener of its own, apart from the public one.
 
 use std::sync::Arc;
 
@@ -29,35 +29,39 @@ impl ObservedIndex {
     }
 }
 
-/// The address of the counts, taken.
+/// The bound listener of the metrics endpoint.
 pub(super) struct MetricsListener(TcpListener);
 
 impl MetricsListener {
-    /// Takes the address that settings name, if they name one.
-    pub(super) async fn open(desk: &CommandContext) -> Result<Option<Self>, CliError> {
-        match desk.settings.server.metrics {
+    /// Binds the configured address, if one is set.
+    pub(super) async fn open(context: &CommandContext) -> Result<Option<Self>, CliError> {
+        match context.settings.server.metrics {
             Some(address) => bind(address).await.map(|listener| Some(Self(listener))),
             None => Ok(None),
         }
     }
 
-    /// Has the calls of an app counted, and the counts served until told to stop.
+    /// Registers the metrics as an observer of the app and serves them until shutdown.
     pub(super) fn start(
         self,
-        desk: &CommandContext,
+        context: &CommandContext,
         app: AppBuilder,
         index: ObservedIndex,
         stop: CancellationToken,
     ) -> AppBuilder {
-        let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
-        let spans = desk.traces.as_ref().map(|traces| traces.counts.clone());
-        let meter = ServerMetrics::new(&title, &app.tool_names(), index.readiness, index.engine)
+        let title = context
+            .settings
+            .title
+            .clone()
+            .unwrap_or_else(|| context.name());
+        let spans = context.traces.as_ref().map(|traces| traces.counts.clone());
+        let metrics = ServerMetrics::new(&title, &app.tool_names(), index.readiness, index.engine)
             .with_spans(spans);
-        let meter = Arc::new(meter);
+        let metrics = Arc::new(metrics);
         let options = http::HttpOptions {
-            allowed_hosts: desk.settings.server.allow_hosts.clone(),
-            limits: desk.settings.limits.clone().for_side_listener(),
-            routes: meter.routes(),
+            allowed_hosts: context.settings.server.allow_hosts.clone(),
+            limits: context.settings.limits.clone().for_side_listener(),
+            routes: metrics.routes(),
             ..http::HttpOptions::default()
         };
         if let Ok(address) = self.0.local_addr() {
@@ -66,9 +70,9 @@ impl MetricsListener {
         tokio::spawn(async move {
             let served = http::serve_routes(options, self.0, stop).await;
             if let Err(error) = served {
-                tracing::error!(%error, "the counts are not served any more");
+                tracing::error!(%error, "the metrics listener stopped");
             }
         });
-        app.observer(meter)
+        app.observer(metrics)
     }
 }

@@ -1,4 +1,4 @@
-//! The settings of the sign-in into an authorization server beside the app, and a lock on the app that its tokens open.
+//! Built-in sign-in: an authorization server beside the app, whose access tokens the app accepts.
 
 use std::net::SocketAddr;
 
@@ -15,45 +15,49 @@ use crate::cli_error::CliError;
 use crate::index_location;
 use crate::settings::{ServerSettings, SignInMethod, SignInSettings};
 
-/// What a token has to allow.
+/// The scope that the authorization server grants and the app requires.
 const SCOPE: &str = "docs.read";
 
-/// Whose tokens open the lock, and the pages where people get them.
+/// The running authorization server: the issuer to trust, and the routes of its endpoints.
 pub(super) struct SignInServer {
     pub(super) issuer: Issuer,
     pub(super) routes: Vec<Route>,
 }
 
-/// Opens the sign-in, where one is wanted.
+/// Opens the authorization server if the sign-in is on. Password sign-in without users is an error.
 pub(super) fn open(
-    desk: &CommandContext,
+    context: &CommandContext,
     bound: SocketAddr,
 ) -> Result<Option<SignInServer>, CliError> {
-    let settings = &desk.settings.sign_in;
+    let settings = &context.settings.sign_in;
     let login = match settings.by {
         SignInMethod::Disabled => return Ok(None),
         SignInMethod::Password => LoginMethod::Password,
         SignInMethod::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
-    let dir = desk.sign_in_dir();
+    let dir = context.sign_in_dir();
     index_location::create_parent(&dir)?;
     if settings.by == SignInMethod::Password {
-        require_user(desk, &UserStore::in_dir(&dir))?;
+        require_user(context, &UserStore::in_dir(&dir))?;
     }
-    if desk.settings.auth.scopes != [SCOPE] {
+    if context.settings.auth.scopes != [SCOPE] {
         return Err(
             CliError::usage("`auth.scopes` cannot be set where docent signs people in")
                 .hint(format!("leave it out: `{SCOPE}` is what its tokens grant")),
         );
     }
-    let mut addresses = addresses(bound, &desk.settings.server)?;
+    let mut addresses = addresses(bound, &context.settings.server)?;
     let address = addresses.remove(0);
-    let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
+    let title = context
+        .settings
+        .title
+        .clone()
+        .unwrap_or_else(|| context.name());
     let server = AuthorizationServer::open(AuthorizationServerOptions {
         login,
         more_addresses: addresses.clone(),
         scope: SCOPE.to_owned(),
-        provider_authorities: certificate_authorities::of_issuers(&desk.settings.auth)?,
+        provider_authorities: certificate_authorities::of_issuers(&context.settings.auth)?,
         own_hosts: own_hosts(settings)?,
         ..AuthorizationServerOptions::new(&address, &title, &dir)
     })
@@ -64,13 +68,13 @@ pub(super) fn open(
     }))
 }
 
-/// Nobody could sign in: says what to type.
-fn require_user(desk: &CommandContext, users: &UserStore) -> Result<(), CliError> {
+/// Fails with the command to type if there is no user who could sign in.
+fn require_user(context: &CommandContext, users: &UserStore) -> Result<(), CliError> {
     let known = users
         .list()
         .map_err(|error| CliError::failed("the list of users cannot be read").because(error))?;
     if known.is_empty() {
-        let folder = desk.folder.display();
+        let folder = context.folder.display();
         return Err(CliError::usage("nobody can sign in yet").hint(format!(
             "add somebody: docent user add NAME --path '{folder}'"
         )));
@@ -78,22 +82,23 @@ fn require_user(desk: &CommandContext, users: &UserStore) -> Result<(), CliError
     Ok(())
 }
 
-/// The addresses under which the server is reached, the one that names the issuer first.
+/// URLs at which the server is reachable. The first one is the issuer name. A public URL must be https or loopback, so
+/// that passwords and tokens are never sent in the clear.
 pub(super) fn addresses(
     bound: SocketAddr,
     server: &ServerSettings,
 ) -> Result<Vec<String>, CliError> {
     let mut addresses = Vec::new();
     if let Some(public) = &server.public_url {
-        let here = match public.host() {
+        let is_loopback = match public.host() {
             Some(Host::Ipv4(ip)) => ip.is_loopback(),
             Some(Host::Ipv6(ip)) => ip.is_loopback(),
             Some(Host::Domain(name)) => name == "localhost",
             None => false,
         };
-        if public.scheme() != "https" && !here {
-            let message = format!("passwords cannot be asked for at `{public}`");
-            return Err(CliError::usage(message).hint("use an https address for `--public-url`"));
+        if public.scheme() != "https" && !is_loopback {
+            let message = format!("sign-in needs https, and `{public}` is not");
+            return Err(CliError::usage(message).hint("use an https URL for `--public-url`"));
         }
         let base = public.as_str().trim_end_matches('/');
         addresses.push(base.strip_suffix("/mcp").unwrap_or(base).to_owned());
@@ -105,8 +110,8 @@ pub(super) fn addresses(
     }
     if addresses.is_empty() {
         return Err(
-            CliError::usage("sign-in needs to know the address of this server")
-                .hint("name it: `--public-url https://docs.example.org`"),
+            CliError::usage("sign-in needs the public URL of this server")
+                .hint("set it with `--public-url https://docs.example.org`"),
         );
     }
     Ok(addresses)
@@ -146,15 +151,15 @@ fn open_error(error: AuthorizationServerError) -> CliError {
             "choose another folder with `auth.dir` in docent.toml"
         }
         AuthorizationServerError::State(..) => {
-            "move the folder away, and add the users again; everybody will have to sign in anew"
+            "move the folder away and add the users again; everybody will have to sign in again"
         }
         AuthorizationServerError::Authorities(_) => {
-            "`auth.client_ca` names a file of certificates in PEM"
+            "`auth.client_ca` must be a PEM file of certificates"
         }
         AuthorizationServerError::Upstream(_) => "example: `https://login.example.org`",
         _ => return CliError::usage(error.to_string()),
     };
-    CliError::failed("the sign-in cannot be opened")
+    CliError::failed("cannot open the sign-in")
         .hint(hint)
         .because(error)
 }

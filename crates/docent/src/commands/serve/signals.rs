@@ -1,15 +1,14 @@
-//! Signals into a stop: the first one asks the server to finish, the second ends it at once.
+//! Signal handling: the first SIGINT or SIGTERM starts a graceful shutdown, the second exits immediately.
 
 use tokio_util::sync::CancellationToken;
 
 use crate::cli_error::CliError;
 use crate::output;
 
-/// What shells call the status of a process that an interrupt ended.
+/// Exit status of a process that SIGINT ended, by shell convention: 128 + 2.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels `stop` at the first SIGINT or SIGTERM and ends the process at the second. Must be called
-/// inside the runtime.
+/// Cancels `stop` at the first signal and exits the process at the second. Must be called inside the Tokio runtime.
 pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), CliError> {
     let mut signals = OsSignals::new()?;
     tokio::spawn(async move {
@@ -19,7 +18,7 @@ pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), CliError
     Ok(())
 }
 
-/// Returns when it is time to end at once.
+/// Handles the first signal and returns at the second, when the process must exit.
 async fn wait_for_shutdown(signals: &mut impl SignalSource, stop: &CancellationToken) {
     signals.next().await;
     output::say("stopping; requests in flight are answered first");
@@ -27,9 +26,9 @@ async fn wait_for_shutdown(signals: &mut impl SignalSource, stop: &CancellationT
     signals.next().await;
 }
 
-/// Where signals come from: the system, or a test.
+/// Source of signals: the operating system, or a channel in tests.
 trait SignalSource: Send {
-    /// Waits for the next one.
+    /// Waits for the next signal.
     fn next(&mut self) -> impl Future<Output = ()> + Send;
 }
 
@@ -43,13 +42,13 @@ struct OsSignals {
 impl OsSignals {
     fn new() -> Result<Self, CliError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let on = |kind| {
+        let listen = |kind| {
             signal(kind)
                 .map_err(|error| CliError::failed("cannot watch for signals").because(error))
         };
         Ok(Self {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
         })
     }
 }
@@ -65,7 +64,7 @@ impl SignalSource for OsSignals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct OsSignals;
 
 #[cfg(not(unix))]
 impl OsSignals {
@@ -100,14 +99,14 @@ mod tests {
         let (send, mut signals) = mpsc::channel::<()>(1);
         let stop = CancellationToken::new();
         let token = stop.clone();
-        let obeying = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             wait_for_shutdown(&mut signals, &token).await;
         });
         assert!(!stop.is_cancelled());
         send.send(()).await.unwrap();
         stop.cancelled().await;
-        assert!(!obeying.is_finished());
+        assert!(!task.is_finished());
         send.send(()).await.unwrap();
-        obeying.await.unwrap();
+        task.await.unwrap();
     }
 }

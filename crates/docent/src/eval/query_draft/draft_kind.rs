@@ -1,41 +1,42 @@
-//! A document into a query that a person might type who remembers it only in part.
+//! Query generation: drafts keywords, a phrase or a question from one document, as a person would who remembers it
+//! only in part.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::term_frequencies::{SampleFrequencies, sentences, words};
 use crate::eval::splitmix::SplitMix64;
 
-/// Texts with fewer words than this could be the answer to anything.
+/// The fewest words of a text. A shorter one could be the answer to anything.
 const MIN_WORDS: usize = 30;
 
-/// Texts with fewer telling words than this cannot be asked for in three ways.
-const MIN_TELLING: usize = 8;
+/// The fewest informative words of a text; with fewer, three different queries are not possible.
+const MIN_INFORMATIVE: usize = 8;
 
-/// How many of the most telling sentences are chosen among.
+/// The random choice is among this many of the most informative sentences.
 const BEST_SENTENCES: usize = 3;
 
-/// What has a number without being counted by it.
+/// Nouns before a number that is a label and not a count, as in `section 3`.
 const NUMBERED: [&str; 12] = [
     "article", "chapter", "clause", "figure", "line", "no", "number", "page", "part", "schedule",
     "section", "table",
 ];
 
-/// The three ways to ask.
+/// The three kinds of drafted queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DraftKind {
-    /// Some words of the title and of the text.
+    /// Some words of the title and some of the text.
     Keywords,
-    /// What is left of a sentence in memory.
+    /// A sentence reduced to what a reader remembers of it.
     Phrase,
-    /// A question.
+    /// A question in English, or in other languages the keywords with a question mark.
     Question,
 }
 
 impl DraftKind {
-    /// All of them, in turn.
+    /// All kinds, in the order in which drafts alternate.
     pub(crate) const ALL: [Self; 3] = [Self::Keywords, Self::Phrase, Self::Question];
 
-    /// Its name in the file.
+    /// The name of the kind in the query file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Keywords => "keywords",
@@ -45,18 +46,18 @@ impl DraftKind {
     }
 }
 
-/// A document, taken apart for drafting.
+/// A document prepared for drafting: title words, ranked sentences and term counts.
 pub(crate) struct DraftSource<'f> {
     frequencies: &'f SampleFrequencies,
     title: Vec<String>,
-    /// Sentences with at least four telling words, the most telling first.
+    /// Sentences with at least four informative words, the most informative first.
     sentences: Vec<Vec<String>>,
-    /// How often each telling word stands in the text.
+    /// Term counts of the informative words.
     counts: HashMap<String, usize>,
 }
 
 impl<'f> DraftSource<'f> {
-    /// The document, if there is enough text to ask for it.
+    /// Prepares a document; `None` when its text is too short or says too little.
     pub(crate) fn new(title: &str, text: &str, frequencies: &'f SampleFrequencies) -> Option<Self> {
         let all = sentences(text);
         let mut counts: HashMap<String, usize> = HashMap::new();
@@ -67,50 +68,50 @@ impl<'f> DraftSource<'f> {
         {
             *counts.entry(word.clone()).or_default() += 1;
         }
-        let mut draftable = Self {
+        let mut source = Self {
             frequencies,
             title: words(title),
             sentences: Vec::new(),
             counts,
         };
         let enough = all.iter().map(Vec::len).sum::<usize>() >= MIN_WORDS;
-        let mut telling: Vec<_> = all
+        let mut ranked: Vec<_> = all
             .into_iter()
-            .filter(|sentence| draftable.informative_words(sentence).len() >= 4)
+            .filter(|sentence| source.informative_words(sentence).len() >= 4)
             .collect();
-        telling.sort_by(|a, b| {
-            draftable
+        ranked.sort_by(|a, b| {
+            source
                 .sentence_score(b)
-                .total_cmp(&draftable.sentence_score(a))
+                .total_cmp(&source.sentence_score(a))
         });
-        draftable.sentences = telling;
-        let many = draftable.counts.len() >= MIN_TELLING && !draftable.sentences.is_empty();
-        (enough && many).then_some(draftable)
+        source.sentences = ranked;
+        let many = source.counts.len() >= MIN_INFORMATIVE && !source.sentences.is_empty();
+        (enough && many).then_some(source)
     }
 
-    /// A query of this kind, unless the document gives none that keeps the rules: at least two
-    /// telling words, and never the whole title.
-    pub(crate) fn query(&self, kind: DraftKind, chance: &mut SplitMix64) -> Option<String> {
-        let sentence = self.sentence(chance)?;
+    /// Drafts a query of this kind; `None` when it would break a rule: at least two informative words, and never the
+    /// whole title.
+    pub(crate) fn query(&self, kind: DraftKind, rng: &mut SplitMix64) -> Option<String> {
+        let sentence = self.sentence(rng)?;
         let text = match kind {
             DraftKind::Keywords => self.keywords(sentence),
-            DraftKind::Phrase => self.phrase(sentence, chance),
-            DraftKind::Question => self.question(sentence, chance),
+            DraftKind::Phrase => self.phrase(sentence, rng),
+            DraftKind::Question => self.question(sentence, rng),
         };
-        let asked = words(&text);
-        let telling = asked
+        let query_words = words(&text);
+        let informative = query_words
             .iter()
             .filter(|word| self.frequencies.is_informative(word))
             .count();
-        (telling >= 2 && !self.copies_title(&asked)).then_some(text)
+        (informative >= 2 && !self.copies_title(&query_words)).then_some(text)
     }
 
-    fn sentence(&self, chance: &mut SplitMix64) -> Option<&Vec<String>> {
+    fn sentence(&self, rng: &mut SplitMix64) -> Option<&Vec<String>> {
         self.sentences
-            .get(chance.below(self.sentences.len().min(BEST_SENTENCES)))
+            .get(rng.below(self.sentences.len().min(BEST_SENTENCES)))
     }
 
-    /// The telling words of a sentence in their order, each once, be it one or many.
+    /// The informative words of a sentence in order, without repetitions; singular and plural count as the same word.
     fn informative_words<'a>(&self, sentence: &'a [String]) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let words = sentence.iter().map(String::as_str);
@@ -119,8 +120,8 @@ impl<'f> DraftSource<'f> {
             .collect()
     }
 
-    /// How much a word says: rare in the corpus, and meant here. What stands here once and
-    /// nowhere else is what nobody remembers, and would make the query too easy.
+    /// TF-IDF weight of a word. A word that occurs once in this document and in no other gets half the weight: nobody
+    /// remembers it, and it would make the query too easy.
     fn weight(&self, word: &str) -> f64 {
         let count = self.counts.get(word).copied().unwrap_or(1).max(1);
         let weight = self.frequencies.idf(word) * (1.0 + (count as f64).ln());
@@ -128,13 +129,13 @@ impl<'f> DraftSource<'f> {
         if by_chance { weight / 2.0 } else { weight }
     }
 
-    /// What the six best words of a sentence say.
+    /// The score of a sentence: the sum of its six highest weights.
     fn sentence_score(&self, sentence: &[String]) -> f64 {
         let best = self.top_words(&self.informative_words(sentence), 6);
         best.iter().map(|word| self.weight(word)).sum()
     }
 
-    /// The words that say most, in the order they stood in.
+    /// The words with the highest weights, in their original order.
     fn top_words<'a>(&self, words: &[&'a str], most: usize) -> Vec<&'a str> {
         let mut ranked: Vec<(usize, &'a str)> = words.iter().copied().enumerate().collect();
         ranked.sort_by(|a, b| self.weight(b.1).total_cmp(&self.weight(a.1)));
@@ -143,7 +144,7 @@ impl<'f> DraftSource<'f> {
         ranked.into_iter().map(|(_, word)| word).collect()
     }
 
-    /// Some of the title, never all of it, and what the title does not say.
+    /// Keywords: up to two words of the title but never all of it, and words of the text that the title lacks.
     fn keywords(&self, sentence: &[String]) -> String {
         let title = self.informative_words(&self.title);
         let of_title = self.top_words(&title, title.len().saturating_sub(1).min(2));
@@ -156,31 +157,31 @@ impl<'f> DraftSource<'f> {
         [of_title, of_text].concat().join(" ")
     }
 
-    /// A sentence as it is remembered: its best words, and half of the others.
-    fn phrase(&self, sentence: &[String], chance: &mut SplitMix64) -> String {
-        let near = self.top_words(&self.informative_words(sentence), 5);
-        let sure = self.top_words(&near, 2);
-        let kept: Vec<_> = near
+    /// A remembered phrase: the two best of its five best words, and each of the other three with probability 1/2.
+    fn phrase(&self, sentence: &[String], rng: &mut SplitMix64) -> String {
+        let remembered = self.top_words(&self.informative_words(sentence), 5);
+        let certain = self.top_words(&remembered, 2);
+        let kept: Vec<_> = remembered
             .into_iter()
-            .filter(|word| sure.contains(word) || chance.below(2) > 0)
+            .filter(|word| certain.contains(word) || rng.below(2) > 0)
             .collect();
         kept.join(" ")
     }
 
-    fn question(&self, sentence: &[String], chance: &mut SplitMix64) -> String {
-        let telling = self.informative_words(sentence);
+    fn question(&self, sentence: &[String], rng: &mut SplitMix64) -> String {
+        let informative = self.informative_words(sentence);
         if !self.frequencies.are_english() {
-            return self.top_words(&telling, 3).join(" ") + "?";
+            return self.top_words(&informative, 3).join(" ") + "?";
         }
         if let Some(counted) = self.counted_noun(sentence) {
-            let about: Vec<_> = telling
+            let about: Vec<_> = informative
                 .into_iter()
                 .filter(|word| *word != counted)
                 .collect();
             let about = self.top_words(&about, 2).join(" ");
             return format!("how many {counted} for {about}?");
         }
-        let about = self.top_words(&telling, 3);
+        let about = self.top_words(&informative, 3);
         let (last, others) = about.split_last().unwrap_or((&"", &[]));
         let about = format!("{} and {last}", others.join(" "));
         let form = [
@@ -188,12 +189,12 @@ impl<'f> DraftSource<'f> {
             "what happened with",
             "what do we know about",
         ];
-        let form = form.get(chance.below(form.len())).unwrap_or(&"what about");
+        let form = form.get(rng.below(form.len())).unwrap_or(&"what about");
         format!("{form} {about}?")
     }
 
-    /// What is counted in a sentence: the plural after its first number, unless the number is
-    /// the name of a section or a page.
+    /// The counted noun of a sentence: the plural after its first number, unless the number is a label as in
+    /// `section 3`.
     fn counted_noun<'a>(&self, sentence: &'a [String]) -> Option<&'a str> {
         let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
         let is_plural = |word: &String| {
@@ -209,17 +210,17 @@ impl<'f> DraftSource<'f> {
         found.last().map(String::as_str)
     }
 
-    /// True when the words of the title stand in the query one after the other.
-    fn copies_title(&self, asked: &[String]) -> bool {
+    /// Whether the query contains the title verbatim.
+    fn copies_title(&self, query: &[String]) -> bool {
         let length = self.title.len();
         length > 0
-            && asked
+            && query
                 .windows(length)
                 .any(|window| window == self.title.as_slice())
     }
 }
 
-/// A word without the ending that makes it many, near enough to tell that two are the same.
+/// A crude singular, good enough to recognise two forms of one word.
 fn singular(word: &str) -> &str {
     word.trim_end_matches('s')
 }
@@ -284,7 +285,7 @@ mod tests {
         );
     }
 
-    /// A title of one word is never part of the query, or the query would hold it whole.
+    /// A title of one word must not occur in the query at all, because that would be the whole title.
     #[test]
     fn the_whole_title_is_never_copied() {
         let mut frequencies = SampleFrequencies::default();
@@ -320,7 +321,7 @@ mod tests {
         };
         assert!(DraftSource::new("", &unknown(MIN_WORDS), &frequencies).is_some());
         assert!(DraftSource::new("", &unknown(MIN_WORDS - 1), &frequencies).is_none());
-        // Long enough, but it says nothing.
+        // Long enough, but without informative words.
         assert!(DraftSource::new("", &"the words of speech ".repeat(20), &frequencies).is_none());
         assert!(DraftSource::new("", "", &frequencies).is_none());
     }

@@ -1,23 +1,23 @@
-//! Text into words and sentences, and a sample of the corpus into how common each word is.
+//! Tokenizer for sentences and words, and document frequencies from a sample of the corpus.
 
 use std::collections::{HashMap, HashSet};
 
-/// The most characters of a document's text that are looked at.
+/// The most characters of a document that are tokenized.
 pub(crate) const MAX_TEXT_CHARS: usize = 20_000;
 
-/// The most different words that are counted; more say nothing new about what is rare.
+/// The most distinct words that are counted; more would not change which words are rare.
 const MAX_COUNTED: usize = 1_000_000;
 
-/// Where a sentence without an end is cut.
+/// The length limit of a sentence, for text without punctuation.
 const MAX_SENTENCE_WORDS: usize = 40;
 
-/// Letters of a word that a person would type.
+/// The lengths of words that a person would type.
 const WORD_CHARS: std::ops::RangeInclusive<usize> = 3..=24;
 
-/// Characters of an unspaced script that are taken as one word.
+/// How many characters of a script without spaces make one word.
 const UNSPACED_CHARS: usize = 3;
 
-/// Words of English that say nothing of what a text is about, for corpora too small to show it.
+/// English stop words, sorted. Small corpora need the list, because their document frequencies do not reveal them.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 77] = [
     "about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "being",
@@ -29,28 +29,28 @@ const STOP_WORDS: [&str; 77] = [
     "where", "which", "who", "why", "will", "with", "would", "you",
 ];
 
-/// The sentences of the first characters of a text, each as its words in lower case.
+/// Splits the first [`MAX_TEXT_CHARS`] characters of a text into sentences of lower-case words.
 pub(crate) fn sentences(text: &str) -> Vec<Vec<String>> {
-    let mut reader = SentenceSplitter::default();
+    let mut splitter = SentenceSplitter::default();
     let mut chars = text.chars().take(MAX_TEXT_CHARS).peekable();
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
         if c.is_alphanumeric() {
-            reader.letter(c);
-        } else if reader.joins(c, next) {
-            reader.word.push(c);
+            splitter.letter(c);
+        } else if splitter.joins(c, next) {
+            splitter.word.push(c);
         } else {
-            reader.end_word();
+            splitter.end_word();
             if ends_sentence(c, next) {
-                reader.end_sentence();
+                splitter.end_sentence();
             }
         }
     }
-    reader.end_sentence();
-    reader.sentences
+    splitter.end_sentence();
+    splitter.sentences
 }
 
-/// The words of a text without its sentences.
+/// Tokenizes a text into lower-case words.
 pub(crate) fn words(text: &str) -> Vec<String> {
     sentences(text).concat()
 }
@@ -72,7 +72,7 @@ impl SentenceSplitter {
         self.word.extend(c.to_lowercase());
     }
 
-    /// True when a mark stands inside a word: the hyphen of `short-stay`, the comma of `38,000`.
+    /// Whether a punctuation mark is part of a word, as the hyphen in `short-stay` and the comma in `38,000`.
     fn joins(&self, c: char, next: Option<char>) -> bool {
         let (before, next) = (self.word.chars().next_back(), next.unwrap_or(' '));
         let both = |test: fn(char) -> bool| before.is_some_and(test) && test(next);
@@ -115,14 +115,14 @@ fn ends_sentence(c: char, next: Option<char>) -> bool {
         || heading
 }
 
-/// Scripts that write no spaces between words.
+/// Whether a character belongs to a script without spaces between words, such as Thai or Chinese.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
         | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// How many documents of a sample hold each word.
+/// Document frequencies of words in a sample.
 #[derive(Debug, Default)]
 pub(crate) struct SampleFrequencies {
     documents: usize,
@@ -130,7 +130,7 @@ pub(crate) struct SampleFrequencies {
 }
 
 impl SampleFrequencies {
-    /// Counts the words of one more document.
+    /// Adds a document to the sample.
     pub(crate) fn add(&mut self, title: &str, text: &str) {
         self.documents += 1;
         let different: HashSet<String> = words(title).into_iter().chain(words(text)).collect();
@@ -143,29 +143,29 @@ impl SampleFrequencies {
         }
     }
 
-    /// How much a word says about the document it is in: the logarithm of how rare it is.
+    /// Inverse document frequency (IDF), smoothed so that an unknown word has a finite value.
     pub(crate) fn idf(&self, word: &str) -> f64 {
         ((self.documents + 1) as f64 / (self.count(word) + 1) as f64).ln()
     }
 
-    /// True for a word that no other document of the sample holds.
+    /// Whether at most one document of the sample contains a word.
     pub(crate) fn is_unique(&self, word: &str) -> bool {
         self.count(word) <= 1
     }
 
-    /// True for a word that a person would type and that not every other document holds.
+    /// Whether a word is worth searching for: of typical length, no stop word, and in at most a fifth of the documents.
     pub(crate) fn is_informative(&self, word: &str) -> bool {
         let length = word.chars().count();
         let unspaced = word.chars().all(is_unspaced) && length > 1;
         let letters = word.chars().all(|c| c.is_alphabetic() || "-'’".contains(c));
         let typed = letters && (unspaced || WORD_CHARS.contains(&length));
         let count = self.count(word);
-        // Function words are in nearly every text, in whatever language.
+        // Function words of any language occur in nearly every document.
         let common = count > 1 && count * 5 > self.documents;
         typed && !common && STOP_WORDS.binary_search(&word).is_err()
     }
 
-    /// True when the corpus seems to be English, so that English questions suit it.
+    /// Language detection: English when three of four function words occur in at least half of the documents.
     pub(crate) fn are_english(&self) -> bool {
         let in_most = |word: &str| self.count(word) * 2 >= self.documents.max(1);
         ["the", "of", "and", "to"]
@@ -184,7 +184,7 @@ impl SampleFrequencies {
 mod tests {
     use super::*;
 
-    fn cut(text: &str) -> Vec<String> {
+    fn split(text: &str) -> Vec<String> {
         sentences(text)
             .iter()
             .map(|sentence| sentence.join(" "))
@@ -196,7 +196,7 @@ mod tests {
         let text =
             "The Attorney's rate, 61.5 crowns, was short-stay.  It is 38,000!\nStill one\n\n# Next";
         assert_eq!(
-            cut(text),
+            split(text),
             [
                 "the attorney rate 61.5 crowns was short-stay",
                 "it is 38,000",
@@ -204,9 +204,9 @@ mod tests {
                 "next"
             ]
         );
-        assert_eq!(cut("渡船时刻表。冬天"), ["渡船时 刻表", "冬天"]);
-        assert_eq!(cut(" -- ' . "), Vec::<String>::new());
-        assert_eq!(cut("rock-"), ["rock"]);
+        assert_eq!(split("渡船时刻表。冬天"), ["渡船时 刻表", "冬天"]);
+        assert_eq!(split(" -- ' . "), Vec::<String>::new());
+        assert_eq!(split("rock-"), ["rock"]);
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_words_can_be_halved() {
+    fn stop_words_are_sorted_for_binary_search() {
         assert!(STOP_WORDS.is_sorted());
     }
 }

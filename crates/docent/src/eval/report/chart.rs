@@ -1,19 +1,19 @@
-//! Numbers into drawings: bars and columns as SVG inside the page.
+//! Bar charts and histograms as inline SVG.
 
 use super::safe_html::SafeHtml;
 
-/// One bar of a bar chart.
+/// One bar of a horizontal bar chart.
 pub(super) struct ChartBar {
     pub(super) label: String,
-    /// Its length, from 0 to 1.
+    /// The length of the bar, from 0 to 1.
     pub(super) size: f64,
     pub(super) shown: String,
 }
 
-/// The width of every drawing in its own units; the page stretches it.
+/// The width of every chart in SVG units; the page scales it.
 const WIDTH: f64 = 480.0;
 
-/// Lying bars, one below the other.
+/// A horizontal bar chart with labels and values; the accessible name is `what`.
 pub(super) fn rows(bars: &[ChartBar], what: &str) -> SafeHtml {
     const ROW: f64 = 30.0;
     const LEFT: f64 = 100.0;
@@ -34,7 +34,7 @@ pub(super) fn rows(bars: &[ChartBar], what: &str) -> SafeHtml {
     html
 }
 
-/// Standing columns with their numbers above and their names below.
+/// A column chart with the counts above and the labels below the columns.
 pub(super) fn columns(counts: &[(String, usize)], what: &str) -> SafeHtml {
     const HEIGHT: f64 = 190.0;
     const FLOOR: f64 = 162.0;
@@ -51,7 +51,7 @@ pub(super) fn columns(counts: &[(String, usize)], what: &str) -> SafeHtml {
     html.add(&block("floor", [0.0, FLOOR, WIDTH, 1.0]));
     for ((label, count), place) in counts.iter().zip(0_u32..) {
         let middle = (f64::from(place) + 0.5) * step;
-        // One query among many still shows.
+        // A minimum height keeps a single query visible among many.
         let least = if *count > 0 { 2.0 } else { 0.0 };
         let tall = ((FLOOR - ROOF) * *count as f64 / most as f64).max(least);
         html.add(&block(
@@ -72,8 +72,7 @@ pub(super) fn columns(counts: &[(String, usize)], what: &str) -> SafeHtml {
     html
 }
 
-/// Times in milliseconds, counted in steps of 1, 2, 5, 10 and so on, from the first step that
-/// holds one to the last.
+/// A histogram of latencies in milliseconds with bins at 1, 2, 5, 10 and so on, without empty bins at both ends.
 pub(super) fn steps(times: &[f64]) -> Vec<(String, usize)> {
     let edges: Vec<f64> = (-2..=4)
         .flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10_f64.powi(power)))

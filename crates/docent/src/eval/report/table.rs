@@ -1,4 +1,4 @@
-//! What needs words into tables: kinds, changes, and the worst queries with what they found.
+//! Tables of the report: scores by query kind, changes against the baseline, and the worst queries.
 
 use super::super::run_comparison::{QueryDelta, RunComparison};
 use super::super::run_text;
@@ -8,13 +8,13 @@ use super::{ReportDocument, WorstQuery, labels};
 use crate::knowledge_base::one_line;
 use crate::settings::shorten;
 
-/// How many documents are listed in a cell.
+/// How many documents one cell lists.
 pub(super) const MAX_LISTED: usize = 3;
 
-/// The most characters of a text in a cell.
+/// The length limit of text in a cell, in characters.
 const MAX_CELL_CHARS: usize = 160;
 
-/// The scores of each kind of query.
+/// The table of scores by query kind; empty when the queries have no kinds.
 pub(super) fn kinds(summary: &RunSummary) -> SafeHtml {
     let mut html = SafeHtml::default();
     if summary.kinds.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn kinds(summary: &RunSummary) -> SafeHtml {
     html
 }
 
-/// The scores before and now, and the queries that moved most.
+/// The comparison with the baseline: mean scores, and the queries with the largest changes.
 pub(super) fn change(change: &RunComparison) -> SafeHtml {
     let mut html = SafeHtml::default();
     html.raw("<div class=\"wide\"><table><thead><tr><th>score</th><th>before</th><th>now</th><th>change</th></tr></thead><tbody>");
@@ -79,7 +79,7 @@ fn moved(moves: &[QueryDelta]) -> SafeHtml {
     html
 }
 
-/// The worst queries.
+/// The table of the worst queries, each with its expected and its found documents.
 pub(super) fn worst(cases: &[WorstQuery<'_>]) -> SafeHtml {
     let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>Worst queries</h2>");
@@ -155,7 +155,7 @@ fn list(documents: &[ReportDocument], none: &'static str) -> SafeHtml {
     html
 }
 
-/// How each number is counted.
+/// The definitions of all metrics.
 pub(super) fn meanings() -> SafeHtml {
     let mut html = SafeHtml::default();
     html.raw("<section class=\"panel\"><h2>What the numbers mean</h2><dl>");
@@ -192,7 +192,7 @@ fn signed(change: f64) -> SafeHtml {
     html
 }
 
-/// A text from outside, short enough for a cell. Its direction of writing stays its own.
+/// Untrusted text, shortened for a cell. `bdi` isolates its writing direction from the rest of the table.
 fn cell(text: &str) -> SafeHtml {
     let short = shorten(&one_line(text, 2 * MAX_CELL_CHARS), MAX_CELL_CHARS);
     let mut html = SafeHtml::default();

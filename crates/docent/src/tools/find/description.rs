@@ -1,4 +1,4 @@
-//! A corpus into the description by which a model knows when and how to use `find`.
+//! The tool description of `find`, generated from the corpus so that a model knows when and how to call it.
 
 use docent_search::{Catalog, RangeBound};
 
@@ -6,12 +6,12 @@ use super::parameters::{FACETS, FindParameters, LIMIT, OFFSET, ParameterKind, QU
 use super::schema::{ORDERS, options};
 use crate::knowledge_base::{KnowledgeBase, one_line, pluralize};
 
-/// Claude Code cuts descriptions after 2 KB.
+/// The length limit in bytes: Claude Code truncates tool descriptions after 2 KB.
 const MAX_BYTES: usize = 2_047;
 
-/// How many characters of values and of what the corpus is about are shown, tried in this order
-/// until the whole is short enough. The last leaves out the parameters, which the schema has too.
-const ROOMS: [(Option<usize>, usize); 6] = [
+/// Character budgets for example values and for the corpus description, tried in this order until the result fits.
+/// The last one omits the parameter list, which the schema contains anyway.
+const BUDGETS: [(Option<usize>, usize); 6] = [
     (Some(240), 500),
     (Some(120), 500),
     (Some(60), 240),
@@ -20,14 +20,14 @@ const ROOMS: [(Option<usize>, usize); 6] = [
     (None, 0),
 ];
 
-/// The description of `find`.
+/// Generates the longest description that fits into the limit.
 pub(super) fn description(
     knowledge: &KnowledgeBase,
     catalog: &Catalog,
     parameters: &FindParameters,
 ) -> String {
     let mut text = String::new();
-    for (values, about) in ROOMS {
+    for (values, about) in BUDGETS {
         text = described(knowledge, catalog, parameters, (values, about));
         if text.len() <= MAX_BYTES {
             break;
@@ -73,7 +73,7 @@ fn described(
     blocks.join("\n\n")
 }
 
-/// What the corpus holds: how many documents, of which years.
+/// The first sentence: title, number of documents, range of years, and the corpus description.
 fn corpus_sentence(knowledge: &KnowledgeBase, catalog: &Catalog, about: usize) -> String {
     let find = &knowledge.find;
     let count = if find.noun() == "documents" {
@@ -103,7 +103,7 @@ fn corpus_sentence(knowledge: &KnowledgeBase, catalog: &Catalog, about: usize) -
     )
 }
 
-/// What can be done with the documents.
+/// The capabilities that the parameters offer, as a phrase.
 fn abilities(parameters: &FindParameters) -> String {
     let mut names: Vec<&str> = Vec::new();
     for parameter in &parameters.filters {
@@ -125,7 +125,7 @@ fn abilities(parameters: &FindParameters) -> String {
     join_or(&ways)
 }
 
-/// `a, b or c`.
+/// Joins words as in `a, b or c`.
 fn join_or(words: &[String]) -> String {
     match words.split_last() {
         None => String::new(),
@@ -141,7 +141,7 @@ fn lines(parameters: &FindParameters, noun: &str, most: usize) -> Vec<String> {
     let mut filters = parameters.filters.iter().peekable();
     while let Some(parameter) = filters.next() {
         let mut name = parameter.name.clone();
-        // The two ends of a range share a line.
+        // The two bounds of a range share a line.
         if matches!(
             parameter.takes,
             ParameterKind::AtLeast(_) | ParameterKind::From(_)

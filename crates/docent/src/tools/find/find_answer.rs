@@ -1,4 +1,4 @@
-//! What a search brought back into the answer of `find`.
+//! The answer of `find`: search results, total count, facets and pagination as JSON.
 
 use docent_search::{FacetCounts, MAX_OFFSET, SearchHit, SearchResults, TextAnchors};
 use serde_json::{Map, Value, json};
@@ -8,21 +8,21 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::tools::document_parts;
 use crate::tools::result_members::{self, BuiltInMember, FieldCharLimits};
 
-/// The members of the answer beside the list of results.
+/// Names of the members of the answer beside the result list.
 pub(super) const TOTAL: &str = "total_count";
 pub(super) const QUERY: &str = "query";
 pub(super) const NEXT: &str = "next_offset";
 pub(super) const FACETS: &str = "facets";
 pub(super) const NOTE: &str = "note";
 
-/// How much of a document's fields a result shows: a hundred results have to fit into an answer.
-const ROOM: FieldCharLimits = FieldCharLimits {
+/// Character limits for the document fields in a result; a hundred results have to fit into an answer.
+const FIELD_LIMITS: FieldCharLimits = FieldCharLimits {
     value: 300,
     all: 1_000,
 };
 
-/// The members of a result that are ours.
-const OURS: [&str; 10] = [
+/// The names of the built-in members of a result.
+const BUILT_IN: [&str; 10] = [
     "chunk_id",
     "document_id",
     "excerpt",
@@ -35,22 +35,23 @@ const OURS: [&str; 10] = [
     "word_count",
 ];
 
-/// The schemas of these members, and whether each is always there.
+/// The built-in members with their schemas, and whether each one is required.
 pub(super) fn built_in_members() -> Vec<BuiltInMember> {
     let kind = |name: &str| match name {
         "relevance_score" => json!({"type": "number", "minimum": 0, "maximum": 1}),
         "chunk_index" | "word_count" => json!({"type": "integer", "minimum": 0}),
-        // A document may have a field `date` of its own that holds something else.
+        // A document may have its own field `date` with a value of another type.
         "date" => json!({"type": ["string", "number", "boolean", "array"]}),
         "excerpt" => json!({"type": "string", "maxLength": docent_search::MAX_EXCERPT_CHARS}),
         _ => json!({"type": "string"}),
     };
     let sometimes = ["anchor", "date"];
-    OURS.map(|name| (name, kind(name), !sometimes.contains(&name)))
+    BUILT_IN
+        .map(|name| (name, kind(name), !sometimes.contains(&name)))
         .to_vec()
 }
 
-/// The answer to a question.
+/// Builds the answer to a query.
 pub(super) fn answer(
     knowledge: &KnowledgeBase,
     question: &FindQuery,
@@ -63,8 +64,8 @@ pub(super) fn answer(
         .map(|hit| result(knowledge, hit))
         .collect();
     let shown = question.offset + results.len();
-    // What is near in meaning need not hold a word of the query, so that more can be shown than
-    // was counted.
+    // The total counts lexical matches, but semantic hits need not contain a query word, so more results can be
+    // shown than were counted.
     let least = if results.is_empty() { 0 } else { shown };
     let total = found.total.unwrap_or(0).max(least as u64);
     let is_full = results.len() == question.limit && (shown as u64) < total;
@@ -112,10 +113,10 @@ fn result(knowledge: &KnowledgeBase, hit: &SearchHit) -> Value {
         _ => Value::Null,
     };
     let named = &knowledge.find.result;
-    result_members::members(&hit.document, named, &OURS, ROOM, own).into()
+    result_members::members(&hit.document, named, &BUILT_IN, FIELD_LIMITS, own).into()
 }
 
-/// Four digits say all there is to say.
+/// Clamps a score to 0..1 and rounds it to four decimal places.
 fn rounded(score: f32) -> f64 {
     let score = f64::from(score).clamp(0.0, 1.0);
     (score * 10_000.0).round() / 10_000.0
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_of_ours_has_a_value_and_a_schema() {
-        assert_eq!(built_in_members().len(), OURS.len());
+    fn every_built_in_member_has_a_schema() {
+        assert_eq!(built_in_members().len(), BUILT_IN.len());
     }
 }

@@ -1,5 +1,4 @@
-//! What a model sent to `find` into a question, or into an error from which it can learn what is
-//! allowed.
+//! Validation of the arguments of `find`. Every error names the permitted values, so that a model can correct its call.
 
 use docent_mcp::Failure;
 use docent_search::{
@@ -13,49 +12,52 @@ use super::parameters::{
 use super::schema::{ORDERS, options};
 use crate::settings::shorten;
 
-/// How many results there are unless somebody says.
+/// The page size when `limit` is not given.
 pub(super) const DEFAULT_LIMIT: usize = 10;
 
-/// The most values of one parameter that are taken together.
+/// The most values of one parameter, combined with OR.
 const MAX_VALUES: usize = 16;
 
-/// The most characters of a value that an error repeats.
+/// The most characters of an invalid value that an error quotes.
 const MAX_SHOWN: usize = 80;
 
-/// The most characters of the values that an error names: all of them, for all but very long ones.
+/// The most characters of permitted values in an error; enough to list all of them in nearly every corpus.
 const MAX_NAMED_CHARS: usize = 2_000;
 
-/// What `find` was asked.
+/// The validated arguments of a `find` call.
 #[derive(Debug)]
 pub(super) struct FindQuery {
     pub query: String,
     pub limit: usize,
     pub offset: usize,
     pub sort: SortOrder,
-    /// What to count: what it is called, and the field.
+    /// The facets to count: parameter name and field of each.
     pub facets: Vec<(String, String)>,
     pub filters: Vec<Filter>,
 }
 
-/// Reads what was sent. `null` is what hosts send for a parameter that they leave out.
+/// Parses and validates the arguments. Hosts send `null` for a parameter that they omit.
 pub(super) fn read(
-    given: &Map<String, Value>,
+    arguments: &Map<String, Value>,
     parameters: &FindParameters,
     catalog: &Catalog,
 ) -> Result<FindQuery, Failure> {
     let known: Vec<_> = parameters.names().collect();
-    if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
+    if let Some(name) = arguments
+        .keys()
+        .find(|name| !known.contains(&name.as_str()))
+    {
         let message = format!("there is no parameter `{}`", shorten(name, MAX_SHOWN));
         return Err(Failure::caller(message).hint(format!("known are {}", quoted(&known))));
     }
-    let get = |name: &str| given.get(name).filter(|value| !value.is_null());
+    let get = |name: &str| arguments.get(name).filter(|value| !value.is_null());
     let Some(query) = get(QUERY) else {
         return Err(Failure::caller("`query` is missing")
             .hint("pass the words to search for as `query`; an empty text lists everything"));
     };
     let query = query
         .as_str()
-        .ok_or_else(|| wrong(QUERY, "is not a text", query).hint("pass one text"))?;
+        .ok_or_else(|| invalid(QUERY, "is not a text", query).hint("pass one text"))?;
     let size =
         |name, bounds, default| get(name).map_or(Ok(default), |value| integer(name, value, bounds));
     Ok(FindQuery {
@@ -73,11 +75,11 @@ fn quoted(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Says what is wrong with a value.
-fn wrong(name: &str, what: &str, value: &Value) -> Failure {
+/// An error that quotes the invalid value.
+fn invalid(name: &str, what: &str, value: &Value) -> Failure {
     let shown = match value {
         Value::String(text) => text.clone(),
-        // What is no text is shown as JSON, of which a little is enough.
+        // Other values are quoted as shortened JSON.
         other => other.to_string(),
     };
     let shown = shorten(&shown, MAX_SHOWN);
@@ -90,7 +92,7 @@ fn integer(
     bounds: std::ops::RangeInclusive<usize>,
 ) -> Result<usize, Failure> {
     let (least, most) = (*bounds.start(), *bounds.end());
-    // To JSON `10.0` is a whole number too.
+    // In JSON, `10.0` is an integer too.
     let integer = value.as_u64().or_else(|| {
         let number = value.as_f64()?;
         #[expect(
@@ -102,7 +104,7 @@ fn integer(
     });
     let size = integer.and_then(|number| usize::try_from(number).ok());
     size.filter(|size| bounds.contains(size)).ok_or_else(|| {
-        wrong(
+        invalid(
             name,
             &format!("is not a whole number from {least} to {most}"),
             value,
@@ -118,10 +120,8 @@ fn sort(value: &Value) -> Result<SortOrder, Failure> {
         Some("relevance") => Ok(SortOrder::Relevance),
         Some("newest") => Ok(SortOrder::Newest),
         Some("oldest") => Ok(SortOrder::Oldest),
-        _ => {
-            Err(wrong(SORT, "is not an order", value)
-                .hint(format!("allowed are {}", quoted(&ORDERS))))
-        }
+        _ => Err(invalid(SORT, "is not an order", value)
+            .hint(format!("allowed are {}", quoted(&ORDERS)))),
     }
 }
 
@@ -134,13 +134,13 @@ fn facets(value: &Value, parameters: &FindParameters) -> Result<Vec<(String, Str
     let allowed = || format!("allowed are {}", quoted(&names));
     let several = texts(FACETS, value, MAX_FACETS).map_err(|failure| failure.hint(allowed()))?;
     let mut facets: Vec<(String, String)> = Vec::new();
-    for asked in several {
+    for requested in several {
         let known = parameters
             .facets
             .iter()
-            .find(|(name, field)| name == asked || field == asked);
+            .find(|(name, field)| name == requested || field == requested);
         let known = known.ok_or_else(|| {
-            wrong(FACETS, "has no such field", &Value::from(asked)).hint(allowed())
+            invalid(FACETS, "has no such field", &Value::from(requested)).hint(allowed())
         })?;
         if !facets.contains(known) {
             facets.push(known.clone());
@@ -149,7 +149,7 @@ fn facets(value: &Value, parameters: &FindParameters) -> Result<Vec<(String, Str
     Ok(facets)
 }
 
-/// One text or several.
+/// Accepts one string or a list of strings.
 fn texts<'v>(name: &str, value: &'v Value, most: usize) -> Result<Vec<&'v str>, Failure> {
     let found: Option<Vec<_>> = match value {
         Value::String(text) => Some(vec![text.as_str()]),
@@ -161,7 +161,7 @@ fn texts<'v>(name: &str, value: &'v Value, most: usize) -> Result<Vec<&'v str>, 
         Value::Array(items) => items.iter().map(Value::as_str).collect(),
         _ => None,
     };
-    found.ok_or_else(|| wrong(name, "is not a text", value))
+    found.ok_or_else(|| invalid(name, "is not a text", value))
 }
 
 fn filters<'v>(
@@ -172,7 +172,7 @@ fn filters<'v>(
     let mut filters = Vec::new();
     let mut bounds: Option<(&FilterParameter, LowerBound)> = None;
     for parameter in &parameters.filters {
-        // No value at all of several is what hosts send when nobody chose one.
+        // Hosts send an empty list for a filter that nobody chose.
         let is_empty = |value: &&Value| value.as_array().is_some_and(Vec::is_empty);
         let Some(value) = get(&parameter.name).filter(|value| !is_empty(value)) else {
             continue;
@@ -190,7 +190,7 @@ fn filters<'v>(
                 continue;
             }
             ParameterKind::Flag => FieldTest::Bool(value.as_bool().ok_or_else(|| {
-                wrong(name, "is neither true nor false", value)
+                invalid(name, "is neither true nor false", value)
                     .hint("allowed are `true` and `false`")
             })?),
             ParameterKind::AtLeast(_) => number(name, value).map(|from| FieldTest::Number {
@@ -219,14 +219,13 @@ fn filters<'v>(
     Ok(filters)
 }
 
-/// The lower end of a range.
+/// The lower bound of a range, kept until its upper bound is read.
 enum LowerBound {
     Number(f64),
     Day(String),
 }
 
-/// Refuses a range whose ends are the wrong way round: nothing would ever be found, and nobody
-/// would know why.
+/// Refuses an inverted range, which would silently match nothing.
 fn check_order<'p>(
     lower: &mut Option<(&'p FilterParameter, LowerBound)>,
     parameter: &'p FilterParameter,
@@ -251,12 +250,12 @@ fn check_order<'p>(
     else {
         return Ok(());
     };
-    let is_turned = match (edge, test) {
+    let is_inverted = match (edge, test) {
         (LowerBound::Number(from), FieldTest::Number { to: Some(to), .. }) => from > *to,
         (LowerBound::Day(from), FieldTest::Date { to: Some(to), .. }) => from > *to,
         _ => false,
     };
-    if is_turned {
+    if is_inverted {
         let message = format!("`{}` is greater than `{}`", first.name, parameter.name);
         return Err(Failure::caller(message).hint("exchange the two"));
     }
@@ -265,14 +264,15 @@ fn check_order<'p>(
 
 fn number(name: &str, value: &Value) -> Result<f64, Failure> {
     let number = value.as_f64().filter(|number| number.is_finite());
-    number.ok_or_else(|| wrong(name, "is not a number", value).hint("pass a number without quotes"))
+    number
+        .ok_or_else(|| invalid(name, "is not a number", value).hint("pass a number without quotes"))
 }
 
-/// A day, in the form in which days are compared.
+/// Parses a day into the ISO form in which days are compared.
 fn day(name: &str, value: &Value) -> Result<String, Failure> {
     let day = value.as_str().and_then(Day::parse);
     day.map(|day| day.to_string()).ok_or_else(|| {
-        wrong(name, "is not a day", value).hint("write it as YYYY-MM-DD, such as `2024-05-28`")
+        invalid(name, "is not a day", value).hint("write it as YYYY-MM-DD, such as `2024-05-28`")
     })
 }
 
@@ -291,12 +291,12 @@ fn one_of(
     let mut values = Vec::new();
     for written in several {
         let Some(known) = field.and_then(|field| field.value(written)) else {
-            let meant = field.and_then(|field| field.nearest(written));
-            let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
+            let suggestion = field.and_then(|field| field.nearest(written));
+            let suggestion = suggestion.map(|suggestion| format!("did you mean `{suggestion}`? "));
             return Err(
-                wrong(name, "has no such value", &Value::from(written)).hint(format!(
+                invalid(name, "has no such value", &Value::from(written)).hint(format!(
                     "{}{}",
-                    meant.unwrap_or_default(),
+                    suggestion.unwrap_or_default(),
                     allowed()
                 )),
             );
@@ -306,7 +306,7 @@ fn one_of(
     Ok(any(parameter, values.into_iter()))
 }
 
-/// Any of these values.
+/// A filter that matches any of these values (OR).
 fn any(parameter: &FilterParameter, values: impl Iterator<Item = String>) -> Filter {
     let is = |value| Filter::Field {
         name: parameter.field.clone(),

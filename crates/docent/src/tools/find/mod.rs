@@ -1,5 +1,7 @@
-//! Words and typed filters into results: the `find` tool, for hosts that can use more than the one
-//! parameter that `search` may have. What it takes follows from the fields of the documents.
+//! The `find` tool: search with typed filters, facets, sorting and pagination.
+//!
+//! Hosts allow `search` only one parameter. `find` is for hosts that can use more, and its parameters are generated
+//! from the fields of the documents.
 
 mod description;
 mod find_answer;
@@ -18,25 +20,25 @@ use self::parameters::FindParameters;
 use super::{plain_text, search_notes};
 use crate::knowledge_base::KnowledgeBase;
 
-/// The most characters that Claude Code shows of an answer; a hundred results have up to 200,000.
+/// The answer size that is declared to Claude Code; a hundred results have up to 200,000 characters.
 const MAX_ANSWER_CHARS: usize = 500_000;
 
-/// The `find` tool.
+/// The tool over a knowledge base, with name, list name and members from the settings.
 pub struct FindTool(pub Arc<KnowledgeBase>);
 
 impl FindTool {
-    /// The answer to what was sent.
+    /// Validates the arguments, searches, and builds the answer.
     async fn answer(
         &self,
-        given: &Map<String, Value>,
+        arguments: &Map<String, Value>,
         context: &Context,
     ) -> Result<Answer<Value>, Failure> {
         let reader = self.0.reader(context.caller());
         let (catalog, _) = self.0.fields(&reader).await?;
         let parameters = FindParameters::new(&catalog, &self.0.find);
-        let question = find_query::read(given, &parameters, &catalog)?;
+        let question = find_query::read(arguments, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
-        let understood = search_notes::query_report(&parsed);
+        let report = search_notes::query_report(&parsed);
         let ignored = std::mem::take(&mut parsed.ignored);
         add_filters(&mut parsed, &question)?;
         let query = self.query(&parsed, &question, reader);
@@ -45,16 +47,16 @@ impl FindTool {
         let mut answer = find_answer::answer(&self.0, &question, &found, parameters.offset);
         if !ignored.is_empty() {
             parsed.ignored = ignored;
-            // Something is said about what was ignored, whatever was found.
-            let remarks = search_notes::search_note(
+            // Ignored filters are reported even when there are results.
+            let note = search_notes::search_note(
                 &parsed,
                 &catalog,
                 search_notes::ResultAvailability::Some,
             );
-            answer.extend(remarks.map(|text| (find_answer::NOTE.to_owned(), text.into())));
+            answer.extend(note.map(|text| (find_answer::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer)).touched(ids);
-        let answer = answer.meta_json(search_notes::SEARCH_META, understood.into());
+        let answer = answer.meta_json(search_notes::SEARCH_META, report.into());
         Ok(search_notes::with_unready(answer, &self.0))
     }
 
@@ -71,8 +73,8 @@ impl FindTool {
     }
 }
 
-/// Adds the conditions of the parameters to those of the query. Without any, and without words,
-/// everything is listed.
+/// Combines the filters of the parameters with those of the query (AND). Without words and filters, the query lists
+/// all documents.
 fn add_filters(parsed: &mut ParsedQuery, question: &FindQuery) -> Result<(), Failure> {
     let mut all: Vec<Filter> = parsed.filter.take().into_iter().collect();
     all.extend(question.filters.iter().cloned());
@@ -123,7 +125,7 @@ impl Tool for FindTool {
     }
 }
 
-/// What a host shows while the tool runs: at most 64 characters.
+/// The status text that a host shows while the tool runs, at most 64 characters.
 fn status(doing: &str, noun: &str) -> String {
     let noun = if noun.len() > 48 { "documents" } else { noun };
     format!("{doing} {noun}")

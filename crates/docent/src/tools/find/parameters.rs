@@ -1,5 +1,4 @@
-//! The fields of a corpus into the parameters of `find`: what each is called, which field it asks
-//! about and what it takes.
+//! The filter parameters of `find`, generated from the fields of the corpus: name, field and type of each.
 
 use std::collections::BTreeSet;
 
@@ -7,83 +6,83 @@ use docent_search::{Catalog, CatalogField, FieldKind, RangeBound};
 
 use crate::settings::{FindSettings, NameAlias};
 
-/// The most parameters that fields bring. A model has to take in all of them before it can use one.
+/// The most filter parameters. A model reads all of them before it can use one.
 pub(super) const MAX_PARAMETERS: usize = 16;
 
-/// How much of a field's name is kept, so that something can be put before and behind it: hosts take
-/// names of up to 64 characters.
+/// The length limit of the name stem of a field. Hosts accept names of up to 64 characters, and prefixes and suffixes
+/// need room.
 const MAX_STEM_CHARS: usize = 48;
 
-/// How many values stand for the others of a field that has many.
+/// How many example values are shown for a field with too many values to list.
 const EXAMPLES: usize = 3;
 
-/// The parameters that are not about a field.
+/// The parameter with the words to search for, the only required one.
 pub(super) const QUERY: &str = "query";
-/// How many results.
+/// The parameter with the page size.
 pub(super) const LIMIT: &str = "limit";
-/// How many to pass over.
+/// The parameter with the number of results to skip.
 pub(super) const OFFSET: &str = "offset";
-/// In which order.
+/// The parameter with the sort order.
 pub(super) const SORT: &str = "sort";
-/// Which values to count.
+/// The parameter with the fields to count as facets.
 pub(super) const FACETS: &str = "facets";
 
-/// Everything that `find` takes besides `query` and `limit`.
+/// The parameters of `find` beside `query` and `limit`, which always exist.
 #[derive(Debug, Default)]
 pub(super) struct FindParameters {
-    /// What filters, in the order in which hosts show it.
+    /// The filter parameters, in the order in which hosts show them.
     pub(super) filters: Vec<FilterParameter>,
-    /// Whether results can be passed over.
+    /// Whether the `offset` parameter exists.
     pub(super) offset: bool,
-    /// Whether they can be put in another order.
+    /// Whether the `sort` parameter exists.
     pub(super) sort: bool,
-    /// The fields whose values can be counted: what each is called, and its name.
+    /// The fields that can be counted as facets: parameter name and field of each.
     pub(super) facets: Vec<(String, String)>,
 }
 
-/// One parameter about a field.
+/// A filter parameter on a field.
 #[derive(Debug, PartialEq)]
 pub(super) struct FilterParameter {
-    /// What it is called.
+    /// The name that hosts and models use.
     pub(super) name: String,
-    /// The field it is about.
+    /// The document field that it filters.
     pub(super) field: String,
-    /// What it takes.
+    /// The type of its value.
     pub(super) takes: ParameterKind,
 }
 
-/// What a parameter takes.
+/// The value type of a parameter, with the values or the range that occur in the corpus.
 #[derive(Debug, PartialEq)]
 pub(super) enum ParameterKind {
-    /// One of these values, which are all there are.
+    /// An enumeration; these are all values of the field.
     OneOf(Vec<String>),
-    /// Any text; these are examples.
+    /// Free text; the values are examples.
     Text(Vec<String>),
-    /// The least number; the range is that of the documents.
+    /// A lower bound for numbers, with the range of the data.
     AtLeast(Option<(f64, f64)>),
-    /// The greatest number.
+    /// An upper bound for numbers, with the range of the data.
     AtMost(Option<(f64, f64)>),
-    /// The first day.
+    /// A lower bound for dates, with the range of the data.
     From(Option<(String, String)>),
-    /// The last day.
+    /// An upper bound for dates, with the range of the data.
     To(Option<(String, String)>),
-    /// Yes or no.
+    /// A boolean filter, true or false.
     Flag,
 }
 
 impl FindParameters {
-    /// The parameters for the fields there are now.
+    /// Generates the parameters for the current fields of the corpus.
     pub(super) fn new(catalog: &Catalog, find: &FindSettings) -> Self {
-        let asked = |name: &str| {
+        let is_enabled = |name: &str| {
             let mut named = find.parameters.iter();
             find.parameters.is_empty() || named.any(|one| one.name == name && one.source == name)
         };
         let mut all = Self {
-            offset: asked(OFFSET),
-            sort: asked(SORT),
+            offset: is_enabled(OFFSET),
+            sort: is_enabled(SORT),
             ..Self::default()
         };
-        let mut taken: BTreeSet<String> = [QUERY, LIMIT, OFFSET, SORT, FACETS]
+        let mut used_names: BTreeSet<String> = [QUERY, LIMIT, OFFSET, SORT, FACETS]
             .map(str::to_owned)
             .into();
         for (stem, field) in selected_fields(catalog, &find.parameters) {
@@ -91,8 +90,8 @@ impl FindParameters {
             if takes.is_empty() || all.filters.len() + takes.len() > MAX_PARAMETERS {
                 continue;
             }
-            let (stem, names) = free_names(&stem, field, &takes, &taken);
-            taken.extend(names.iter().cloned());
+            let (stem, names) = free_names(&stem, field, &takes, &used_names);
+            used_names.extend(names.iter().cloned());
             let one = names
                 .into_iter()
                 .zip(takes)
@@ -102,7 +101,7 @@ impl FindParameters {
                     takes,
                 });
             all.filters.extend(one);
-            if asked(FACETS)
+            if is_enabled(FACETS)
                 && matches!(
                     field.kind,
                     FieldKind::Keyword | FieldKind::List | FieldKind::Bool
@@ -130,8 +129,8 @@ impl FindParameters {
     }
 }
 
-/// The fields that become parameters, each with what it is called: those that settings name, in
-/// their order, or all.
+/// The fields that become parameters, each with its name stem: those that the settings name, in that order, or all
+/// fields.
 fn selected_fields<'c>(
     catalog: &'c Catalog,
     named: &[NameAlias],
@@ -140,11 +139,11 @@ fn selected_fields<'c>(
         let all = catalog.fields.iter();
         return all.map(|field| (stem(&field.name), field)).collect();
     }
-    let is_own = |one: &NameAlias| {
-        let ours = [QUERY, LIMIT, OFFSET, SORT, FACETS];
-        one.name == one.source && ours.contains(&one.name.as_str())
+    let is_built_in = |one: &NameAlias| {
+        let built_in = [QUERY, LIMIT, OFFSET, SORT, FACETS];
+        one.name == one.source && built_in.contains(&one.name.as_str())
     };
-    let fields = named.iter().filter(|one| !is_own(one));
+    let fields = named.iter().filter(|one| !is_built_in(one));
     let found = fields.filter_map(|one| Some((stem(&one.name), catalog.field(&one.source)?)));
     let mut seen = BTreeSet::new();
     found
@@ -152,14 +151,14 @@ fn selected_fields<'c>(
         .collect()
 }
 
-/// What the parameters of a field take. A text of which no value comes back is no use as a filter,
-/// unless somebody asked for it.
+/// The parameter types of a field. A text field without recurring values is useless as a filter, so it gets none
+/// unless the settings name it.
 fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<ParameterKind> {
     let values = || field.values.iter().map(|(value, _)| value.clone());
     let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
     match field.kind {
         FieldKind::Keyword | FieldKind::List if field.is_enumerated() => {
-            // By value, because an order by number would change with every document.
+            // Sorted by value, because an order by count would change the schema with every document.
             let mut all: Vec<_> = values().collect();
             all.sort();
             if all.is_empty() {
@@ -194,7 +193,7 @@ fn parameter_kinds(field: &CatalogField, only_useful: bool) -> Vec<ParameterKind
     }
 }
 
-/// A field's name with nothing in it but letters, digits and `_`, a letter first.
+/// Normalizes a field name to ASCII letters, digits and `_`, starting with a letter.
 fn stem(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let plain: String = name.chars().map(plain).collect();
@@ -207,18 +206,17 @@ fn stem(name: &str) -> String {
     } else {
         format!("field_{joined}")
     };
-    // All of it is ASCII by now.
+    // The name is ASCII here, so bytes are characters.
     let end = joined.len().min(MAX_STEM_CHARS);
     joined.get(..end).unwrap_or_default().to_owned()
 }
 
-/// What the parameters of a field are called: by its name, with a number behind it where others
-/// have it already.
+/// Unique parameter names for a field, derived from its stem; a number is appended when a name is already in use.
 fn free_names(
     stem: &str,
     field: &CatalogField,
     takes: &[ParameterKind],
-    taken: &BTreeSet<String>,
+    used_names: &BTreeSet<String>,
 ) -> (String, Vec<String>) {
     let named = |stem: &str| -> Vec<String> {
         let name = |one: &ParameterKind| match one {
@@ -239,9 +237,9 @@ fn free_names(
     let mut stem = stem.to_owned();
     let mut names = named(&stem);
     let start = stem.clone();
-    // No more names than parameters are taken, so that one of these is free.
+    // Finitely many names are in use, so the loop ends.
     for number in 2.. {
-        if !names.iter().any(|name| taken.contains(name)) {
+        if !names.iter().any(|name| used_names.contains(name)) {
             break;
         }
         stem = format!("{start}_{number}");
@@ -381,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_a_model_can_take_in() {
+    fn the_number_of_parameters_is_bounded() {
         let count = |fields: usize| {
             let mut builder = CatalogBuilder::new();
             builder.documents(10);

@@ -1,4 +1,4 @@
-//! The parameters of `find` into the schemas that hosts see.
+//! The JSON schemas of the input and output of `find`.
 
 use docent_search::{MAX_FACETS, MAX_LIMIT, MAX_OFFSET};
 use serde_json::{Map, Value, json};
@@ -12,20 +12,20 @@ use crate::knowledge_base::one_line;
 use crate::settings::FindSettings;
 use crate::tools::result_members;
 
-/// The most characters of all values that the schema lists. Values of a field that would go over
-/// it are checked all the same, and `list_fields` names them.
+/// The most characters of all `enum` values in the schema. A field that would exceed it has no `enum`; its values are
+/// validated all the same, and `list_fields` lists them.
 const MAX_ENUM_CHARS: usize = 4_000;
 
-/// The most characters of the values that a description repeats.
+/// The most characters of all values in one parameter description.
 const MAX_OPTIONS_CHARS: usize = 160;
 
-/// The most characters of one of them: a value with its quotation marks.
+/// The most characters of one value including its quotation marks.
 const MAX_OPTION_CHARS: usize = 66;
 
-/// What `sort` takes.
+/// The sort orders, the default first.
 pub(super) const ORDERS: [&str; 3] = ["relevance", "newest", "oldest"];
 
-/// What `find` takes.
+/// The input schema; descriptions contain example values from the corpus.
 pub(super) fn input(parameters: &FindParameters, find: &FindSettings) -> Value {
     let noun = find.noun();
     let mut properties = Map::new();
@@ -139,7 +139,7 @@ fn day(
     json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$", "description": text})
 }
 
-/// Values side by side, as many as there is room for.
+/// Joins as many values as fit into `most` characters, with an ellipsis for the rest.
 pub(super) fn options(values: &[String], most: usize) -> String {
     let mut text = String::new();
     for value in values {
@@ -155,7 +155,7 @@ pub(super) fn options(values: &[String], most: usize) -> String {
     text
 }
 
-/// What `find` gives.
+/// The output schema; member names follow the settings.
 pub(super) fn output(find: &FindSettings) -> Value {
     let counts = json!({"type": "array", "items": {
         "type": "object",
@@ -214,7 +214,7 @@ mod tests {
             takes: ParameterKind::OneOf(values),
         };
         let parameters = FindParameters {
-            // Eighty values of fifty characters are exactly what fits.
+            // Eighty values of fifty characters reach the limit exactly.
             filters: vec![
                 parameter("a", values(50, "a")),
                 parameter("b", values(30, "b")),

@@ -1,4 +1,4 @@
-//! What was sent to `show_results` into a question, or into an error from which a model can learn.
+//! Validation of the arguments of `show_results`, with errors from which a model can correct its call.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::settings::shorten;
 use crate::tools::date_buckets::DATE;
 
-/// The most documents that are shown by their ids.
+/// The most ids in one call.
 pub(super) const MAX_IDS: usize = 20;
 
-/// The most fields that are filtered by, and the most values of each.
+/// The most filters in one call, and the most values of each.
 const MAX_FILTERS: usize = 8;
 const MAX_VALUES: usize = 16;
 
-/// The most characters of a value that an error repeats.
+/// The most characters of an invalid value that an error quotes.
 const MAX_SHOWN: usize = 80;
 
 /// What `show_results` takes.
@@ -37,7 +37,7 @@ pub struct ShowResultsInput {
     offset: Option<usize>,
 }
 
-/// The same, as the widget gets it back to ask again.
+/// The validated arguments, returned to the widget so that it can repeat the call with other filters.
 #[derive(Debug, Default, Clone, Serialize)]
 pub(super) struct EchoedQuery {
     pub(super) query: String,
@@ -49,26 +49,26 @@ pub(super) struct EchoedQuery {
     pub(super) offset: usize,
 }
 
-/// A question that can be asked.
+/// A validated query with all of its filters.
 #[derive(Debug)]
 pub(super) struct ResultsQuery {
     pub(super) asked: EchoedQuery,
     pub(super) sort: SortOrder,
-    /// What was typed, for what there is to say about it.
+    /// The query as typed, for the search note.
     pub(super) typed: ParsedQuery,
-    /// The words, and every condition.
+    /// The query with the filters of all arguments.
     pub(super) parsed: ParsedQuery,
-    /// The conditions besides the days.
+    /// All filters except the date range.
     conditions: Vec<Filter>,
 }
 
 impl ResultsQuery {
-    /// Whether it is about some days alone.
+    /// Whether a date range was selected.
     pub(super) fn has_day_bounds(&self) -> bool {
         !self.asked.from.is_empty() || !self.asked.to.is_empty()
     }
 
-    /// The same question about these days alone.
+    /// The same query with another date range, or with none.
     pub(super) fn within(&self, from: Option<&str>, to: Option<&str>) -> ParsedQuery {
         let mut all = self.conditions.clone();
         if from.is_some() || to.is_some() {
@@ -88,7 +88,7 @@ impl ResultsQuery {
     }
 }
 
-/// Without words and conditions everything is listed.
+/// Combines the filters (AND). Without words and filters, the query lists all documents.
 fn narrowed(typed: &ParsedQuery, mut all: Vec<Filter>) -> Option<Filter> {
     let is_blank = words(typed).is_empty() && typed.phrases.is_empty() && typed.excluded.is_empty();
     match all.len() {
@@ -105,7 +105,7 @@ fn words(typed: &ParsedQuery) -> String {
         .to_owned()
 }
 
-/// Reads what was sent.
+/// Parses and validates the arguments.
 pub(super) fn read(
     input: ShowResultsInput,
     catalog: &Catalog,
@@ -158,7 +158,7 @@ fn sort(given: Option<&str>) -> Result<(SortOrder, &'static str), Failure> {
         None | Some("relevance") => Ok((SortOrder::Relevance, "relevance")),
         Some("newest") => Ok((SortOrder::Newest, "newest")),
         Some("oldest") => Ok((SortOrder::Oldest, "oldest")),
-        Some(other) => Err(wrong("sort", "is not an order", other)
+        Some(other) => Err(invalid("sort", "is not an order", other)
             .hint("allowed are `relevance`, `newest`, `oldest`")),
     }
 }
@@ -169,7 +169,7 @@ fn days(from: Option<&str>, to: Option<&str>) -> Result<DayBounds, Failure> {
     let read = |name: &str, given: Option<&str>| match given.filter(|text| !text.is_empty()) {
         None => Ok(None),
         Some(text) => Day::parse(text).map(Some).ok_or_else(|| {
-            wrong(name, "is not a day", text).hint("write it as YYYY-MM-DD, such as `2024-05-28`")
+            invalid(name, "is not a day", text).hint("write it as YYYY-MM-DD, such as `2024-05-28`")
         }),
     };
     let (from, to) = (read("from", from)?, read("to", to)?);
@@ -219,7 +219,7 @@ fn filters(
 fn test(field: &CatalogField, value: &str) -> Result<FieldTest, Failure> {
     let not = |what: &str| {
         let name = format!("filters.{}", field.name);
-        wrong(&name, what, value).hint("`list_fields` tells the values of each field")
+        invalid(&name, what, value).hint("`list_fields` tells the values of each field")
     };
     match field.kind {
         FieldKind::Keyword | FieldKind::Text | FieldKind::List => Ok(FieldTest::Is(
@@ -246,20 +246,20 @@ fn test(field: &CatalogField, value: &str) -> Result<FieldTest, Failure> {
     }
 }
 
-fn wrong(name: &str, what: &str, value: &str) -> Failure {
+fn invalid(name: &str, what: &str, value: &str) -> Failure {
     Failure::caller(format!("`{name}` {what}: `{}`", shorten(value, MAX_SHOWN)))
 }
 
 fn unknown(catalog: &Catalog, name: &str) -> Failure {
-    let meant = catalog.nearest(name);
-    let meant = meant.map(|field| format!("did you mean `{}`? ", field.name));
+    let suggestion = catalog.nearest(name);
+    let suggestion = suggestion.map(|field| format!("did you mean `{}`? ", field.name));
     Failure::caller(format!("there is no field `{}`", shorten(name, MAX_SHOWN))).hint(format!(
         "{}`list_fields` tells what there is",
-        meant.unwrap_or_default()
+        suggestion.unwrap_or_default()
     ))
 }
 
-/// The input schema, with no more in it than a model needs.
+/// The input schema, written by hand so that it contains only what a model needs.
 pub(super) fn schema() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     json!({
@@ -340,8 +340,8 @@ mod tests {
             ),
             (json!({"sort": "best"}), "`sort` is not an order: `best`"),
         ] {
-            let told = ask(input).unwrap_err().to_string();
-            assert!(told.starts_with(message), "{told}");
+            let message_text = ask(input).unwrap_err().to_string();
+            assert!(message_text.starts_with(message), "{message_text}");
         }
     }
 

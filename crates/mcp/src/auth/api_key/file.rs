@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<(ApiKeyMap, KeyFileStamp), AuthError> 
     Ok((keys.collect(), stamped))
 }
 
-/// Replaces the file atomically.
+/// Replaces the file of keys atomically, readable by its owner alone.
 pub(super) fn write(path: &Path, keys: &ApiKeyMap) -> Result<(), AuthError> {
     let failed = failed(path);
     let entries = keys.values().map(|key| ApiKeyRecord {

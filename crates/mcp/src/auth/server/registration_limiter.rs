@@ -57,12 +57,12 @@ impl NetworkPrefix {
 
 /// The parameters of a token bucket: its capacity, and the period in which it gains one token.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TokenBucket {
+pub(crate) struct NetworkBucket {
     burst: u32,
     period: Duration,
 }
 
-impl TokenBucket {
+impl NetworkBucket {
     const fn new(burst: u32, period: Duration) -> Self {
         Self { burst, period }
     }
@@ -75,33 +75,33 @@ impl TokenBucket {
 /// The rate limits of one kind of request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NetworkLimits {
-    customer: TokenBucket,
-    site: TokenBucket,
+    customer: NetworkBucket,
+    site: NetworkBucket,
     /// The rate that all requests share whose network may be forged.
-    shared: TokenBucket,
+    shared: NetworkBucket,
     /// The share of the reserve that one provider's networks may use, and the reserve itself.
-    reserve_each: TokenBucket,
-    reserve: TokenBucket,
+    reserve_each: NetworkBucket,
+    reserve: NetworkBucket,
 }
 
 /// The limits of client registrations. All users of a hosted MCP client share its few networks, and each of
 /// their connections may register a client.
 pub(crate) const REGISTRATIONS: NetworkLimits = NetworkLimits {
-    customer: TokenBucket::new(60, Duration::from_secs(5)),
-    site: TokenBucket::new(180, Duration::from_secs(1)),
-    shared: TokenBucket::new(300, Duration::from_millis(500)),
-    reserve_each: TokenBucket::new(5, Duration::from_secs(60)),
-    reserve: TokenBucket::new(120, Duration::from_secs(2)),
+    customer: NetworkBucket::new(60, Duration::from_secs(5)),
+    site: NetworkBucket::new(180, Duration::from_secs(1)),
+    shared: NetworkBucket::new(300, Duration::from_millis(500)),
+    reserve_each: NetworkBucket::new(5, Duration::from_secs(60)),
+    reserve: NetworkBucket::new(120, Duration::from_secs(2)),
 };
 
 /// The limits of logins, right or wrong. A small machine hashes about twenty passwords a second: no rate
 /// exhausts that, and no burst exceeds what it hashes before a login times out.
 pub(crate) const SIGN_INS: NetworkLimits = NetworkLimits {
-    customer: TokenBucket::new(30, Duration::from_secs(2)),
-    site: TokenBucket::new(90, Duration::from_millis(500)),
-    shared: TokenBucket::new(120, Duration::from_millis(200)),
-    reserve_each: TokenBucket::new(3, Duration::from_secs(60)),
-    reserve: TokenBucket::new(30, Duration::from_secs(1)),
+    customer: NetworkBucket::new(30, Duration::from_secs(2)),
+    site: NetworkBucket::new(90, Duration::from_millis(500)),
+    shared: NetworkBucket::new(120, Duration::from_millis(200)),
+    reserve_each: NetworkBucket::new(3, Duration::from_secs(60)),
+    reserve: NetworkBucket::new(30, Duration::from_secs(1)),
 };
 
 /// Rate limiter of one kind of request by the client's network.
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn while_a_form_counts_no_single_rate_lets_in_more_than_there_is_room_for() {
-        let within = |bucket: TokenBucket, time: Duration| {
+        let within = |bucket: NetworkBucket, time: Duration| {
             u128::from(bucket.burst) + time.as_millis() / bucket.period.as_millis()
         };
         let form = Duration::from_secs(super::super::authorize_endpoint::FORM_LIFETIME);
