@@ -15,7 +15,7 @@ fn about(report: &Value, about: &str) -> (Vec<String>, String) {
     let states = found.iter().map(|f| text(f, "state")).collect();
     let text: Vec<_> = found
         .iter()
-        .map(|f| format!("{} {}", text(f, "text"), text(f, "hint")))
+        .map(|f| format!("{} {}", text(f, "says"), text(f, "hint")))
         .collect();
     (states, text.join("\n"))
 }

@@ -124,7 +124,7 @@ fn a_folder_with_too_few_documents_is_refused() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("`server.json` is left out"),
+        ran.stderr.contains("`server.json` is skipped"),
         "{}",
         ran.stderr
     );

@@ -224,5 +224,5 @@ fn invalid_key_arguments_are_refused_with_a_hint() {
         (Some(0), "there is no key\n")
     );
     let ran = dir.run(&["key", "add", "a", "--path", "docs"]);
-    assert!(ran.stderr.contains("sign-in is off"), "{ran:?}");
+    assert!(ran.stderr.contains("authentication is off"), "{ran:?}");
 }

@@ -88,7 +88,7 @@ fn password_mode_without_users_explains_what_to_run() {
     all.extend(open);
     let ran = dir.run(&all);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("use an https address"), "{ran:?}");
+    assert!(ran.stderr.contains("use an https URL"), "{ran:?}");
     let ran = dir.run(&[
         "serve",
         "docs",
