@@ -35,7 +35,11 @@ fn unreachable_and_foreign_servers_are_unhealthy() {
     drop(free);
     let ran = dir.run(&["health", &format!("http://{unused}")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("hint: check that `docent serve` is running"), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("hint: check that `docent serve` is running"),
+        "{ran:?}"
+    );
     for (answer, expected) in [
         ("200 OK", "another program answers"),
         ("503 Service Unavailable", "is not ready"),
