@@ -1,16 +1,19 @@
-//! The body of a request into messages, as every transport reads it. Whatever is accepted is JSON to another
-//! reader too, within the bounds, and means the same to both.
+//! Parses the body of a request into messages, as every transport does. Whatever is accepted is JSON to another parser
+//! too, within the limits, and means the same to both.
 
 #![no_main]
-#![allow(dead_code, reason = "only some of the included modules is called here")]
+#![allow(
+    dead_code,
+    reason = "only a part of the included modules is called here"
+)]
 
-#[path = "../../crates/mcp/src/message.rs"]
-mod message;
 #[path = "../../crates/mcp/src/rpc.rs"]
 mod rpc;
+#[path = "../../crates/mcp/src/rpc_message.rs"]
+mod rpc_message;
 
 use libfuzzer_sys::fuzz_target;
-use message::{Body, Message, Params, parse, split};
+use rpc_message::{RpcBody, RpcMessage, RpcParams, parse, split};
 use serde_json::Value;
 
 const MAX_DEPTH: usize = 64;
@@ -18,8 +21,8 @@ const MAX_BATCH: usize = 32;
 
 fuzz_target!(|bytes: &[u8]| {
     match split(bytes, MAX_DEPTH, MAX_BATCH) {
-        Ok(Body::One(text)) => one(text),
-        Ok(Body::Batch(items)) => {
+        Ok(RpcBody::One(text)) => one(text),
+        Ok(RpcBody::Batch(items)) => {
             assert!((1..=MAX_BATCH).contains(&items.len()));
             if let Some(all) = value(std::str::from_utf8(bytes).unwrap()) {
                 assert_eq!(all.as_array().unwrap().len(), items.len());
@@ -43,18 +46,18 @@ fn one(text: &str) {
     let members = whole.as_object().unwrap();
     assert_eq!(members["jsonrpc"], "2.0");
     match message {
-        Message::Request(request) => {
+        RpcMessage::Request(request) => {
             assert_eq!(members["method"], *request.method);
             same_id(&members["id"], &serde_json::to_value(&request.id).unwrap());
             assert_eq!(request.raw, text);
             params(&request.params, members.get("params"));
         }
-        Message::Notification(note) => {
+        RpcMessage::Notification(note) => {
             assert_eq!(members["method"], *note.method);
             assert!(!members.contains_key("id"));
             params(&note.params, members.get("params"));
         }
-        Message::Response => {
+        RpcMessage::Response => {
             assert!(members.get("method").is_none_or(Value::is_null));
             assert!(members.contains_key("result") || members.contains_key("error"));
         }
@@ -81,7 +84,7 @@ fn value(text: &str) -> Option<Value> {
 }
 
 /// What routing looks at is what stands there. A literal null counts as absent.
-fn params(read: &Params<'_>, said: Option<&Value>) {
+fn params(read: &RpcParams<'_>, said: Option<&Value>) {
     let said = said.map(|said| said.as_object().unwrap());
     for (name, member) in [
         ("_meta", read.meta),
@@ -101,7 +104,7 @@ fn params(read: &Params<'_>, said: Option<&Value>) {
         let value = member.map(|member| serde_json::from_str::<Value>(member.get()).unwrap());
         assert_eq!(value.as_ref(), said, "{name}");
         assert_eq!(
-            Params::string(member).as_deref(),
+            RpcParams::string(member).as_deref(),
             said.and_then(Value::as_str)
         );
     }

@@ -1,9 +1,9 @@
-//! The start of a Markdown file into fields and readers, through the reader that indexing uses. Whatever stands
-//! there, a document whose reader field is written is for the names in it or for nobody, never for everyone, and
-//! the field shows up nowhere else.
+//! Parses the start of a Markdown file into fields and readers, as indexing does. A document whose reader field is
+//! present is readable for the names in it or for nobody, never for everyone, and the field is not among the other
+//! fields.
 //!
-//! The first byte chooses what the rest is: a whole file, the value of the field in YAML or in TOML, or what
-//! stands before the fence.
+//! The first byte chooses what the rest is: a whole file, the value of the field in YAML or in TOML, or the text before
+//! the fence.
 
 #![no_main]
 
@@ -11,15 +11,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use docent_ingest::{Entry, Limits, Options, ParsedDocument, ReaderField, ReaderName, Source};
-use docent_search::{MAX_PRINCIPAL_BYTES, MAX_READERS, Value};
+use docent_ingest::{
+    FileEntry, FolderSource, IngestOptions, Limits, ParsedDocument, ReaderField, ReaderFieldName,
+};
+use docent_search::{DocumentValue, MAX_PRINCIPAL_BYTES, MAX_READERS};
 use libfuzzer_sys::fuzz_target;
 
 const FIELD: &str = "allowed";
 
 struct Folder {
-    source: Source,
-    entry: Entry,
+    source: FolderSource,
+    entry: FileEntry,
     file: PathBuf,
 }
 
@@ -28,14 +30,14 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("note.md");
     fs::write(&file, "x").unwrap();
-    let readers = vec![ReaderName {
+    let readers = vec![ReaderFieldName {
         name: FIELD.to_owned(),
         under: None,
     }];
-    let source = Source::open(&folder, Limits::default()).unwrap();
-    let source = source.with_options(Options {
+    let source = FolderSource::open(&folder, Limits::default()).unwrap();
+    let source = source.with_options(IngestOptions {
         readers,
-        ..Options::default()
+        ..IngestOptions::default()
     });
     let entry = source.list().entries.remove(0);
     Folder {
@@ -87,7 +89,10 @@ fn names(list: &[u8]) {
     let text = serde_json::to_string(&names).unwrap();
     let all = documents(format!("---\ntitle: t\n{FIELD}: {text}\n---\nbody\n").as_bytes());
     assert_eq!(all.len(), 1);
-    assert_eq!(all[0].readers, ReaderField::Present(Value::List(names)));
+    assert_eq!(
+        all[0].readers,
+        ReaderField::Present(DocumentValue::List(names))
+    );
 }
 
 fn documents(file: &[u8]) -> Vec<ParsedDocument> {
@@ -104,12 +109,14 @@ fn well_formed(document: &ParsedDocument) {
     }
     let named: Vec<&str> = match &document.readers {
         ReaderField::Absent | ReaderField::Malformed(_) => return,
-        ReaderField::Present(Value::Text(text)) => text
+        ReaderField::Present(DocumentValue::Text(text)) => text
             .split([',', ';'])
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .collect(),
-        ReaderField::Present(Value::List(list)) => list.iter().map(String::as_str).collect(),
+        ReaderField::Present(DocumentValue::List(list)) => {
+            list.iter().map(String::as_str).collect()
+        }
         ReaderField::Present(other) => panic!("{other:?} names readers"),
     };
     assert!((1..=MAX_READERS).contains(&named.len()));

@@ -1,44 +1,16 @@
-//! What somebody typed into words and conditions. Nothing is refused, everything is bounded, and whatever is told
-//! about the query stands in it.
+//! Parses a query into words and conditions. Nothing is refused, everything is bounded, and everything reported about the
+//! query is in it.
 
 #![no_main]
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "only some of the included modules is called here"
-)]
-
-#[path = "../../crates/search/src/analysis/mod.rs"]
-mod analysis;
-#[path = "../../crates/search/src/calendar.rs"]
-mod calendar;
-#[path = "../../crates/search/src/catalog/mod.rs"]
-mod catalog;
-#[path = "../../crates/search/src/document.rs"]
-mod document;
-#[path = "../../crates/search/src/error.rs"]
-mod error;
-#[path = "../../crates/search/src/filter.rs"]
-mod filter;
-#[path = "../../crates/search/src/grammar/mod.rs"]
-mod grammar;
-#[path = "../../crates/search/src/reader.rs"]
-mod reader;
-
-/// The bounds of a query, whose own module would bring the ranking with it.
-mod query {
-    pub const MAX_QUERY_CHARS: usize = 1_024;
-    pub const MAX_QUERY_TERMS: usize = 64;
-}
 
 use std::sync::LazyLock;
 
-use calendar::Day;
-use catalog::{Catalog, CatalogBuilder};
-use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
-use grammar::{MAX_IGNORED, Parsed, parse};
+use docent_search::grammar::parse;
+use docent_search::{
+    Catalog, CatalogBuilder, Day, FieldTest, Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, MAX_IGNORED,
+    MAX_QUERY_CHARS, MAX_QUERY_TERMS, ParsedQuery,
+};
 use libfuzzer_sys::fuzz_target;
-use query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
 /// Fields of every kind, with values that look like words of the grammar.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
@@ -66,7 +38,7 @@ fuzz_target!(|text: &str| {
     stands_in(&parsed, text);
 });
 
-fn bounded(parsed: &Parsed) {
+fn bounded(parsed: &ParsedQuery) {
     assert!(parsed.text.chars().count() <= 2 * MAX_QUERY_CHARS);
     assert!(parsed.phrases.len() <= MAX_QUERY_TERMS);
     assert!(parsed.excluded.len() <= MAX_QUERY_TERMS);
@@ -90,10 +62,10 @@ fn size(filter: &Filter) -> (usize, usize) {
         Filter::All(parts) | Filter::Any(parts) => both(parts),
         Filter::Not(part) => size(part),
         Filter::Field { test, .. } => {
-            if let Test::Date { from, to } = test {
+            if let FieldTest::Date { from, to } = test {
                 assert!(from.iter().chain(to).all(|day| Day::parse(day).is_some()));
             }
-            if let Test::Number { from, to } = test {
+            if let FieldTest::Number { from, to } = test {
                 assert!(from.iter().chain(to).all(|number| !number.is_nan()));
             }
             (1, 0)
@@ -103,7 +75,7 @@ fn size(filter: &Filter) -> (usize, usize) {
 }
 
 /// Whatever is said to be written in the query is.
-fn stands_in(parsed: &Parsed, text: &str) {
+fn stands_in(parsed: &ParsedQuery, text: &str) {
     for phrase in parsed.phrases.iter().chain(&parsed.excluded) {
         assert!(text.contains(phrase.as_str()), "{phrase:?}");
     }
@@ -112,7 +84,7 @@ fn stands_in(parsed: &Parsed, text: &str) {
         assert!(!applied.meaning.is_empty());
     }
     for ignored in &parsed.ignored {
-        // A value of a list is told with the name of its field before it, so word by word.
+        // A list item is reported with the name of its field before it, so the words are compared.
         let words = ignored.written.split(|c: char| !c.is_alphanumeric());
         assert!(
             words.into_iter().all(|word| text.contains(word)),

@@ -1,6 +1,5 @@
-//! A bearer token into a caller, through the same door as a request. The key is known here, so that claims of any
-//! kind arrive well signed; what is then let in must deserve it by a second reading, and with one changed bit
-//! nothing is let in.
+//! Verifies a bearer token as for a request. The key is known here, so that any claims can have a valid signature. An
+//! accepted caller must be the one whom the claims name to another parser, and a token with a changed byte is refused.
 //!
 //! An input is `T` and a token, or `S`, two bytes that choose where the token is changed, one that says how, and a
 //! header and claims on two lines.
@@ -11,7 +10,9 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use docent_mcp::{Algorithm, Auth, Caller, Demand, Denied, Issuer, LocalKeys};
+use docent_mcp::{
+    Auth, AuthRejection, AuthRequirement, Caller, Issuer, LocalKeys, SignatureAlgorithm,
+};
 use http::{HeaderMap, HeaderValue, header};
 use libfuzzer_sys::fuzz_target;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -31,10 +32,10 @@ static AUTH: LazyLock<Auth> = LazyLock::new(|| {
     let x = URL_SAFE_NO_PAD.encode(PAIR.public_key());
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "k1", "alg": "EdDSA", "x": x});
     keys.replace(&json!({"keys": [jwk]})).unwrap();
-    let issuer = Issuer::local(ISSUER, keys).algorithms([Algorithm::EdDsa]);
+    let issuer = Issuer::local(ISSUER, keys).algorithms([SignatureAlgorithm::EdDsa]);
     let auth = Auth::builder([SERVER])
         .issuer(issuer)
-        .demand(Demand::Always);
+        .requirement(AuthRequirement::Always);
     auth.build().unwrap()
 });
 
@@ -52,10 +53,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn identify(token: &[u8]) -> Result<Caller, Denied> {
+fn identify(token: &[u8]) -> Result<Caller, AuthRejection> {
     let value = [b"Bearer ", token].concat();
     // What no header can carry never comes here.
-    let value = HeaderValue::from_bytes(&value).or(Err(Denied::Absent))?;
+    let value = HeaderValue::from_bytes(&value).or(Err(AuthRejection::Absent))?;
     let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
     RUNTIME.block_on(AUTH.identify(&headers))
 }
@@ -70,7 +71,7 @@ fn signed(text: &[u8], place: usize, change: u8) {
     let signature = URL_SAFE_NO_PAD.encode(PAIR.sign(message.as_bytes()));
     let token = format!("{message}.{signature}");
     if let Ok(caller) = identify(token.as_bytes()) {
-        deserves(&caller, &token, head, claims);
+        check_caller(&caller, &token, head, claims);
     }
     // One changed byte anywhere, or one byte less: never.
     let mut changed = token.into_bytes();
@@ -80,11 +81,11 @@ fn signed(text: &[u8], place: usize, change: u8) {
     } else {
         changed[place] ^= change;
     }
-    assert!(identify(&changed).is_err(), "a changed token was let in");
+    assert!(identify(&changed).is_err(), "a changed token was accepted");
 }
 
-/// Who was let in is whom the claims name, by a reading of our own.
-fn deserves(caller: &Caller, token: &str, head: &[u8], claims: &[u8]) {
+/// Checks that the accepted caller is the one whom the claims name.
+fn check_caller(caller: &Caller, token: &str, head: &[u8], claims: &[u8]) {
     assert!(token.len() <= MAX_TOKEN_BYTES);
     let object = |bytes: &[u8]| serde_json::from_slice::<Map<String, Value>>(bytes).unwrap();
     let (head, claims) = (object(head), object(claims));
