@@ -1,6 +1,8 @@
 //! Documents that fail closed because their reader field is malformed, and stale documents that were indexed under
 //! other permission rules. Both are recognised by their content hash in the inventory, so no document is loaded.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use docent_ingest::ReaderFault;
 use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
 
@@ -15,6 +17,17 @@ pub(crate) struct UnreadableDocuments {
     pub count: usize,
     /// The first ones in id order, up to the requested number.
     pub first: Vec<UnreadableDocument>,
+    /// The first of their files by name, up to the same number, with what is wrong in each.
+    pub files: Vec<UnreadableFile>,
+}
+
+/// A file with documents that nobody may read because of the same fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnreadableFile {
+    pub source: String,
+    pub fault: ReaderFault,
+    /// How many of its documents have this fault.
+    pub documents: usize,
 }
 
 /// A document with a malformed reader field, for a report.
@@ -28,16 +41,21 @@ pub(crate) struct UnreadableDocument {
 
 impl UnreadableDocument {
     pub(crate) fn fault(&self) -> ReaderFault {
-        // The code came from a `ReaderFault`, so it always parses.
-        ReaderFault::from_code(self.code).unwrap_or(ReaderFault::Null)
+        fault_of(self.code)
     }
 }
 
+/// The fault with this code, which came from a [`ReaderFault`], so it always parses.
+fn fault_of(code: &str) -> ReaderFault {
+    ReaderFault::from_code(code).unwrap_or(ReaderFault::Null)
+}
+
 impl UnreadableDocuments {
-    /// Counts all of them in an engine and lists at most `most`.
+    /// Counts all of them in an engine, and lists at most `most` of them and of their files.
     pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, CliError> {
         let mut found = Self::default();
-        let mut named = std::collections::BTreeSet::new();
+        let mut named = BTreeSet::new();
+        let mut files: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
         let mut visit = |held: InventoryEntryRef<'_>| {
             let Some(fault) = reader_fault_of(held.hash) else {
                 return;
@@ -51,9 +69,20 @@ impl UnreadableDocuments {
             if named.len() > most {
                 named.pop_last();
             }
+            *files.entry((held.source.to_owned(), fault.code())).or_default() += 1;
+            // A file that leaves has `most` files before it, so it never comes back with a count that is too small.
+            if files.len() > most {
+                files.pop_last();
+            }
         };
         engine.visit_inventory(&mut visit).await?;
         found.first = named.into_iter().collect();
+        let file = |((source, code), documents): ((String, &str), usize)| UnreadableFile {
+            source,
+            fault: fault_of(code),
+            documents,
+        };
+        found.files = files.into_iter().map(file).collect();
         Ok(found)
     }
 }

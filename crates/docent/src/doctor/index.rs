@@ -87,8 +87,8 @@ fn open(dir: &Path, settings: &Settings) -> Result<Box<dyn Engine>, CliError> {
     Ok(Box::new(EmbeddedEngine::open_read_only(dir, None)?))
 }
 
-/// The documents that nobody may read because of their own field: the first few with what is wrong and how to fix it,
-/// then how many more there are.
+/// The documents that nobody may read because of their own field: the first few files with what is wrong and how to fix
+/// it, then how many more documents there are.
 async fn unreadable(engine: &dyn Engine, shown: &str, settings: &Settings) -> Vec<DoctorFinding> {
     let closed = match UnreadableDocuments::of(engine, MAX_NAMED).await {
         Ok(closed) => closed,
@@ -102,16 +102,20 @@ async fn unreadable(engine: &dyn Engine, shown: &str, settings: &Settings) -> Ve
         }
     };
     let field = settings.permissions.field.clone().unwrap_or_default();
-    let named = closed.first.iter().map(|one| {
+    let named = closed.files.iter().map(|file| {
+        let documents = match file.documents {
+            1 => String::new(),
+            more => format!("{more} documents of "),
+        };
         let says = format!(
-            "nobody may read `{}`: the field `{field}` {}",
-            one.source,
-            one.fault()
+            "nobody may read {documents}`{}`: the field `{field}` {}",
+            file.source, file.fault
         );
-        DoctorFinding::warning("readers", says, one.fault().hint())
+        DoctorFinding::warning("readers", says, file.fault.hint())
     });
     let mut found: Vec<_> = named.collect();
-    let more = closed.count.saturating_sub(found.len());
+    let named: usize = closed.files.iter().map(|file| file.documents).sum();
+    let more = closed.count.saturating_sub(named);
     if more > 0 {
         found.push(DoctorFinding::warning(
             "readers",

@@ -291,6 +291,24 @@ fn nobody_finds_what_names_nobody() {
 }
 
 #[test]
+fn doctor_names_a_file_once_and_counts_its_documents() {
+    let dir = TestDir::new();
+    dir.write("docs/docent.toml", RULES);
+    dir.write("docs/rows.csv", "id,text,allowed\n1,a,\n2,b,\n3,c,hr\n4,d,\n");
+    let indexed = dir.run(&["index", "docs"]);
+    assert_eq!(indexed.code, Some(0), "{indexed:?}");
+    let doctor = dir.run(&["doctor", "docs"]);
+    let named = "nobody may read 3 documents of `rows.csv`: the field `allowed` ";
+    assert_eq!(
+        doctor.stdout.matches(named).count(),
+        1,
+        "{}",
+        doctor.stdout
+    );
+    assert!(!doctor.stdout.contains("more document"), "{}", doctor.stdout);
+}
+
+#[test]
 fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
     let rules = format!("{RULES}[auth]\napi_keys = true\nrequired = false\n");
     let dir = folder(&rules);
@@ -332,7 +350,7 @@ fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
         again.stderr
     );
     let doctor = dir.run(&["doctor", "docs"]);
-    // The first of them by id, with what is wrong and the fix; the others are counted.
+    // The first files by name, with what is wrong and the fix; the other documents are counted.
     for named in [
         "nobody may read `closed-",
         "the field `allowed` ",
