@@ -39,12 +39,6 @@ pub(crate) struct UnreadableDocument {
     code: &'static str,
 }
 
-impl UnreadableDocument {
-    pub(crate) fn fault(&self) -> ReaderFault {
-        fault_of(self.code)
-    }
-}
-
 /// The fault with this code, which came from a [`ReaderFault`], so it always parses.
 fn fault_of(code: &str) -> ReaderFault {
     ReaderFault::from_code(code).unwrap_or(ReaderFault::Null)
@@ -69,7 +63,9 @@ impl UnreadableDocuments {
             if named.len() > most {
                 named.pop_last();
             }
-            *files.entry((held.source.to_owned(), fault.code())).or_default() += 1;
+            *files
+                .entry((held.source.to_owned(), fault.code()))
+                .or_default() += 1;
             // A file that leaves has `most` files before it, so it never comes back with a count that is too small.
             if files.len() > most {
                 files.pop_last();
