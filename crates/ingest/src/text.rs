@@ -109,10 +109,10 @@ pub(crate) fn decode_clean(bytes: &[u8], max_chars: usize) -> Result<String, Ing
 pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, IngestError> {
     if let Some(utf16) = utf16_encoding(bytes) {
         let (text, _) = utf16.decode_with_bom_removal(bytes);
-        return if text.contains('\0') {
+        return if has_many_controls(text.as_bytes()) {
             Err(IngestError::Binary)
         } else {
-            Ok(text.into_owned())
+            Ok(without_nuls(text.into_owned()))
         };
     }
     if is_binary(bytes) {
@@ -121,16 +121,16 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, IngestError> {
     refuse_utf7(bytes)?;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return Ok(text.to_owned());
+        return Ok(without_nuls(text.to_owned()));
     }
     if has_many_controls(bytes) {
         return Err(IngestError::Binary);
     }
     if is_damaged_utf8(bytes) {
-        return Ok(String::from_utf8_lossy(bytes).into_owned());
+        return Ok(without_nuls(String::from_utf8_lossy(bytes).into_owned()));
     }
     let (text, _) = guess_legacy_encoding(bytes).decode_without_bom_handling(bytes);
-    Ok(text.into_owned())
+    Ok(without_nuls(text.into_owned()))
 }
 
 pub(crate) fn refuse_utf7(bytes: &[u8]) -> Result<(), IngestError> {
@@ -161,9 +161,19 @@ pub(crate) fn guess_legacy_encoding(bytes: &[u8]) -> &'static Encoding {
     if bad { WINDOWS_1252 } else { found }
 }
 
-/// A NUL occurs in no text except UTF-16.
+/// Whether the content is not text: it has NULs, is not UTF-16, and has many other control characters too. A stray NUL
+/// in a text is damage, which costs that character and not the file.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
-    bytes.contains(&0) && !is_utf16(bytes)
+    bytes.contains(&0) && has_many_controls(bytes) && !is_utf16(bytes)
+}
+
+/// Removes stray NULs. This happens before anything is parsed, so that they cannot hide the name of a reader field.
+pub(crate) fn without_nuls(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "")
+    } else {
+        text
+    }
 }
 
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {

@@ -19,14 +19,18 @@ const HEAD: usize = 16 * 1024;
 /// Bytes needed to guess a legacy encoding.
 const SAMPLE: usize = 1024 * 1024;
 
+/// After the first piece, a shorter one is too short to tell binary content from a stray NUL.
+const MIN_BINARY_BYTES: usize = 1024;
+
 /// A text decoded piece by piece. `raw` holds bytes that were read but not decoded yet; `has_others` says
-/// whether there was a non-ASCII character.
+/// whether there was a non-ASCII character, and `has_begun` whether any text was decoded.
 pub(crate) struct TextStream<'r> {
     from: &'r mut dyn Read,
     raw: Vec<u8>,
     state: TextDecoderState,
     is_json: bool,
     has_others: bool,
+    has_begun: bool,
     ended: bool,
 }
 
@@ -49,6 +53,7 @@ impl<'r> TextStream<'r> {
             state: TextDecoderState::Start,
             is_json: false,
             has_others: false,
+            has_begun: false,
             ended: false,
         }
     }
@@ -117,23 +122,42 @@ impl<'r> TextStream<'r> {
             && !matches!(self.state, TextDecoderState::Transcoding(_))
             && self.raw.contains(&0)
         {
-            return Err(IngestError::Binary);
+            self.check_controls(&self.raw)?;
+            self.raw.retain(|byte| *byte != 0);
         }
         match &mut self.state {
             TextDecoderState::Start => {}
             TextDecoderState::Passthrough => window.append(&mut self.raw),
-            TextDecoderState::Utf8 => return self.utf8(window),
+            TextDecoderState::Utf8 => self.utf8(window)?,
             TextDecoderState::Lossy => self.lossy(window),
             TextDecoderState::Transcoding(decoder) => {
                 let text = decoded(decoder, &self.raw, false);
                 self.raw.clear();
-                if text.contains('\0') && !self.is_json {
-                    return Err(IngestError::Binary);
+                if self.is_json || !text.contains('\0') {
+                    window.extend_from_slice(text.as_bytes());
+                } else {
+                    self.check_controls(text.as_bytes())?;
+                    window.extend_from_slice(text::without_nuls(text).as_bytes());
                 }
-                window.extend_from_slice(text.as_bytes());
             }
         }
+        self.has_begun |= !window.is_empty();
         Ok(())
+    }
+
+    /// Tells a text with stray NULs from binary content. Where text came before it, that content is damage and loses the
+    /// rest of the file.
+    fn check_controls(&self, piece: &[u8]) -> Result<(), IngestError> {
+        let is_short = self.has_begun && piece.len() < MIN_BINARY_BYTES;
+        if is_short || !text::has_many_controls(piece) {
+            Ok(())
+        } else if self.has_begun {
+            Err(IngestError::Damaged {
+                what: "binary data follows the text".into(),
+            })
+        } else {
+            Err(IngestError::Binary)
+        }
     }
 
     fn utf8(&mut self, window: &mut Vec<u8>) -> Result<(), IngestError> {
@@ -147,9 +171,7 @@ impl<'r> TextStream<'r> {
         // An incomplete character at the end of the buffer is no error.
         if error.error_len().is_some() || self.ended {
             self.read(SAMPLE)?;
-            if text::has_many_controls(&self.raw) {
-                return Err(IngestError::Binary);
-            }
+            self.check_controls(&self.raw)?;
             self.state = if self.has_others || text::is_damaged_utf8(&self.raw) {
                 TextDecoderState::Lossy
             } else {
@@ -248,9 +270,29 @@ mod tests {
             damaged.extend_from_slice(b"\xC3 sch\xC3");
             let expect = format!("{head}übermäßig\u{FFFD} sch\u{FFFD}");
             assert_eq!(all(TextStream::text(&mut damaged.as_slice())), Ok(expect));
-            let binary = format!("{head}a\0b");
-            let found = all(TextStream::text(&mut binary.as_bytes()));
-            assert_eq!(found, Err(IngestError::Binary));
+        }
+    }
+
+    #[test]
+    fn a_stray_nul_costs_itself_and_binary_content_the_rest() {
+        let text = "Tarn and Orr, twice a day. ".repeat(5_000);
+        let all_of = |bytes: &[u8]| all(TextStream::text(&mut &*bytes));
+        // Not at the beginning, where two NULs after the mark of UTF-16 make it one of UTF-32.
+        for nul_at in [1, 20_000, text.len()] {
+            let mut bytes = text.clone().into_bytes();
+            bytes.insert(nul_at, 0);
+            assert!(all_of(&bytes).as_ref() == Ok(&text), "{nul_at}");
+            let mut wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            wide.splice(2 * nul_at..2 * nul_at, [0, 0]);
+            let marked = [&[0xFF, 0xFE][..], &wide].concat();
+            assert!(all_of(&marked).as_ref() == Ok(&text), "{nul_at} of UTF-16");
+        }
+        assert_eq!(all_of(b"a\0b"), Err(IngestError::Binary));
+        for byte in [0, 0xFF] {
+            let binary = [1, byte].repeat(MIN_BINARY_BYTES * 100);
+            let found = all_of(&[text.as_bytes(), &binary].concat()).unwrap_err();
+            assert!(matches!(found, IngestError::Damaged { .. }), "{found:?}");
+            assert_eq!(found.lost_items(), 1);
         }
     }
 

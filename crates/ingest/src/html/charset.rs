@@ -5,7 +5,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::IngestError;
-use crate::text::{decode_text, is_binary, is_utf16};
+use crate::text::{decode_text, is_binary, is_utf16, without_nuls};
 
 /// How many bytes of a page are searched for its declared encoding. Browsers stop at 1,024; longer comments
 /// and scripts before the declaration are common.
@@ -27,16 +27,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, IngestError> {
     if declared != Some(ISO_2022_JP)
         && let Ok(text) = std::str::from_utf8(bytes)
     {
-        return Ok(text.to_owned());
+        return Ok(without_nuls(text.to_owned()));
     }
-    match declared.filter(|encoding| *encoding != UTF_8) {
-        Some(encoding) => Ok(encoding.decode_without_bom_handling(bytes).0.into_owned()),
-        None if is_nearly_utf8(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
-        None => Ok(guess_encoding(bytes)
-            .decode_without_bom_handling(bytes)
-            .0
-            .into_owned()),
-    }
+    let text = match declared.filter(|encoding| *encoding != UTF_8) {
+        Some(encoding) => encoding.decode_without_bom_handling(bytes).0,
+        None if is_nearly_utf8(bytes) => String::from_utf8_lossy(bytes),
+        None => guess_encoding(bytes).decode_without_bom_handling(bytes).0,
+    };
+    Ok(without_nuls(text.into_owned()))
 }
 
 /// Whether the bytes have more valid than invalid sequences beyond ASCII.
