@@ -15,6 +15,7 @@ use self::header::Head;
 use self::row_reader::{CsvCells, CsvRow, CsvRowReader};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::reader_column::row_above_header;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
 use crate::text_stream::TextStream;
@@ -61,6 +62,16 @@ pub(crate) fn stream(
     let sample = sample(&mut rows, input.limits.max_columns)?;
     let head = Head::find(&sample, records.reader_keys())?;
     records.doubt_readers(head.hides_readers);
+    for (at, row) in sample.iter().take(head.rows).enumerate() {
+        let lost = match &row.cells {
+            Ok(cells) if at < head.preamble => row_above_header(&cells.iter().collect::<Vec<_>>()),
+            Ok(_) => None,
+            Err(reason) => Some(reason.clone()),
+        };
+        if let Some(reason) = lost {
+            records.skip(RecordLocation::Line(row.line), reason);
+        }
+    }
     let mut first = sample.into_iter().skip(head.rows);
     loop {
         let row = match first.next() {

@@ -4,7 +4,9 @@
 //! An overlooked header would leave every row below it open to everyone. So the name is looked for in all
 //! rows, and a table that has it outside the header fails closed instead of being guessed at.
 
+use crate::clean::{clean_line, truncate_chars};
 use crate::column_types::is_value;
+use crate::error::IngestError;
 use crate::reader_field::ReaderKeys;
 
 /// Rows that may stand above a header, such as a title, a note or blank lines.
@@ -20,6 +22,9 @@ const MOST_FIELD_BYTES: usize = 1024;
 /// Cells up to this size are split at each distinct mark in turn, longer ones at all marks at once.
 const MOST_NAME_BYTES: usize = 16 * 1024;
 
+/// How much of a row is shown where it is reported.
+const MOST_SHOWN_CHARS: usize = 80;
+
 /// Finds a header below a preamble: near the top, without values, and wider than every row above it. A row
 /// that is no wider than another may be a record in which the word merely occurs.
 pub(crate) fn late_header(rows: &[Vec<&str>], readers: &ReaderKeys) -> Option<usize> {
@@ -33,6 +38,16 @@ pub(crate) fn late_header(rows: &[Vec<&str>], readers: &ReaderKeys) -> Option<us
         && above.iter().all(|row| filled(row) < width)
         && !header.iter().any(|cell| is_value(cell));
     is_header.then_some(at)
+}
+
+/// The loss to report for a row above such a header: the row may be a record, but has no readers. Titles, which are rows
+/// of one cell, and blank rows are no loss.
+pub(crate) fn row_above_header(row: &[&str]) -> Option<IngestError> {
+    (filled(row) > 1).then(|| {
+        let mut names = clean_line(&row.join(" | "));
+        truncate_chars(&mut names, MOST_SHOWN_CHARS);
+        IngestError::BesideRecords { names }
+    })
 }
 
 /// Whether any cell of a row is the reader field's name.

@@ -17,6 +17,8 @@ pub(super) struct Head {
     columns: Vec<TableColumn>,
     /// The number of rows before the first record: titles, blank rows and the header.
     pub rows: usize,
+    /// How many of them stand above a header that is recognized by the reader column alone, and may be records.
+    pub preamble: usize,
     /// Whether the access control column may be named in a place where it cannot be parsed. Then the
     /// permissions of every row are unknown, and the rows are closed to everyone.
     pub hides_readers: bool,
@@ -50,6 +52,7 @@ impl Head {
                 return Ok(Self {
                     columns,
                     rows: at + 1,
+                    preamble: if named.is_some() { 0 } else { at },
                     hides_readers: is_damaged(at + 1),
                 });
             }
@@ -64,6 +67,7 @@ impl Head {
             columns,
             // Without a header the rows above are ordinary rows.
             rows: if has_header { above + 1 } else { 0 },
+            preamble: 0,
             hides_readers,
         })
     }

@@ -75,16 +75,31 @@ fn check_closed(path: &str, bytes: &[u8]) {
 const HEAD: &str = "id,text,allowed\n1,secretword,hr\n2,secretword,finance\n";
 
 #[test]
-fn a_header_below_a_preamble_is_found_in_csv() {
-    for preamble in [
-        "Exported by,Anna\n",
-        "# exported, by Anna\n",
-        "Exported by,Anna\nOn,2024-03-12\n",
-        "Exported by,Anna\nOn,2024-03-12\nRows,2\n",
-        "Exported\n\nby,Anna\n",
+fn a_header_below_a_preamble_is_found_in_csv_and_the_rows_above_are_reported() {
+    for (preamble, reported) in [
+        ("Exported by,Anna\n", &[1][..]),
+        ("# exported, by Anna\n", &[1]),
+        ("Exported by,Anna\nOn,2024-03-12\n", &[1, 2]),
+        ("Exported by,Anna\nOn,2024-03-12\nRows,2\n", &[1, 2, 3]),
+        ("Exported\n\nby,Anna\n", &[3]),
+        ("Exported by Anna,\n", &[]),
     ] {
-        check(&format!("{preamble}{HEAD}"), &["hr", "finance"]);
+        let reported = reported.iter().map(|line| format!("{line}:beside-records"));
+        let expect: Vec<String> = ["hr".to_owned(), "finance".to_owned()]
+            .into_iter()
+            .chain(reported)
+            .collect();
+        let expect: Vec<&str> = expect.iter().map(String::as_str).collect();
+        check(&format!("{preamble}{HEAD}"), &expect);
     }
+}
+
+#[test]
+fn a_damaged_row_above_the_header_is_reported() {
+    check(
+        &format!("\"open\n{HEAD}"),
+        &["nobody", "nobody", "1:damaged"],
+    );
 }
 
 #[test]
@@ -280,13 +295,18 @@ fn check_sheet(rows: &str, expect: &[&str]) {
 }
 
 #[test]
-fn a_header_below_a_preamble_is_found_in_sheets() {
-    for preamble in [
-        "Exported by,Anna\n",
-        "Exported by,Anna\nOn,Tuesday\nIn,Tarn\n",
-        "Title\nExported by,Anna\n",
+fn a_header_below_a_preamble_is_found_in_sheets_and_the_rows_above_are_reported() {
+    let (first, second, third) = ("1:beside-records", "2:beside-records", "3:beside-records");
+    for (preamble, reported) in [
+        ("Exported by,Anna\n", &[first][..]),
+        (
+            "Exported by,Anna\nOn,Tuesday\nIn,Tarn\n",
+            &[first, second, third],
+        ),
+        ("Title\nExported by,Anna\n", &[second]),
     ] {
-        check_sheet(&format!("{preamble}{HEAD}"), &["hr", "finance"]);
+        let expect = [&["hr", "finance"], reported].concat();
+        check_sheet(&format!("{preamble}{HEAD}"), &expect);
     }
 }
 

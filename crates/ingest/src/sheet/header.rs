@@ -12,6 +12,8 @@ const MOST_HEADER_CHARS: usize = 200;
 pub(super) struct SheetLayout {
     /// The row that names the columns; `None` if the sheet is not a table.
     pub header: Option<usize>,
+    /// How many rows stand above a header that is recognized by the reader column alone, and may be records.
+    pub preamble: usize,
     /// Whether the readers of every row are in doubt, so that nobody may read them.
     pub hides_readers: bool,
 }
@@ -38,6 +40,7 @@ impl Worksheet {
         if !readers.is_configured() {
             return SheetLayout {
                 header: self.table_header(),
+                preamble: 0,
                 hides_readers: false,
             };
         }
@@ -55,6 +58,7 @@ impl Worksheet {
         if let Some(at) = named.or_else(|| late_header(&top, readers)) {
             return SheetLayout {
                 header: Some(at),
+                preamble: if named.is_some() { 0 } else { at },
                 hides_readers: false,
             };
         }
@@ -63,6 +67,7 @@ impl Worksheet {
             || hides_readers(&top, titles.unwrap_or(0), false, readers);
         SheetLayout {
             header: self.table_header(),
+            preamble: 0,
             hides_readers,
         }
     }

@@ -14,7 +14,7 @@ use crate::error::IngestError;
 use crate::file_entry::{percent_encode, truncate_id};
 use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
-use crate::reader_column::MOST_ABOVE;
+use crate::reader_column::{MOST_ABOVE, row_above_header};
 use crate::reader_field::{self, ReaderField};
 use crate::record_ids::{UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
@@ -252,6 +252,19 @@ impl<'a> WorkbookBuilder<'a> {
         for sheet in &self.sheets {
             let layout = sheet.layout(records.reader_keys());
             records.doubt_readers(layout.hides_readers);
+            for row in sheet.rows.iter().take(layout.preamble) {
+                let cells: Vec<_> = row.cells.iter().map(|(_, cell)| cell.display()).collect();
+                let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+                if let Some(reason) = row_above_header(&cells) {
+                    let location = RecordLocation::Table {
+                        table: &sheet.name,
+                        row: row.number,
+                        key: None,
+                        sole,
+                    };
+                    records.skip(location, reason);
+                }
+            }
             match layout.header {
                 Some(at) => add_table(&mut records, sheet, at, sole),
                 None => add_lines(&mut records, input, sheet, sole)?,
