@@ -33,7 +33,7 @@ pub enum Filter {
     },
 }
 
-/// A test on a value. A value of another type never passes: the text `2024` is no number.
+/// A test on a value. A value of another type never passes: the text `2024` is not a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldTest {
     /// A text, or an item of a list, that equals this one. Case, accents, the amount of white space and everything
@@ -46,7 +46,7 @@ pub enum FieldTest {
         /// The upper bound, if there is one.
         to: Option<f64>,
     },
-    /// A date within inclusive bounds, as `YYYY-MM-DD`. A bound that is no date matches nothing.
+    /// A date within inclusive bounds, as `YYYY-MM-DD`. A bound that is not a date matches nothing.
     Date {
         /// The first date, if there is one.
         from: Option<String>,

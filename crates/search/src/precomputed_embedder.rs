@@ -2,8 +2,9 @@
 //! index without embedding again.
 //!
 //! Every engine splits documents into the same passages and embeds the same text, so the embedded text identifies
-//! the vector. A migration preloads the vectors of some documents, applies these documents to the target engine and
-//! has it embed what is pending: it asks its model, which is this one.
+//! the vector. This embedder is the model of the target engine. A migration preloads the vectors of some documents
+//! into it, applies these documents to the target engine and calls `embed_pending`. The engine then gets the preloaded
+//! vectors from this embedder.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

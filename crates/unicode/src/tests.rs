@@ -1,4 +1,5 @@
-//! Every character of the property, and every context that justifies one.
+//! Tests of the list of invisible characters and of their removal: each character with Unicode's property
+//! `Default_Ignorable_Code_Point`, and each context in which an invisible character is kept.
 
 use icu_properties::CodePointSetData;
 use icu_properties::props::DefaultIgnorableCodePoint;

@@ -42,7 +42,7 @@ const MAX_RUN_CHARS: usize = 256;
 /// Thai, into two or more.
 const MAX_FOLDED_CHARS: usize = 4 * MAX_RUN_CHARS;
 
-/// English contractions and the possessive, without their apostrophe. They are dropped and are no terms.
+/// English contractions and the possessive, without their apostrophe. They are dropped and produce no terms.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
 /// Whether the text is a document or a query. A document gives every term that a query may ask for: each word also

@@ -14,7 +14,7 @@ use super::request::ClusterRequest;
 use super::traffic::RequestKind;
 use crate::error::SearchError;
 
-/// From how many kilobytes of vectors on nodes build the graph of a segment: Qdrant's default.
+/// Minimum kilobytes of vectors before nodes build the graph of a segment: Qdrant's default.
 const INDEXING_THRESHOLD_KB: u64 = 10_000;
 
 /// The threshold that makes nodes build no graphs at all.
@@ -23,7 +23,7 @@ const INDEXING_DISABLED: u64 = 0;
 impl ClusterInner {
     /// Whether a model lacks so many vectors that its graphs are deferred.
     pub(super) fn defers_indexing(&self, head: &IndexHead, model: &str) -> bool {
-        let is_whole = head.whole && head.model == model;
+        let is_whole = head.vectors_complete && head.model == model;
         !is_whole && head.documents >= self.settings.many
     }
 

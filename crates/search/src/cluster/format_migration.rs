@@ -46,9 +46,9 @@ impl ClusterInner {
         head: IndexHead,
     ) -> Result<IndexHead, SearchError> {
         let mut head = head;
-        if head.awaited.is_some() {
+        if head.documents_to_migrate.is_some() {
             let next = IndexHead {
-                awaited: None,
+                documents_to_migrate: None,
                 ..head.clone()
             };
             if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {

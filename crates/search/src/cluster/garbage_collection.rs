@@ -49,13 +49,13 @@ impl ClusterInner {
         head: &IndexHead,
         deadline: RequestDeadline,
     ) -> Result<(), SearchError> {
-        if head.void.is_empty() {
+        if head.aborted_generations.is_empty() {
             return Ok(());
         }
-        let begun = json!({"must": [{"key": FROM, "match": {"any": head.void}}]});
+        let begun = json!({"must": [{"key": FROM, "match": {"any": head.aborted_generations}}]});
         // Passages belong to committed versions, so none can have begun in an aborted generation.
         self.remove(from_ref(&self.names.documents), &begun, deadline)?;
-        let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
+        let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.aborted_generations}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
         for collection in self.versioned_collections(head) {
             self.change(&collection, "points/payload/delete", body.clone(), deadline)?;

@@ -5,11 +5,14 @@
 //! that the stored head is not newer than the one the writer read. The cluster checks this where the point
 //! lies, so of two writers one succeeds and the other finds out.
 //!
-//! Each node takes the first change it sees, and what a quorum of two says afterwards counts. A node that is
-//! cut off from the others therefore decides nothing, and because older states are replaced too, what it may
-//! have written alone does not stay. Qdrant's own write ordering is not used: `strong` sends all writes
-//! through one node for ever, so that its death would stop all writing, and with any ordering a node waits
-//! for another that asks it back, which takes minutes while a collection is created or removed.
+//! Of two competing changes, each node applies the one that reaches it first. A change has succeeded once a
+//! quorum of the nodes, two of three, reports it. A node that is cut off from the others therefore decides
+//! nothing. It may apply a change that no other node has, but the condition also accepts older states, so the
+//! next successful change replaces that one.
+//!
+//! Qdrant's own write ordering is not used. With `strong`, one node handles all writes permanently, so its
+//! death would stop all writing. With any ordering, a node waits for another node that in turn waits for it,
+//! which takes minutes while a collection is created or removed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,8 +34,8 @@ pub(super) const MAX_ABORTED: usize = 16;
 /// The pause before a quorum read is repeated when the nodes disagree.
 const QUORUM_RETRY: Duration = Duration::from_millis(20);
 
-/// The state of an index as it is stored in its one point. The names of the fields are part of the index
-/// format.
+/// The state of an index, stored as a single Qdrant point. The stored names of the fields are part of the
+/// index format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IndexHead {
     pub format: u32,
@@ -42,11 +45,13 @@ pub(super) struct IndexHead {
     /// The name of the process that holds the writer lease; empty when none does.
     pub holder: String,
     /// The heartbeat counter, which the holder raises while it is alive.
-    pub beat: u64,
+    #[serde(rename = "beat")]
+    pub heartbeat_count: u64,
     /// The last committed generation, the one that readers see.
     pub generation: u64,
     /// Aborted generations up to that one: begun, but never committed.
-    pub void: Vec<u64>,
+    #[serde(rename = "void")]
+    pub aborted_generations: Vec<u64>,
     pub documents: u64,
     /// How many of them are restricted, that is, not readable by everyone.
     pub restricted: u64,
@@ -54,8 +59,8 @@ pub(super) struct IndexHead {
     pub lengths: [u64; 2],
     /// The mean lengths that BM25 weights are computed with, and how often they were replaced.
     pub means: [f32; 2],
-    #[serde(default)]
-    pub weighing: u64,
+    #[serde(default, rename = "weighing")]
+    pub means_version: u64,
     /// The number of documents by language code.
     pub languages: BTreeMap<String, u64>,
     /// The metadata fields by name, each with the marks of the index kinds that exist for it.
@@ -64,12 +69,12 @@ pub(super) struct IndexHead {
     #[serde(default)]
     pub model: String,
     /// Whether that model has had vectors of all documents once, so that only later changes lack some.
-    #[serde(default)]
-    pub whole: bool,
+    #[serde(default, rename = "whole")]
+    pub vectors_complete: bool,
     /// How many documents the index of an older format had when this one was begun beside it; set until the
     /// migration is complete.
-    #[serde(default)]
-    pub awaited: Option<u64>,
+    #[serde(default, rename = "awaited")]
+    pub documents_to_migrate: Option<u64>,
 }
 
 /// The part of the head that every index format has.
@@ -78,7 +83,8 @@ pub(super) struct IndexHead {
 pub(super) struct HeadSummary {
     pub documents: u64,
     pub epoch: u64,
-    pub beat: u64,
+    #[serde(rename = "beat")]
+    pub heartbeat_count: u64,
 }
 
 impl IndexHead {
@@ -185,12 +191,12 @@ impl IndexHead {
     pub(super) fn create(
         nodes: &NodePool,
         names: &CollectionNames,
-        awaited: Option<u64>,
+        documents_to_migrate: Option<u64>,
         deadline: RequestDeadline,
     ) -> Result<(), SearchError> {
         let head = Self {
             format: names.format,
-            awaited,
+            documents_to_migrate,
             ..Self::default()
         };
         let never_matches = json!({"must": [{"key": "epoch", "range": {"lt": 0}}]});
@@ -230,11 +236,12 @@ impl IndexHead {
         // Whatever the reply to the write was, what a quorum of the nodes holds now is the truth.
         let now = Self::read_quorum(nodes, names, deadline)?;
         let is_done = now.is_some_and(|now| {
-            let numbers = |head: &Self| (head.epoch, head.generation, head.weighing, head.whole);
+            let numbers = |head: &Self| (head.epoch, head.generation, head.means_version);
             numbers(&now) == numbers(next)
+                && now.vectors_complete == next.vectors_complete
                 && now.holder == next.holder
                 && now.model == next.model
-                && now.awaited == next.awaited
+                && now.documents_to_migrate == next.documents_to_migrate
         });
         match written {
             Err(error) if !is_done => Err(error),
@@ -257,7 +264,7 @@ impl IndexHead {
             return Ok(false);
         }
         let body = json!({
-            "payload": {"beat": now.beat + 1},
+            "payload": {"beat": now.heartbeat_count + 1},
             "filter": {"must": [
                 {"has_id": [Self::id()]},
                 {"key": "epoch", "match": {"value": self.epoch}},
@@ -306,5 +313,20 @@ fn unreadable(names: &CollectionNames, source: ErrorSource) -> SearchError {
         what: format!("the state of the index in `{}` cannot be read", names.head),
         hint: "check that the addresses are those of Qdrant, and that no other program uses this collection",
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_names_stay() {
+        let stored = r#"{"format":0,"epoch":0,"holder":"","beat":0,"generation":0,"void":[],"documents":0,"restricted":0,"lengths":[0,0],"means":[0.0,0.0],"weighing":0,"languages":{},"fields":{},"model":"","whole":false,"awaited":null}"#;
+        let head = IndexHead::default();
+        assert_eq!(serde_json::to_string(&head).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<IndexHead>(stored).unwrap(), head);
+        let summary: HeadSummary = serde_json::from_value(json!({"beat": 7})).unwrap();
+        assert_eq!(summary.heartbeat_count, 7);
     }
 }

@@ -269,7 +269,7 @@ impl ClusterView<'_> {
                     one.nearest = near.passages.first().cloned();
                 }
                 // While vectors are incomplete, a missing one says nothing about the language.
-                one.is_foreign = self.head.whole && one.semantic.is_none();
+                one.is_foreign = self.head.vectors_complete && one.semantic.is_none();
             }
         }
         let signals = FusionSignals {
@@ -278,7 +278,7 @@ impl ClusterView<'_> {
                 .model
                 .as_ref()
                 .map_or(CosineScale::GRANITE, |model| model.embedder.scale()),
-            weighing: query.method.fusion_method(),
+            method: query.method.fusion_method(),
             language,
         };
         let mut candidates: Vec<_> = ranked

@@ -32,7 +32,7 @@ pub(super) const TERMS: &str = "terms";
 pub(super) const DAY: &str = "day";
 /// The code of the document's language.
 pub(super) const LANGUAGE: &str = "language";
-/// Which mean lengths its BM25 weights were computed with, as the number that `weighing` has in the head.
+/// Which mean lengths its BM25 weights were computed with, as the `means_version` of the head.
 pub(super) const WEIGHED: &str = "weighed";
 /// The number of terms in its body and in its title.
 pub(super) const LENGTHS: &str = "lengths";

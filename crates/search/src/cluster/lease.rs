@@ -1,6 +1,6 @@
 //! Leader election: a lease makes one of the processes that share an index its only writer.
 //!
-//! The lease stands in the index head: the holder's name, an epoch, and a counter that the holder raises with
+//! The lease is stored in the index head: the holder's name, an epoch, and a counter that the holder raises with
 //! every heartbeat. A process that sees the counter stand still for [`LEASE_TIMEOUT`] by its own clock takes
 //! over, so no two clocks are ever compared. It raises the epoch, which fences the previous writer off: the
 //! next commit of that writer fails its compare-and-set. It also marks the generation as aborted that the
@@ -61,7 +61,7 @@ struct OtherWriter {
 
 /// How many heartbeats a writer must send until it is believed to be alive. One is not enough: nodes that
 /// stopped together with the writer may have kept two different counters, and answer with the one or the
-/// other for ever.
+/// other forever.
 const MIN_HEARTBEATS: u32 = 2;
 
 /// A name for this process that no other process has.
@@ -171,14 +171,14 @@ impl ClusterInner {
     fn with_new_epoch(&self, head: &IndexHead) -> IndexHead {
         let mut next = head.clone();
         next.epoch += 1;
-        next.beat += 1;
+        next.heartbeat_count += 1;
         next.holder.clone_from(&self.writer_id);
         // The previous writer may have begun the next generation, and may still write to it.
         if head.epoch > 0 {
             next.generation += 1;
-            next.void.push(next.generation);
-            if next.void.len() > MAX_ABORTED {
-                next.void.remove(0);
+            next.aborted_generations.push(next.generation);
+            if next.aborted_generations.len() > MAX_ABORTED {
+                next.aborted_generations.remove(0);
             }
         }
         next
@@ -234,7 +234,7 @@ impl ClusterInner {
 impl WriterLease {
     /// Whether the holder that the head names has sent no heartbeat for [`LEASE_TIMEOUT`].
     fn has_expired(&mut self, head: &IndexHead) -> bool {
-        let latest = (head.epoch, head.beat);
+        let latest = (head.epoch, head.heartbeat_count);
         match &mut self.other {
             Some(other) if latest <= other.seen => other.since.elapsed() >= LEASE_TIMEOUT,
             other => {
@@ -291,10 +291,10 @@ impl Drop for ClusterInner {
 mod tests {
     use super::*;
 
-    fn head(beat: u64) -> IndexHead {
+    fn head(heartbeat_count: u64) -> IndexHead {
         IndexHead {
             epoch: 3,
-            beat,
+            heartbeat_count,
             ..IndexHead::default()
         }
     }
@@ -302,18 +302,18 @@ mod tests {
     #[test]
     fn a_writer_that_counts_up_lives() {
         let mut lease = WriterLease::default();
-        for (beat, is_alive) in [(7, false), (7, false), (8, false), (9, true)] {
-            assert!(!lease.has_expired(&head(beat)));
-            assert_eq!(lease.is_other_alive(), is_alive, "{beat}");
+        for (heartbeat_count, is_alive) in [(7, false), (7, false), (8, false), (9, true)] {
+            assert!(!lease.has_expired(&head(heartbeat_count)));
+            assert_eq!(lease.is_other_alive(), is_alive, "{heartbeat_count}");
         }
     }
 
     #[test]
     fn two_numbers_that_take_turns_are_a_dead_writer() {
         let mut lease = WriterLease::default();
-        for beat in [8, 7, 8, 7, 9, 8, 9, 7] {
-            assert!(!lease.has_expired(&head(beat)));
-            assert!(!lease.is_other_alive(), "{beat}");
+        for heartbeat_count in [8, 7, 8, 7, 9, 8, 9, 7] {
+            assert!(!lease.has_expired(&head(heartbeat_count)));
+            assert!(!lease.is_other_alive(), "{heartbeat_count}");
         }
         let other = lease.other.as_mut().unwrap();
         other.since = other.since.checked_sub(LEASE_TIMEOUT).unwrap();

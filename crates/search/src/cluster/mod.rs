@@ -135,8 +135,8 @@ impl ClusterEngine {
         )?;
         // The head is created last, so that whoever finds a head finds the collections too.
         if head.is_none() {
-            let awaited = inner.documents_to_migrate(deadline)?;
-            IndexHead::create(nodes, names, awaited, deadline)?;
+            let documents_to_migrate = inner.documents_to_migrate(deadline)?;
+            IndexHead::create(nodes, names, documents_to_migrate, deadline)?;
         }
         Ok(cluster)
     }

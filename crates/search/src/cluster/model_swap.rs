@@ -30,7 +30,7 @@ impl ClusterInner {
     pub(super) fn reconcile_collections(&self, lease: &mut WriterLease, head: &IndexHead) {
         self.update_aliases(head);
         // A writer that was presumed dead may have come back just long enough to defer the graphs again.
-        if head.whole
+        if head.vectors_complete
             && let Err(error) = self.build_hnsw(lease, &head.model)
         {
             tracing::warn!(%error, "could not check whether nodes build HNSW graphs");
@@ -70,11 +70,11 @@ impl ClusterInner {
         let left = self.unembedded_count(&view, &own.name)?;
         let is_whole = left == 0 && head.documents > 0;
         let is_swap = head.model != own.name;
-        let is_due = match (is_swap, head.whole) {
+        let is_due = match (is_swap, head.vectors_complete) {
             (true, true) => left == 0,
             // The serving model was never complete: the one that covers more documents answers.
             (true, false) => left == 0 || left <= self.unembedded_count(&view, &head.model)?,
-            (false, whole) => is_whole && !whole,
+            (false, vectors_complete) => is_whole && !vectors_complete,
         };
         let progress = Some(EmbeddingProgress {
             done: head.documents.saturating_sub(left),
@@ -89,7 +89,7 @@ impl ClusterInner {
         }
         let mut next = head.clone();
         next.model.clone_from(&own.name);
-        next.whole = is_whole;
+        next.vectors_complete = is_whole;
         if is_swap {
             next.generation += 1;
         }
@@ -164,7 +164,7 @@ impl ClusterInner {
         // During a migration, and where a newer program's index is complete, the aliases are not ours to
         // change.
         let is_newer = |name: &str| self.names.is_of_a_newer_format(name);
-        if head.awaited.is_some()
+        if head.documents_to_migrate.is_some()
             || wanted
                 .iter()
                 .any(|(alias, _)| target(alias).is_some_and(is_newer))

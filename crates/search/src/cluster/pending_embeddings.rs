@@ -34,7 +34,7 @@ impl ClusterInner {
         Ok(EngineStatus {
             documents: view.head.documents,
             generation: Generation(view.head.generation),
-            lexical: match view.head.awaited {
+            lexical: match view.head.documents_to_migrate {
                 None => PartState::Ready,
                 Some(all) => PartState::Building(EmbeddingProgress {
                     done: view.head.documents,
@@ -98,7 +98,7 @@ impl ClusterInner {
         let (head, mut progress) = (view.head.clone(), self.embedding_progress(&view)?);
         let own = self.models.own.as_ref().filter(|_| !self.is_read_only);
         if let (Some(own), Some(progress)) = (own, &mut progress) {
-            if head.model != own.name || (!head.whole && progress.left == 0) {
+            if head.model != own.name || (!head.vectors_complete && progress.left == 0) {
                 *progress = self.swap_model()?.unwrap_or(*progress);
             }
             if progress.left == 0 {
@@ -119,7 +119,7 @@ impl ClusterInner {
             return Ok(Vec::new());
         };
         let head = self.head(self.write_deadline())?;
-        let serving = self.models.serving(&head).filter(|_| head.whole);
+        let serving = self.models.serving(&head).filter(|_| head.vectors_complete);
         let other = serving.filter(|serving| serving.name != own.name);
         Ok(other.into_iter().chain([own.clone()]).collect())
     }

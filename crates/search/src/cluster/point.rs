@@ -133,7 +133,7 @@ impl<'d> PreparedDocument<'d> {
         payload.insert(TERMS.to_owned(), json!(term_ids));
         payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
         payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
-        payload.insert(WEIGHED.to_owned(), json!(next.weighing));
+        payload.insert(WEIGHED.to_owned(), json!(next.means_version));
         if let Some(day) = document
             .date
             .as_deref()

@@ -28,8 +28,8 @@ impl QdrantFilter {
     pub(super) fn live(head: &IndexHead) -> Self {
         let mut live =
             Self::not_ended(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
-        if !head.void.is_empty() {
-            live = live.and(json!({"key": FROM, "match": {"except": head.void}}));
+        if !head.aborted_generations.is_empty() {
+            live = live.and(json!({"key": FROM, "match": {"except": head.aborted_generations}}));
         }
         live
     }
@@ -73,8 +73,8 @@ impl QdrantFilter {
 /// What was ended by a generation or by one before it. Ends that aborted generations gave do not count.
 pub(super) fn ended(head: &IndexHead, generation: u64) -> Value {
     let mut ended = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
-    if !head.void.is_empty() {
-        ended.push(json!({"key": UNTIL, "match": {"except": head.void}}));
+    if !head.aborted_generations.is_empty() {
+        ended.push(json!({"key": UNTIL, "match": {"except": head.aborted_generations}}));
     }
     json!({"must": ended})
 }

@@ -13,7 +13,7 @@ pub(super) struct PointsPage {
 
 impl PointsPage {
     /// The offset of the next page. A page without points, or one that leads to itself, is the last:
-    /// otherwise a faulty node could make us loop for ever.
+    /// otherwise a faulty node could make us loop forever.
     pub(super) fn next(&self, offset: &Value) -> Option<Value> {
         let next = self
             .next_page_offset

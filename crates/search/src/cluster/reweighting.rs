@@ -66,7 +66,7 @@ impl ClusterInner {
             let head = self.acquire_lease(&mut lease)?;
             let next = IndexHead {
                 means: head.current_mean_lengths(),
-                weighing: head.weighing + 1,
+                means_version: head.means_version + 1,
                 ..head.clone()
             };
             if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
@@ -74,7 +74,7 @@ impl ClusterInner {
             }
             tracing::info!(means = ?next.means, "mean document length has drifted, recomputing BM25 weights");
             self.publish_head(next, Instant::now());
-        } else if head.weighing == 0 {
+        } else if head.means_version == 0 {
             return Ok(());
         }
         while self.reweight_batch()? > 0 {}
@@ -85,7 +85,7 @@ impl ClusterInner {
     fn reweight_batch(self: &Arc<Self>) -> Result<usize, SearchError> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;
-        let (means, weighing) = (head.means, head.weighing);
+        let (means, means_version) = (head.means, head.means_version);
         let view = ClusterView::new(
             self,
             Arc::new(head),
@@ -93,7 +93,7 @@ impl ClusterInner {
             self.write_deadline(),
         );
         let stale = QdrantFilter::live(&view.head)
-            .not(json!({"key": WEIGHED, "match": {"value": weighing}}));
+            .not(json!({"key": WEIGHED, "match": {"value": means_version}}));
         let found = view.list(&stale.json(), &[STORED], BATCH_DOCUMENTS)?;
         let mut points = Vec::new();
         for one in &found {
@@ -118,7 +118,7 @@ impl ClusterInner {
             .map(super::qdrant_response::ScoredPoint::name)
             .collect();
         if !names.is_empty() {
-            let body = json!({"payload": {WEIGHED: weighing}, "points": names}).to_string();
+            let body = json!({"payload": {WEIGHED: means_version}, "points": names}).to_string();
             self.change(documents, "points/payload", body, self.write_deadline())?;
         }
         Ok(names.len())

@@ -31,8 +31,8 @@ const MAX_READS: usize = 8;
 
 #[derive(Clone, Debug)]
 /// `sums` is what was written last, so that files with a known checksum are not read again. `is_broken` is
-/// set once publishing a commit has failed: tantivy takes its segments for committed all the same, and a
-/// merge that ends a moment later would publish them.
+/// set once publishing a commit has failed: tantivy still treats its segments as committed, and a merge that
+/// ends a moment later would publish them.
 pub(super) struct DurableDirectory {
     dir: PathBuf,
     files: MmapDirectory,

@@ -204,7 +204,7 @@ impl EmbeddedInner {
             words: fusion::count_words(&query.text),
             scale: semantic_query
                 .map_or(CosineScale::GRANITE, |semantic_query| semantic_query.scale),
-            weighing: query.method.fusion_method(),
+            method: query.method.fusion_method(),
             language: semantic_query.map_or(LanguageId::English, |semantic_query| {
                 semantic_query.language
             }),

@@ -1,5 +1,5 @@
-//! Quarantine for corrupt files: they are moved into a folder of their own, never read again, and removed
-//! once their content has been rebuilt.
+//! Quarantine for index files that are corrupt or in a format that this version cannot read. They are moved into a
+//! folder of their own, never read again, and removed once their content has been rebuilt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::error::SearchError;
 use crate::folder_lock;
 
-/// The quarantine folder inside the index folder.
+/// The quarantine folder inside the index folder. The name is a plain word, because owners see it beside their
+/// index; `docs/durability.md` explains it.
 const FOLDER: &str = "damaged";
 
 /// The quarantine of one index.

@@ -190,7 +190,7 @@ fn create(lexical_dir: &Path, disk: &DurableDirectory) -> Result<(), SearchError
 }
 
 /// Writes down which files tantivy may remove: all that look like its own. tantivy's list has no checksum,
-/// and a file that is missing from it would stay for ever.
+/// and a file that is missing from it would stay forever.
 fn list_files(lexical_dir: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
     let io = |source| SearchError::io(lexical_dir, source);
     let mut files = BTreeSet::from([PathBuf::from(META)]);

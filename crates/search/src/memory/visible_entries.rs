@@ -129,7 +129,7 @@ impl<'s> VisibleEntries<'s> {
         let signals = FusionSignals {
             words: fusion::count_words(&query.text),
             scale: self.scale.unwrap_or(CosineScale::GRANITE),
-            weighing: query.method.fusion_method(),
+            method: query.method.fusion_method(),
             language: embedded_query.map_or(LanguageId::English, |embedded| embedded.language),
         };
         fusion::fuse(&signals, &mut candidates);

@@ -1,4 +1,5 @@
-//! The live documents of a generation, and the owner of every row that follows from them.
+//! The live documents of a generation, and which of them owns each row of the vector segments. Rows without an owner
+//! are dead: no search returns them.
 
 use std::sync::Arc;
 
