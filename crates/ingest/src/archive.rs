@@ -6,12 +6,9 @@
 mod member_path;
 mod unpack_budget;
 mod unpacker;
+mod zip_entry;
 
-use std::io::Cursor;
-
-use ::zip::ZipArchive;
-
-use self::unpacker::{ArchiveKind, ArchiveUnpacker};
+use self::unpacker::{ArchiveKind, ArchiveUnpacker, open_zip};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 
@@ -53,10 +50,14 @@ pub(crate) fn zip(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
 /// Whether a zip is a plain archive and not the container of an office document or an e-book. Nested archives
 /// are recognized by the same check that admits the outer one, so that no level escapes the nesting limit.
 pub(crate) fn is_plain_zip(bytes: &[u8]) -> bool {
-    is_zip(bytes)
-        && ZipArchive::new(Cursor::new(bytes)).map_or(true, |zip| {
-            !zip.file_names_raw().any(|name| PACKAGES.contains(&name))
-        })
+    is_zip(bytes) && !holds_package_part(bytes).unwrap_or(false)
+}
+
+fn holds_package_part(bytes: &[u8]) -> Result<bool, IngestError> {
+    let mut zip = open_zip(bytes)?;
+    let entries = zip.files().map_err(|_| unpack_budget::damaged())?;
+    let mut entries = entries.map_while(Result::ok);
+    Ok(entries.any(|entry| PACKAGES.contains(&entry.name_raw())))
 }
 
 pub(crate) fn is_zip(head: &[u8]) -> bool {

@@ -1,6 +1,8 @@
 //! Ingestion errors: every reason why something was not indexed, or not in full, with a stable code, a
 //! message and a hint. A reason is one line in the report of a run and never aborts the run.
 
+mod hints;
+
 use std::borrow::Cow;
 use std::io::ErrorKind;
 
@@ -69,6 +71,12 @@ pub enum IngestError {
     Unsupported {
         /// The format by content, or else the extension.
         kind: String,
+    },
+    /// A member of an archive whose content is of a supported format, but packed in an unsupported way.
+    #[error("it is stored in the archive as `{method}`, which is not supported")]
+    UnsupportedStorage {
+        /// The compression method, or another way to store a file.
+        method: String,
     },
     /// Binary content where text was expected.
     #[error("the content is binary")]
@@ -224,21 +232,33 @@ pub enum IngestError {
         limit: usize,
     },
     /// A document with more fields than allowed.
-    #[error("there are more than {limit} fields; the rest is left out")]
+    #[error("there are more than {limit} fields; the rest cannot be filtered by")]
     TooManyFields {
         /// The most fields that a document may have.
         limit: usize,
     },
-    /// A field whose name is empty or too long, or that is nested too deeply.
-    #[error("a field is left out because its name is empty, too long or too deeply nested")]
+    /// A value that cannot be a field: its name is empty, too long or taken, or it is nested too deeply.
+    #[error(
+        "a value is in the text only, because its name is empty, too long, too deeply nested or taken"
+    )]
     BadField,
-    /// A value or title that was truncated.
-    #[error("the value of `{name}` is cut after {limit} characters or list values")]
+    /// A field or title that holds only the beginning of its value.
+    #[error(
+        "the field `{name}` holds {limit} characters or list values of its value; all of it is in the text"
+    )]
     Cut {
         /// The name of the truncated field.
         name: String,
-        /// The most characters or list values that are kept.
+        /// The most characters or list values that a field holds.
         limit: usize,
+    },
+    /// A key that one object has several times.
+    #[error(
+        "the key `{name}` is written more than once; all of its values but one are in the text only"
+    )]
+    RepeatedKey {
+        /// The name of the key.
+        name: String,
     },
     /// A value that does not match the type configured for its field.
     #[error("the value of `{name}` is left out because it is no {kind}: `{value}`")]
@@ -331,6 +351,7 @@ impl IngestError {
             Self::TooLarge { .. } => "too-large",
             Self::IgnoreFileTooLong => "ignore-file-too-long",
             Self::Unsupported { .. } => "unsupported",
+            Self::UnsupportedStorage { .. } => "unsupported-storage",
             Self::Binary => "binary",
             Self::Empty => "empty",
             Self::TextTooLong { .. } => "text-too-long",
@@ -360,6 +381,7 @@ impl IngestError {
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
+            Self::RepeatedKey { .. } => "repeated-key",
             Self::WrongType { .. } => "wrong-type",
             Self::UnusableReaders { .. } => "unusable-readers",
             Self::BadName => "bad-name",
@@ -389,79 +411,6 @@ impl IngestError {
             _ => 1,
         }
     }
-
-    /// The remedy: what the owner of the files can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Root { .. } => "name an existing folder that this user may read",
-            Self::Link => "put the file itself into the folder; links are not followed",
-            Self::Special => "only regular files are read",
-            Self::TooDeep { .. } => "move the folder up, or raise `ingest.max_depth`",
-            Self::PathTooLong { .. } => "use shorter names, or raise `ingest.max_path_bytes`",
-            Self::TooManyFiles { .. } => "serve a smaller folder, or raise `ingest.max_files`",
-            Self::Unreadable { .. } => "check the permissions of the file",
-            Self::Gone => "index again",
-            Self::TooLarge { .. } => {
-                "split the file, or raise `ingest.max_file_bytes`, for records `ingest.max_stream_bytes`"
-            }
-            Self::IgnoreFileTooLong => {
-                "shorten it, or name what is to be left out in `documents.exclude`"
-            }
-            Self::Unsupported { .. } => "docs/formats.md lists the supported formats",
-            Self::Binary => "save it as UTF-8 text",
-            Self::Empty => "write some text, or remove it",
-            Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
-            Self::NoText => "run text recognition (OCR) on it, and save it with a text layer",
-            Self::FrontMatter { .. } => {
-                "quote values that hold a colon; until then the whole file is indexed as text"
-            }
-            Self::FrontMatterPlace => {
-                "begin the file with `---` or `+++`; until then the whole file is indexed as text"
-            }
-            Self::FrontMatterTooLong { .. } => {
-                "close the block, or raise `ingest.max_front_matter_bytes`; until then the whole file is indexed as text"
-            }
-            Self::LineTooLong { .. } => "shorten the record, or raise `ingest.max_line_bytes`",
-            Self::BadJson { line: None, .. } => "write one JSON object per line",
-            Self::BadJson { line: Some(_), .. } => "check the file with a JSON validator",
-            Self::NotAnObject => "write every record as a JSON object",
-            Self::TooNested { .. } => "flatten the data",
-            Self::TooManyColumns { .. } => "turn columns into rows, or raise `ingest.max_columns`",
-            Self::Damaged { .. } => "open and save it again with the program that wrote it",
-            Self::Hidden => "unhide it to have it indexed",
-            Self::Encrypted => "save it without a password",
-            Self::TooMuchInside { .. } => "split it, or raise `ingest.max_unpacked_bytes`",
-            Self::Query { .. } => "check `sqlite.table` and `sqlite.query`",
-            Self::Generated { .. } => "index the source that it was generated from",
-            Self::TooManyRecords { .. } => "split the file, or raise `ingest.max_records`",
-            Self::BadId { .. } => {
-                "use 1 to 512 bytes without control or invisible characters, not ending in `#p` and a number"
-            }
-            Self::DuplicateId { .. } => "give every record its own `id`",
-            Self::SharedIds { .. } => {
-                "give records ids that are unique across files, or rename the `id` column"
-            }
-            Self::NumberedRows { .. } => "give every record a unique `id`, or rename the column",
-            Self::RepeatedIds { .. } => "index again; the file changed while it was read",
-            Self::BesideRecords { .. } => "put it into the records, or into a file of its own",
-            Self::TooManyDocuments { .. } => {
-                "serve a smaller folder, or raise `ingest.max_documents`"
-            }
-            Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
-            Self::BadField => "use short names and few levels",
-            Self::Cut { .. } => "put long text into the document's text",
-            Self::WrongType { .. } => "correct the value, or the type in `[fields]`",
-            Self::UnusableReaders { fault, .. } => fault.hint(),
-            Self::BadName => "pack the archive with names below one folder",
-            Self::Crashed => "the file is most likely corrupt; save it again, or remove it",
-            Self::TooSlow { .. } => "split the file, or save it in a simpler format",
-            Self::TooMuchMemory { .. } => "split the file, or save it in a simpler format",
-            Self::NoSandbox { .. } => {
-                "run `docent doctor` to find the missing sandbox layer, or set `ingest.require_sandbox = false` for files you trust"
-            }
-            Self::More { .. } => "fix the problems listed and index again",
-        }
-    }
 }
 
 /// A file, line or record that was not indexed.
@@ -487,159 +436,4 @@ pub struct IngestWarning {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// One error of each kind. [`every_kind_is_listed`] finds a kind that is missing here.
-    pub(crate) fn all() -> Vec<IngestError> {
-        about_files().into_iter().chain(about_ids()).collect()
-    }
-
-    fn about_ids() -> Vec<IngestError> {
-        let text = || "x".to_owned();
-        vec![
-            IngestError::BadId { why: text() },
-            IngestError::DuplicateId {
-                id: text(),
-                first: text(),
-            },
-            IngestError::SharedIds {
-                count: 2,
-                first: text(),
-            },
-            IngestError::NumberedRows { why: text() },
-            IngestError::RepeatedIds {
-                count: 2,
-                id: text(),
-            },
-            IngestError::BesideRecords { names: text() },
-        ]
-    }
-
-    fn about_files() -> Vec<IngestError> {
-        let (cause, text) = (ErrorKind::NotFound, || "x".to_owned());
-        let (limit, bytes) = (4, 10);
-        vec![
-            IngestError::Root { cause },
-            IngestError::Link,
-            IngestError::Special,
-            IngestError::TooDeep { limit },
-            IngestError::PathTooLong { limit },
-            IngestError::TooManyFiles { limit },
-            IngestError::Unreadable { cause },
-            IngestError::Gone,
-            IngestError::TooLarge { bytes, limit: 9 },
-            IngestError::IgnoreFileTooLong,
-            IngestError::Unsupported { kind: "pdf".into() },
-            IngestError::Binary,
-            IngestError::Empty,
-            IngestError::TextTooLong { limit },
-            IngestError::FrontMatter {
-                language: "YAML".into(),
-                line: Some(3),
-            },
-            IngestError::FrontMatter {
-                language: "TOML".into(),
-                line: None,
-            },
-            IngestError::FrontMatterPlace,
-            IngestError::FrontMatterTooLong { limit },
-            IngestError::LineTooLong { limit },
-            IngestError::BadJson {
-                line: None,
-                column: 2,
-            },
-            IngestError::BadJson {
-                line: Some(1),
-                column: 2,
-            },
-            IngestError::NotAnObject,
-            IngestError::TooNested { limit },
-            IngestError::TooManyColumns { limit },
-            IngestError::Damaged { what: "x".into() },
-            IngestError::NoText,
-            IngestError::Encrypted,
-            IngestError::Hidden,
-            IngestError::TooMuchInside { limit: bytes },
-            IngestError::Query { why: text() },
-            IngestError::Generated {
-                what: "a lock file".into(),
-            },
-            IngestError::TooManyRecords { limit },
-            IngestError::TooManyDocuments { limit },
-            IngestError::TooManyFields { limit },
-            IngestError::BadField,
-            IngestError::Cut {
-                name: "speaker".into(),
-                limit,
-            },
-            IngestError::WrongType {
-                name: "year".into(),
-                kind: "number".into(),
-                value: text(),
-            },
-            IngestError::UnusableReaders {
-                name: "allowed".into(),
-                fault: ReaderFault::Empty,
-            },
-            IngestError::BadName,
-            IngestError::Crashed,
-            IngestError::TooSlow { seconds: 20 },
-            IngestError::TooMuchMemory { limit: bytes },
-            IngestError::NoSandbox { gaps: text() },
-            IngestError::More { count: 2, lost: 1 },
-        ]
-    }
-
-    #[test]
-    fn every_kind_is_listed() {
-        // Count the codes in the source, so that a new kind cannot be forgotten in the list above.
-        let source = include_str!("error.rs");
-        let codes = source.split("pub fn code").nth(1).unwrap();
-        let codes = codes.split("pub fn hint").next().unwrap();
-        let known = codes.matches("=> \"").count();
-        let mut codes_of_all: Vec<_> = all().iter().map(IngestError::code).collect();
-        codes_of_all.sort_unstable();
-        codes_of_all.dedup();
-        assert_eq!(codes_of_all.len(), known);
-    }
-
-    #[test]
-    fn messages_keep_to_the_house_style() {
-        for reason in all() {
-            for text in [reason.to_string(), reason.hint().to_owned()] {
-                assert!(
-                    text.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit()),
-                    "{text}"
-                );
-                assert!(!text.ends_with('.'), "{text}");
-            }
-        }
-        let check = |reason: IngestError, text: &str| assert_eq!(reason.to_string(), text);
-        check(
-            IngestError::TooLarge {
-                bytes: 11,
-                limit: 10,
-            },
-            "it has 11 bytes, the limit is 10",
-        );
-        check(
-            IngestError::FrontMatter {
-                language: "YAML".into(),
-                line: Some(3),
-            },
-            "the front matter is not valid YAML, at line 3",
-        );
-        check(
-            IngestError::FrontMatter {
-                language: "TOML".into(),
-                line: None,
-            },
-            "the front matter is not valid TOML",
-        );
-        check(
-            IngestError::Unsupported { kind: "pdf".into() },
-            "the format `pdf` is not supported",
-        );
-    }
-}
+pub(crate) mod tests;

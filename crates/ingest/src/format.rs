@@ -1,8 +1,11 @@
 //! Format registry and detection: picks the parser of a file by its signature (magic bytes) and extension.
 //!
 //! Content takes precedence: a PDF called `notes.md` is a PDF. Only formats that are plain text are told
-//! apart by their extension. To add a format, write a module with a `FORMAT` constant and list it in
-//! [`FORMATS`].
+//! apart by their extension.
+//!
+//! To add a format, write a module with a `FORMAT` constant, declare it with `mod` in `lib.rs`, and list it in
+//! [`FORMATS`]. If [`UNSUPPORTED_SIGNATURES`] lists the format, remove it there. `CONTRIBUTING.md` has the
+//! other files to edit.
 
 use std::io::Read;
 

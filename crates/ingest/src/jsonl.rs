@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Raw};
 use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::json::parse_record;
 use crate::line_counter::LineCounter;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
@@ -135,7 +136,7 @@ pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>
     if line.len() > limit {
         return Err(IngestError::LineTooLong { limit });
     }
-    match serde_json::from_slice(line) {
+    match parse_record(line) {
         Ok(Raw::Object(map)) => Ok(map),
         Ok(_) => Err(IngestError::NotAnObject),
         Err(error) if is_too_nested(&error) => Err(IngestError::TooNested { limit: MAX_NESTING }),
@@ -247,7 +248,9 @@ mod tests {
         let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
         check(&deep, &["1:too-nested"]);
         let deepest = format!("{}1{}", "{\"a\":".repeat(127), "}".repeat(127));
-        check(&deepest, &["1:bad-field"]);
+        let names = vec!["a"; 127].join(".");
+        let record = format!("hull_records.jsonl#L1|Hull records, line 1|{names}: 1\n");
+        check(&deepest, &[record.as_str(), "1:bad-field"]);
         check("", &["empty"]);
         check("\n\n", &["empty"]);
     }
@@ -338,7 +341,8 @@ mod tests {
         };
         let two = [1, 2].map(|id| format!("{{\"id\":{id},\"text\":\"a\",\"f\":\"xx\"}}\n"));
         let found = with(cut, &two.concat());
-        assert_eq!(found, ["1||a", "2||a", "1:cut", "0:more"]);
+        let texts = ["1||a\n\nf: xx\n", "2||a\n\nf: xx\n", "1:cut", "0:more"];
+        assert_eq!(found, texts);
         let title = Limits {
             max_title_chars: 1,
             ..Limits::default()

@@ -25,6 +25,7 @@ mod docx;
 mod epub;
 mod error;
 mod exports;
+mod field_overflow;
 mod file_entry;
 mod file_filter;
 mod folder_source;
@@ -72,7 +73,7 @@ pub use file_filter::{FileFilter, IGNORE_FILES};
 pub use folder_source::{FileReadOutcome, FolderSource};
 pub use folder_walk::FolderListing;
 pub use limits::Limits;
-pub use options::{IngestOptions, SqliteOptions};
+pub use options::{HiddenField, IngestOptions, SqliteOptions};
 pub use reader_field::{
     ParsedDocument, READER_RULES, ReaderFault, ReaderField, ReaderFieldName, comparable_name,
     is_or_is_nested_in,

@@ -6,7 +6,7 @@ mod mailbox;
 mod message;
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
-use crate::error::IngestError;
+use crate::error::{IngestError, SkippedItem};
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::text::file_id;
 
@@ -28,14 +28,16 @@ pub(crate) const MBOX: FileFormat = FileFormat {
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let id = file_id(input)?;
-    let (document, reasons) = message::document(input, id, input.bytes)?;
+    let built = message::document(input, id, input.bytes)?;
+    let lost = built.lost.into_iter();
+    let skipped = lost.map(|reason| SkippedItem::new(input.path, None, reason));
     let mut warnings = BoundedReport::new(input.limits.max_reported);
-    for reason in reasons {
+    for reason in built.warnings {
         warnings.push(crate::IngestWarning::new(input.path, None, reason));
     }
     Ok(ParsedFile {
-        documents: vec![document],
-        skipped: Vec::new(),
+        documents: vec![built.document],
+        skipped: skipped.collect(),
         warnings: warnings.finish(input.path),
         numbered: false,
     })

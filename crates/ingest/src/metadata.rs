@@ -7,7 +7,9 @@ use serde_json::{Map, Number, Value as Raw};
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::error::IngestError;
+use crate::field_overflow::{FieldOverflow, TextRules};
 use crate::format::ParserInput;
+use crate::json::unrepeated_name;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
@@ -27,6 +29,8 @@ pub(crate) struct ExtractedMetadata {
     pub url: Option<String>,
     pub date: Option<String>,
     pub fields: Vec<(String, DocumentValue)>,
+    /// What the fields do not hold.
+    pub overflow: FieldOverflow,
     /// The reader field of the document. It is kept apart from `fields`, so the limits on fields cannot cut
     /// off a permission.
     pub readers: ReaderField,
@@ -59,18 +63,37 @@ pub(crate) fn extract_metadata_without_readers(
         date: take(&mut map, &["date"], as_day),
         ..ExtractedMetadata::default()
     };
-    if let Some(title) = &mut metadata.title
-        && truncate_chars(title, limits.max_title_chars)
-    {
-        metadata.warn(IngestError::Cut {
-            name: "title".to_owned(),
-            limit: limits.max_title_chars,
-        });
-    }
+    metadata.truncate_title(limits);
     for (name, raw) in map {
-        metadata.add(&clean_line(&name), raw, 0, limits);
+        let is_repeated = unrepeated_name(&name).is_some();
+        let mut path = clean_line(&name);
+        metadata.add(
+            &mut path,
+            raw,
+            FieldPlace {
+                depth: 0,
+                is_repeated,
+            },
+            limits,
+        );
     }
     metadata
+}
+
+/// The text of a document, and the error if the end of it is lost because it is too long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CompleteText {
+    pub text: String,
+    pub lost: Option<IngestError>,
+}
+
+/// Where a value stands in its record.
+#[derive(Debug, Clone, Copy)]
+struct FieldPlace {
+    /// How many maps are around it.
+    depth: usize,
+    /// Whether its key, or that of a map around it, is written again later.
+    is_repeated: bool,
 }
 
 /// Removes the first key with a usable value from the map and returns that value. Keys are compared without
@@ -108,7 +131,9 @@ impl ExtractedMetadata {
     /// Whether the keys yielded neither metadata nor fields.
     pub(crate) fn is_empty(&self) -> bool {
         let texts = [&self.title, &self.text, &self.url, &self.date];
-        texts.iter().all(|text| text.is_none()) && self.fields.is_empty()
+        texts.iter().all(|text| text.is_none())
+            && self.fields.is_empty()
+            && self.overflow.is_empty()
     }
 
     /// Fails closed: marks the reader field as malformed, so that nobody may read the document, where a
@@ -119,74 +144,99 @@ impl ExtractedMetadata {
         }
     }
 
-    /// Adds a value as a field, flattening nested maps into dotted names. It recurses once per level,
-    /// bounded by `max_field_depth`.
-    fn add(&mut self, name: &str, raw: Raw, depth: usize, limits: &Limits) {
-        if let Raw::Object(map) = raw {
-            if depth >= limits.max_field_depth {
-                return self.warn(IngestError::BadField);
-            }
-            for (key, raw) in map {
-                self.add(
-                    &format!("{name}.{}", clean_line(&key)),
-                    raw,
-                    depth + 1,
-                    limits,
-                );
-            }
-            return;
-        }
-        let Some(value) = self.value(name, raw, limits) else {
+    /// The text of the document: the one that it has, or else a list of its fields, with what the fields do not
+    /// hold.
+    pub(crate) fn complete_text(
+        &self,
+        own: Option<String>,
+        input: &ParserInput<'_>,
+    ) -> Result<CompleteText, IngestError> {
+        let limit = input.limits.max_text_chars;
+        let rules = TextRules {
+            max_chars: limit,
+            is_hidden: &|name| input.options.hides(input.path, name),
+        };
+        let found = match own {
+            Some(text) => self.overflow.complete(text, &rules),
+            None => self.overflow.list(&self.fields, &rules),
+        };
+        let found = found.ok_or(IngestError::TextTooLong { limit })?;
+        Ok(CompleteText {
+            text: found.text,
+            lost: found.is_cut.then_some(IngestError::TextTooLong { limit }),
+        })
+    }
+
+    fn truncate_title(&mut self, limits: &Limits) {
+        let limit = limits.max_title_chars;
+        let Some(mut title) = self.title.take() else {
             return;
         };
-        let bad_name = name.is_empty()
+        let whole = title.clone();
+        if truncate_chars(&mut title, limit) {
+            self.warn_cut("title", limit, limits);
+            self.overflow
+                .push("title", whole, None, limits.max_text_chars);
+        }
+        self.title = Some(title);
+    }
+
+    /// Adds a value as a field, flattening nested maps into dotted names. It recurses once per level; the
+    /// parsers bound the levels. `path` is the name of the value, and the same again on return.
+    fn add(&mut self, path: &mut String, raw: Raw, place: FieldPlace, limits: &Limits) {
+        let Raw::Object(map) = raw else {
+            if let Some(value) = whole_value(raw) {
+                self.add_value(path, value, place, limits);
+            }
+            return;
+        };
+        let length = path.len();
+        for (key, raw) in map {
+            path.push('.');
+            path.push_str(&clean_line(&key));
+            let place = FieldPlace {
+                depth: place.depth + 1,
+                is_repeated: place.is_repeated || unrepeated_name(&key).is_some(),
+            };
+            self.add(path, raw, place, limits);
+            path.truncate(length);
+        }
+    }
+
+    fn add_value(&mut self, name: &str, value: DocumentValue, place: FieldPlace, limits: &Limits) {
+        if let Some(reason) = self.refuse_field(name, place, limits) {
+            self.warn(reason);
+            let limit = limits.max_text_chars;
+            return self.overflow.push(name, value.to_string(), None, limit);
+        }
+        let value = match truncated(&value, limits) {
+            None => value,
+            Some((short, limit)) => {
+                self.warn_cut(name, limit, limits);
+                let (field, limit) = (Some(self.fields.len()), limits.max_text_chars);
+                self.overflow.push(name, value.to_string(), field, limit);
+                short
+            }
+        };
+        self.fields.push((name.to_owned(), value));
+    }
+
+    /// The reason why a value cannot become a field.
+    fn refuse_field(&self, name: &str, place: FieldPlace, limits: &Limits) -> Option<IngestError> {
+        let is_bad = name.is_empty()
             || name.chars().nth(limits.max_name_chars).is_some()
+            || place.depth > limits.max_field_depth
             || self.fields.iter().any(|(taken, _)| taken == name);
-        if self.fields.len() >= limits.max_fields {
-            self.warn(IngestError::TooManyFields {
-                limit: limits.max_fields,
-            });
-        } else if bad_name {
-            self.warn(IngestError::BadField);
+        let limit = limits.max_fields;
+        if place.is_repeated {
+            let mut name = name.to_owned();
+            truncate_chars(&mut name, limits.max_name_chars);
+            Some(IngestError::RepeatedKey { name })
+        } else if self.fields.len() >= limit {
+            Some(IngestError::TooManyFields { limit })
         } else {
-            self.fields.push((name.to_owned(), value));
+            is_bad.then_some(IngestError::BadField)
         }
-    }
-
-    /// Converts a raw value to a typed one; `None` for null and blank values.
-    fn value(&mut self, name: &str, raw: Raw, limits: &Limits) -> Option<DocumentValue> {
-        match raw {
-            Raw::Null | Raw::Object(_) => None,
-            Raw::Bool(flag) => Some(DocumentValue::Bool(flag)),
-            Raw::Number(number) => Some(as_number(&number)),
-            Raw::String(text) => {
-                let text = self.truncate_value(name, clean(&text).trim(), limits)?;
-                let is_day = dates::iso_date(&text).is_some();
-                Some(if is_day {
-                    DocumentValue::Date(text)
-                } else {
-                    DocumentValue::Text(text)
-                })
-            }
-            Raw::Array(values) => {
-                if values.len() > limits.max_list_values {
-                    self.warn_cut(name, limits.max_list_values, limits);
-                }
-                let values = values.into_iter().take(limits.max_list_values);
-                let list: Vec<_> = values
-                    .filter_map(|raw| self.truncate_value(name, &as_list_value(raw), limits))
-                    .collect();
-                (!list.is_empty()).then_some(DocumentValue::List(list))
-            }
-        }
-    }
-
-    fn truncate_value(&mut self, name: &str, text: &str, limits: &Limits) -> Option<String> {
-        let mut text = text.to_owned();
-        if truncate_chars(&mut text, limits.max_value_chars) {
-            self.warn_cut(name, limits.max_value_chars, limits);
-        }
-        (!text.is_empty()).then_some(text)
     }
 
     fn warn_cut(&mut self, name: &str, limit: usize, limits: &Limits) {
@@ -202,6 +252,46 @@ impl ExtractedMetadata {
         if self.warnings.len() < MOST && !self.warnings.contains(&reason) {
             self.warnings.push(reason);
         }
+    }
+}
+
+/// Converts a raw value to a typed one; `None` for null and blank values, and for maps.
+fn whole_value(raw: Raw) -> Option<DocumentValue> {
+    match raw {
+        Raw::Null | Raw::Object(_) => None,
+        Raw::Bool(flag) => Some(DocumentValue::Bool(flag)),
+        Raw::Number(number) => Some(as_number(&number)),
+        Raw::String(text) => {
+            let text = clean(&text).trim().to_owned();
+            match dates::iso_date(&text) {
+                _ if text.is_empty() => None,
+                Some(_) => Some(DocumentValue::Date(text)),
+                None => Some(DocumentValue::Text(text)),
+            }
+        }
+        Raw::Array(values) => {
+            let list = values.into_iter().map(as_list_value);
+            let list: Vec<_> = list.filter(|text| !text.is_empty()).collect();
+            (!list.is_empty()).then_some(DocumentValue::List(list))
+        }
+    }
+}
+
+/// The part of a value that fits into a field, and the limit that it exceeds; `None` if all of it fits.
+fn truncated(value: &DocumentValue, limits: &Limits) -> Option<(DocumentValue, usize)> {
+    let (chars, values) = (limits.max_value_chars, limits.max_list_values);
+    let is_long = |text: &String| text.chars().nth(chars).is_some();
+    let short = |text: &String| -> String { text.chars().take(chars).collect() };
+    match value {
+        DocumentValue::Text(text) if is_long(text) => {
+            Some((DocumentValue::Text(short(text)), chars))
+        }
+        DocumentValue::List(list) if list.len() > values || list.iter().any(is_long) => {
+            let limit = if list.len() > values { values } else { chars };
+            let list = list.iter().take(values).map(short);
+            Some((DocumentValue::List(list.collect()), limit))
+        }
+        _ => None,
     }
 }
 

@@ -13,6 +13,18 @@ pub struct IngestOptions {
     /// Accepted names of the reader field, in order of preference: the first one that a document has
     /// counts. Empty where no permissions come from the documents.
     pub readers: Vec<ReaderFieldName>,
+    /// Fields that the settings hide. Fields themselves are hidden after parsing; parsers leave them out of texts
+    /// that hold more than the fields.
+    pub hidden: Vec<HiddenField>,
+}
+
+/// A field that the settings hide, with everything nested in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HiddenField {
+    /// The name of the field.
+    pub name: String,
+    /// The folder, or `None` for the whole source.
+    pub under: Option<String>,
 }
 
 /// Which rows of SQLite databases become documents; by default the rows of every ordinary table.
@@ -32,5 +44,50 @@ impl IngestOptions {
             query: None,
         },
         readers: Vec::new(),
+        hidden: Vec::new(),
     };
+
+    /// Whether a field of the documents of a file is hidden.
+    pub(crate) fn hides(&self, path: &str, field: &str) -> bool {
+        self.hidden.iter().any(|hidden| {
+            let rest = field.strip_prefix(hidden.name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                && is_under(path, hidden.under.as_deref())
+        })
+    }
+}
+
+/// Whether a path lies in a folder, or in an archive of that name; every path does in no folder.
+pub(crate) fn is_under(path: &str, folder: Option<&str>) -> bool {
+    folder.is_none_or(|folder| {
+        let rest = path.strip_prefix(folder);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hidden_field_hides_what_is_nested_in_it_below_its_folder() {
+        let hidden = |name: &str, under: Option<&str>| HiddenField {
+            name: name.to_owned(),
+            under: under.map(str::to_owned),
+        };
+        let options = IngestOptions {
+            hidden: vec![hidden("note", None), hidden("berth", Some("boats"))],
+            ..IngestOptions::default()
+        };
+        for (path, field, is_hidden) in [
+            ("a.csv", "note", true),
+            ("a.csv", "note.by", true),
+            ("a.csv", "noted", false),
+            ("a.csv", "berth", false),
+            ("boats/a.csv", "berth", true),
+            ("boats.csv", "berth", false),
+        ] {
+            assert_eq!(options.hides(path, field), is_hidden, "{path} {field}");
+        }
+    }
 }

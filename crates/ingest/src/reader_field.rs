@@ -18,6 +18,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
 use crate::format::ParserInput;
+use crate::options::is_under;
 
 use json_scan::Root;
 use names::is_nested;
@@ -188,11 +189,7 @@ pub struct ReaderFieldName {
 
 impl ReaderFieldName {
     fn covers(&self, path: &str) -> bool {
-        let Some(folder) = &self.under else {
-            return true;
-        };
-        let rest = path.strip_prefix(folder.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+        is_under(path, self.under.as_deref())
     }
 }
 
@@ -345,13 +342,14 @@ fn fault_of_mark(raw: &Raw) -> Option<ReaderFault> {
 }
 
 /// Inserts a value next to one of the same name instead of replacing it. Names that differ only in blanks
-/// are the same to [`ReaderKeys::take`], so a field that is written twice stays detectable.
+/// are the same to [`ReaderKeys::take`], so a field that is written twice stays detectable. Two values are
+/// enough for that, and so a third is not kept.
 pub(crate) fn insert_keeping_duplicates(map: &mut Map<String, Raw>, name: &str, value: Raw) {
-    let mut name = name.to_owned();
-    while map.contains_key(&name) {
-        name.push(' ');
-    }
-    map.insert(name, value);
+    let name = match map.contains_key(name) {
+        true => format!("{name} "),
+        false => name.to_owned(),
+    };
+    map.entry(name).or_insert(value);
 }
 
 /// Removes every value under a name from a map, wherever points may separate the name's parts. It recurses

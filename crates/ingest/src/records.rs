@@ -13,9 +13,12 @@ use crate::exports::bibliography;
 use crate::file_entry::{percent_encode, truncate_id};
 use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
-use crate::metadata::{ExtractedMetadata, KeyMapping, extract_metadata_without_readers};
+use crate::metadata::{
+    CompleteText, ExtractedMetadata, KeyMapping, extract_metadata_without_readers,
+};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
+use crate::single_document::BuiltDocument;
 use crate::text::title_from_name;
 
 /// The meaning of well-known columns, the same for every format of records.
@@ -161,11 +164,14 @@ impl<'a> RecordCollector<'a> {
         }
         self.give_readers(&mut keys);
         match document(self.input, &self.readers, location, (keys, hash)) {
-            Ok((document, reasons)) => {
-                if let Err(reason) = self.emit(document) {
+            Ok(built) => {
+                if let Err(reason) = self.emit(built.document) {
                     return self.skip(location, reason);
                 }
-                for reason in reasons {
+                if let Some(reason) = built.lost {
+                    self.skip(location, reason);
+                }
+                for reason in built.warnings {
                     self.warn(location, reason);
                 }
             }
@@ -303,7 +309,7 @@ fn document(
     readers: &ReaderKeys,
     location: RecordLocation<'_>,
     (mut keys, hash): (Map<String, Raw>, Option<String>),
-) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
+) -> Result<BuiltDocument, IngestError> {
     let hash = hash.unwrap_or_else(|| record_hash(&keys));
     // Take out the reader field before anything else sees the keys, because it must not become part of the
     // document.
@@ -316,20 +322,13 @@ fn document(
     };
     let mut metadata = extract_metadata_without_readers(keys, &KEYS, input.limits);
     if own_id.is_none() && metadata.is_empty() {
-        // If values were dropped, report the loss; a record without values is merely empty.
-        return Err(metadata.warnings.pop().unwrap_or(IngestError::Empty));
+        return Err(IngestError::Empty);
     }
     let title = metadata.title.take();
     let title =
         title.unwrap_or_else(|| fallback_title(input, &metadata, own_id.as_ref(), location));
-    let text = metadata
-        .text
-        .take()
-        .unwrap_or_else(|| text_of_fields(&metadata));
-    let limit = input.limits.max_text_chars;
-    if text.chars().nth(limit).is_some() {
-        return Err(IngestError::TextTooLong { limit });
-    }
+    let own_text = metadata.text.take();
+    let CompleteText { text, lost } = metadata.complete_text(own_text, input)?;
     let id = match own_id {
         Some(id) => id,
         None => parse_document_id(&truncate_id(format!(
@@ -349,7 +348,11 @@ fn document(
         hash,
         readers: AllowedReaders::Everyone,
     };
-    Ok((ParsedDocument { document, readers }, metadata.warnings))
+    Ok(BuiltDocument {
+        document: ParsedDocument { document, readers },
+        lost,
+        warnings: metadata.warnings,
+    })
 }
 
 fn record_hash(keys: &Map<String, Raw>) -> String {
@@ -372,15 +375,6 @@ fn fallback_title(
     };
     truncate_chars(&mut title, input.limits.max_title_chars);
     title
-}
-
-/// The text of a record without one: a list of its fields.
-pub(crate) fn text_of_fields(metadata: &ExtractedMetadata) -> String {
-    metadata
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}\n"))
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,11 +3,19 @@
 use docent_search::{AllowedReaders, DocId, Document};
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
-use crate::error::{IngestError, IngestWarning};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::format::{ParsedFile, ParserInput};
-use crate::metadata::ExtractedMetadata;
+use crate::metadata::{CompleteText, ExtractedMetadata};
 use crate::reader_field::ParsedDocument;
 use crate::text::{date_from_context, file_id, title_from_name};
+
+/// A document of a file that may hold several, with warnings about it, and the error if a part of it is lost.
+#[derive(Debug)]
+pub(crate) struct BuiltDocument {
+    pub document: ParsedDocument,
+    pub lost: Option<IngestError>,
+    pub warnings: Vec<IngestError>,
+}
 
 /// Builds a document for the whole file. Without a title of its own it is named after the file.
 pub(crate) fn build_document(
@@ -15,20 +23,17 @@ pub(crate) fn build_document(
     text: String,
     metadata: ExtractedMetadata,
 ) -> Result<ParsedFile, IngestError> {
-    build_document_with_id(input, None, text, metadata)
+    build_document_with_id(input, None, Some(text), metadata)
 }
 
-/// The same with an explicit id; without one the id comes from the path.
+/// The same with an explicit id; without one the id comes from the path. Without a text it is the list of fields.
 pub(crate) fn build_document_with_id(
     input: &ParserInput<'_>,
     id: Option<DocId>,
-    text: String,
+    text: Option<String>,
     metadata: ExtractedMetadata,
 ) -> Result<ParsedFile, IngestError> {
-    let limit = input.limits.max_text_chars;
-    if text.chars().nth(limit).is_some() {
-        return Err(IngestError::TextTooLong { limit });
-    }
+    let CompleteText { text, lost } = metadata.complete_text(text, input)?;
     if text.trim().is_empty() && metadata.title.is_none() && metadata.fields.is_empty() {
         return Err(IngestError::Empty);
     }
@@ -36,6 +41,7 @@ pub(crate) fn build_document_with_id(
     for reason in metadata.warnings {
         warnings.push(IngestWarning::new(input.path, None, reason));
     }
+    let skipped = lost.map(|reason| SkippedItem::new(input.path, None, reason));
     let document = Document {
         id: id.map_or_else(|| file_id(input), Ok)?,
         title: metadata.title.unwrap_or_else(|| title_from_name(input)),
@@ -52,7 +58,7 @@ pub(crate) fn build_document_with_id(
             document,
             readers: metadata.readers,
         }],
-        skipped: Vec::new(),
+        skipped: skipped.into_iter().collect(),
         warnings: warnings.finish(input.path),
         numbered: false,
     })

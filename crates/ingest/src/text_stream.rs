@@ -1,6 +1,8 @@
-//! Streaming text decoder: turns the bytes of a long text into UTF-8, one window at a time. The encoding is
-//! decided as for a short text, from its beginning or, where that is ASCII, from the first byte that is
-//! not.
+//! Streaming text decoder: turns the bytes of a long text into UTF-8, one window at a time.
+//!
+//! The result is the same as for a short text that is decoded as a whole. UTF-16 is detected from the first [`HEAD`]
+//! bytes. Any other text is read as UTF-8 up to its first invalid byte. If everything before that byte is ASCII, the
+//! following [`SAMPLE`] bytes decide between damaged UTF-8 and a legacy encoding. Otherwise it is damaged UTF-8.
 
 use std::io::Read;
 

@@ -1,6 +1,6 @@
 //! Unit tests of archive parsing: archives are built in memory and unpacked without the sandbox.
 
-use std::io::Write as _;
+use std::io::{Cursor, Write as _};
 
 use ::zip::ZipWriter;
 use ::zip::write::SimpleFileOptions;

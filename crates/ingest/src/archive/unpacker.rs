@@ -3,15 +3,17 @@
 //! One [`UnpackBudget`] covers the whole archive. A member that fails costs only itself; the unpacker stops
 //! only when the budget is spent.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 
-use ::zip::ZipArchive;
-use ::zip::result::ZipError;
+use ::zip::read::{Config, ZipFileEntry, ZipReadOptions};
+use ::zip::unstable::read::ZipIterable;
 use flate2::read::MultiGzDecoder;
 
 use super::member_path::MemberPath;
 use super::unpack_budget::{UnpackBudget, damaged};
+use super::zip_entry::{ClosableBytes, check_entry, entry_name, unsupported_storage};
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
@@ -88,35 +90,36 @@ impl<'a> ArchiveUnpacker<'a> {
         }
     }
 
+    /// Unpacks a zip entry by entry. `ZipArchive` finds members by name, so of two with one name it would show
+    /// the last one only.
     fn zip(&mut self, at: &MemberPath, bytes: &[u8], depth: usize) -> Result<(), IngestError> {
-        let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| zip_error(&error))?;
-        let names = names(&zip, self.limits.max_members);
-        for index in 0..zip.len() {
+        let mut zip = open_zip(bytes)?;
+        let names = names(&mut zip, self.limits.max_members);
+        for entry in zip.files().map_err(|_| damaged())? {
             self.budget.count_member()?;
-            let name = match zip.name_for_index(index) {
-                Some(Ok(name)) => name.into_owned(),
-                _ => String::from_utf8_lossy(raw_name(&mut zip, index).as_slice()).into_owned(),
-            };
+            let entry = entry.map_err(|_| damaged())?;
+            let name = entry_name(&entry);
             if is_duplicate_export(&name, &names) {
                 continue;
             }
             let Some(place) = self.resolve_member(at, &name) else {
                 continue;
             };
-            let read = match zip.by_index(index) {
-                Ok(file) if file.is_symlink() => Err(IngestError::Link),
-                Ok(file) if file.size() > self.limits.max_file_bytes => {
-                    Err(IngestError::TooLarge {
-                        bytes: file.size(),
-                        limit: self.limits.max_file_bytes,
-                    })
-                }
-                Ok(file) => self.read_member(self.budget.metered(file)),
-                Err(error) => Err(zip_error(&error)),
-            };
+            let read = check_entry(&entry, &place.extension, self.limits)
+                .and_then(|()| self.read_entry(entry, bytes));
             self.member(&place, read, depth)?;
         }
         Ok(())
+    }
+
+    fn read_entry(&self, entry: ZipFileEntry<'_>, bytes: &[u8]) -> Result<Vec<u8>, IngestError> {
+        let is_closed = Cell::new(false);
+        let mut from = ClosableBytes::new(bytes, &is_closed);
+        let file = entry.with_reader(&mut from, ZipReadOptions::new());
+        let mut file = self.budget.metered(file.map_err(|_| damaged())?);
+        let read = self.read_member(&mut file);
+        is_closed.set(true);
+        read
     }
 
     fn gzip(&mut self, at: &MemberPath, bytes: &[u8], depth: usize) -> Result<(), IngestError> {
@@ -161,9 +164,7 @@ impl<'a> ArchiveUnpacker<'a> {
                 Err(IngestError::Link)
             } else if kind.is_gnu_sparse() {
                 // A sparse file expands to zeros that were never stored in the archive.
-                Err(IngestError::Unsupported {
-                    kind: "sparse file".to_owned(),
-                })
+                Err(unsupported_storage("sparse file", &place.extension))
             } else if kind.is_file() || kind.is_contiguous() {
                 let size = entry.size();
                 let whole = |bytes: &Vec<u8>| bytes.len() as u64 == size;
@@ -261,10 +262,18 @@ impl<'a> ArchiveUnpacker<'a> {
     }
 }
 
-/// The member names of a zip, up to the member limit.
-fn names(zip: &ZipArchive<Cursor<&[u8]>>, max_names: usize) -> BTreeSet<String> {
-    let names = (0..zip.len().min(max_names)).filter_map(|index| zip.name_for_index(index)?.ok());
-    names.map(std::borrow::Cow::into_owned).collect()
+type ZipEntries<'a> = ZipIterable<Cursor<&'a [u8]>>;
+
+pub(super) fn open_zip(bytes: &[u8]) -> Result<ZipEntries<'_>, IngestError> {
+    ZipIterable::try_new(Cursor::new(bytes), Config::default()).map_err(|_| damaged())
+}
+
+/// The member names of a zip, up to the member limit. A damaged entry ends them; it is reported when the members
+/// are read.
+fn names(zip: &mut ZipEntries<'_>, max_names: usize) -> BTreeSet<String> {
+    let entries = zip.files().into_iter().flatten().map_while(Result::ok);
+    let names = entries.take(max_names).map(|entry| entry_name(&entry));
+    names.collect()
 }
 
 /// Whether a member is a table of a Notion export whose rows other members of the archive contain already.
@@ -282,22 +291,4 @@ fn is_duplicate_export(name: &str, names: &BTreeSet<String>) -> bool {
             .any(|name| name.ends_with(".md"))
     };
     redundant_files::is_redundant_table(file, has, has_pages)
-}
-
-fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {
-    zip.by_index_raw(index)
-        .map(|file| file.name_raw().to_vec())
-        .unwrap_or_default()
-}
-
-fn zip_error(error: &ZipError) -> IngestError {
-    match error {
-        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
-            IngestError::Encrypted
-        }
-        ZipError::CompressionMethodNotSupported(method) => IngestError::Unsupported {
-            kind: format!("zip method {method}"),
-        },
-        _ => damaged(),
-    }
 }

@@ -10,21 +10,25 @@ use serde::de::{
 use super::members::bad_json;
 use crate::clean::clean_line;
 use crate::error::IngestError;
-use crate::reader_field::ReaderKeys;
 
-/// Flattens a JSON text to one line per value, at most `max_chars` characters in total.
+/// Flattens a JSON text to one line per value, at most `max_chars` characters in total. `name` is the path of the
+/// outermost value, and values whose path `is_hidden` are left out.
 pub(super) fn flatten_to_lines(
+    name: &str,
     text: &str,
     max_chars: usize,
-    readers: &ReaderKeys,
+    is_hidden: &dyn Fn(&str) -> bool,
 ) -> Result<String, IngestError> {
     let mut lines = JsonFlattener {
         out: String::new(),
-        name: String::new(),
+        name: name.to_owned(),
         chars_left: max_chars,
         is_full: false,
-        readers,
+        is_hidden,
     };
+    if is_hidden(name) {
+        return Ok(lines.out);
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = JsonValueSeed(&mut lines)
         .deserialize(&mut reader)
@@ -44,8 +48,8 @@ struct JsonFlattener<'k> {
     name: String,
     chars_left: usize,
     is_full: bool,
-    /// The names of the access control fields, which are left out.
-    readers: &'k ReaderKeys,
+    /// Whether a path is left out, as that of an access control field is.
+    is_hidden: &'k dyn Fn(&str) -> bool,
 }
 
 impl JsonFlattener<'_> {
@@ -128,7 +132,7 @@ impl<'de> Visitor<'de> for JsonValueSeed<'_, '_> {
                 self.0.is_full = true;
                 return Err(A::Error::custom("full"));
             }
-            if self.0.readers.hides_key(&self.0.name) {
+            if (self.0.is_hidden)(&self.0.name) {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(JsonValueSeed(self.0))?;

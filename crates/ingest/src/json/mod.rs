@@ -4,27 +4,33 @@
 mod flatten;
 mod geojson;
 mod members;
+mod record_value;
 mod wrapper;
 
 use std::io::{BufReader, Read};
 
+use docent_search::DocId;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
 use crate::bounded_report::ReportItem as _;
+use crate::clean::clean_line;
 use crate::column_types::UniqueNames;
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning};
+use crate::field_overflow::FieldOverflow;
 use crate::folder_walk::from_io_error;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::metadata::{ExtractedMetadata, extract_metadata};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, take_own_id, two_pass};
-use crate::records::{KEYS, RecordCollector, RecordLocation, text_of_fields};
+use crate::records::{KEYS, RecordCollector, RecordLocation};
 use crate::text::decode_text;
 use crate::{code, jsonl, notebook, single_document};
 
 pub(crate) use members::{JsonMember, array_elements, object_members};
+use record_value::RecordMembers;
+pub(crate) use record_value::{parse as parse_record, unrepeated_name};
 use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
@@ -283,7 +289,9 @@ fn finish(
 fn one_feature(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
     let keys = geojson::feature_record(text, input.limits.max_line_bytes, &readers)?;
-    document_of(input, keys, text_of_fields)
+    let (id, mut facts) = id_and_facts(input, keys);
+    let text = facts.text.take();
+    single_document::build_document_with_id(input, id, text, facts)
 }
 
 /// Parses an object as a single document: its members become fields, and all of it the text.
@@ -293,64 +301,84 @@ fn one_document(
     entries: &[JsonMember<'_>],
 ) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
-    let lines = flatten::flatten_to_lines(text, input.limits.max_text_chars, &readers)?;
+    let limit = input.limits.max_text_chars;
+    let is_hidden = |name: &str| readers.hides_key(name);
+    let lines = flatten::flatten_to_lines("", text, limit, &is_hidden)?;
     if lines.trim().is_empty() {
         return Err(IngestError::Empty);
     }
-    let mut keys = members_within_limit(entries, input.limits.max_line_bytes, &readers);
+    let (mut keys, left_out) = members_within_limit(entries, input.limits.max_line_bytes, &readers);
     readers.mark_unread(text, &mut keys);
     // The members beyond the limit may include the access control field.
-    if entries.len() >= members::MAX_MEMBERS {
+    let has_more_members = entries.len() >= members::MAX_MEMBERS;
+    if has_more_members {
         readers.mark(&mut keys, ReaderFault::Misplaced);
     }
-    document_of(input, keys, |_| lines)
+    let (id, mut facts) = id_and_facts(input, keys);
+    let text = match facts.text.take() {
+        Some(text) if !has_more_members => {
+            let is_hidden = |name: &str| is_hidden(name) || input.options.hides(input.path, name);
+            for entry in left_out {
+                let (name, raw) = (clean_line(&entry.name), entry.raw.get());
+                let lines = flatten::flatten_to_lines(&name, raw, limit, &is_hidden)?;
+                let lines = lines.trim_end().to_owned();
+                facts.overflow.push("", lines, None, limit);
+            }
+            text
+        }
+        _ => {
+            // The lines hold every value already.
+            facts.overflow = FieldOverflow::default();
+            lines
+        }
+    };
+    single_document::build_document_with_id(input, id, Some(text), facts)
 }
 
-/// Builds the document of a file from its keys; `text` renders its text if no key holds one.
-fn document_of(
+fn id_and_facts(
     input: &ParserInput<'_>,
     mut keys: Map<String, Raw>,
-    text: impl FnOnce(&ExtractedMetadata) -> String,
-) -> Result<ParsedFile, IngestError> {
+) -> (Option<DocId>, ExtractedMetadata) {
     let (id, bad_id) = match take_own_id(&mut keys) {
         Ok(id) => (id, None),
         Err(reason) => (None, Some(reason)),
     };
     let mut facts = extract_metadata(keys, &KEYS, input);
     facts.warnings.splice(0..0, bad_id);
-    let text = facts.text.take().unwrap_or_else(|| text(&facts));
-    single_document::build_document_with_id(input, id, text, facts)
+    (id, facts)
 }
 
-/// The members of an object that together fit into the limit of one record.
-fn members_within_limit(
-    entries: &[JsonMember<'_>],
+/// The members of an object that together fit into the limit of one record, and the other ones.
+fn members_within_limit<'e, 'a>(
+    entries: &'e [JsonMember<'a>],
     limit: usize,
     readers: &ReaderKeys,
-) -> Map<String, Raw> {
+) -> (Map<String, Raw>, Vec<&'e JsonMember<'a>>) {
     let mut left = limit;
-    let mut keys = Map::new();
+    let (mut members, mut named) = (RecordMembers::default(), Map::new());
+    let mut left_out = Vec::new();
     for entry in entries {
         let raw = entry.raw.get();
         if readers.covers_key(&entry.name) {
             // The access control field is always kept. One too long to be parsed counts as malformed.
             let value = Some(raw).filter(|raw| raw.len() <= limit);
             let value = value.and_then(|raw| serde_json::from_str(raw).ok());
-            reader_field::insert_keeping_duplicates(
-                &mut keys,
-                &entry.name,
-                value.unwrap_or_default(),
-            );
+            let value = value.unwrap_or_default();
+            reader_field::insert_keeping_duplicates(&mut named, &entry.name, value);
             continue;
         }
         if raw.len() <= left
-            && let Ok(value) = serde_json::from_str(raw)
+            && let Ok(value) = parse_record(raw.as_bytes())
         {
             left -= raw.len();
-            keys.entry(entry.name.clone()).or_insert(value);
+            members.insert(entry.name.clone(), value);
+        } else {
+            left_out.push(entry);
         }
     }
-    keys
+    let mut keys = members.finish();
+    keys.extend(named);
+    (keys, left_out)
 }
 
 #[cfg(test)]

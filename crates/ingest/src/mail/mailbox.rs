@@ -14,6 +14,7 @@ use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::file_entry::truncate_id;
 use crate::format::{ParsedFile, ParserInput};
 use crate::record_ids::is_page_id;
+use crate::single_document::BuiltDocument;
 
 /// The longest `Message-ID` that becomes a document's id. Real ones have fewer than a hundred bytes.
 const MAX_MESSAGE_ID_BYTES: usize = 250;
@@ -36,9 +37,12 @@ pub(super) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> 
             break;
         }
         match parse_message(input, line, raw, &mut taken) {
-            Ok((document, reasons)) => {
-                documents.push(document);
-                for reason in reasons {
+            Ok(built) => {
+                documents.push(built.document);
+                if let Some(reason) = built.lost {
+                    skipped.push(SkippedItem::new(input.path, Some(line), reason));
+                }
+                for reason in built.warnings {
                     warnings.push(IngestWarning::new(input.path, Some(line), reason));
                 }
             }
@@ -58,7 +62,7 @@ fn parse_message(
     line: u64,
     raw: &[u8],
     taken: &mut HashSet<String>,
-) -> Result<(crate::reader_field::ParsedDocument, Vec<IngestError>), IngestError> {
+) -> Result<BuiltDocument, IngestError> {
     // The empty line before the next separator belongs to that separator, not to the message.
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     let raw = unescape_from_lines(raw.strip_suffix(b"\r").unwrap_or(raw));

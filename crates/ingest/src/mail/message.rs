@@ -11,8 +11,9 @@ use crate::clean::{clean, clean_line};
 use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::format::ParserInput;
-use crate::metadata::{KeyMapping, extract_metadata};
+use crate::metadata::{CompleteText, KeyMapping, extract_metadata};
 use crate::reader_field::{self, ParsedDocument, ReaderFault, ReaderKeys, fault_mark};
+use crate::single_document::BuiltDocument;
 use crate::text::title_from_name;
 
 const KEYS: KeyMapping = KeyMapping {
@@ -32,7 +33,7 @@ pub(super) fn document(
     input: &ParserInput<'_>,
     id: DocId,
     raw: &[u8],
-) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
+) -> Result<BuiltDocument, IngestError> {
     count_parts(raw, input.limits.max_mail_parts)?;
     let message = MessageParser::default()
         .parse(raw)
@@ -42,9 +43,9 @@ pub(super) fn document(
     if text.chars().nth(limit).is_some() {
         return Err(IngestError::TextTooLong { limit });
     }
-    let text = clean(&text);
     let readers = ReaderKeys::for_input(input);
     let metadata = extract_metadata(header_fields(&message, &readers), &KEYS, input);
+    let CompleteText { text, lost } = metadata.complete_text(Some(clean(&text)), input)?;
     if text.trim().is_empty() && metadata.title.is_none() && metadata.fields.is_empty() {
         return Err(IngestError::Empty);
     }
@@ -67,7 +68,11 @@ pub(super) fn document(
         readers: AllowedReaders::Everyone,
     };
     let readers = metadata.readers;
-    Ok((ParsedDocument { document, readers }, metadata.warnings))
+    Ok(BuiltDocument {
+        document: ParsedDocument { document, readers },
+        lost,
+        warnings: metadata.warnings,
+    })
 }
 
 /// The message's own `Message-ID` header, if it has one.
@@ -274,7 +279,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 
-    fn read(raw: &str, limits: &Limits) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
+    fn read(raw: &str, limits: &Limits) -> Result<BuiltDocument, IngestError> {
         let input = ParserInput {
             id: "m.eml",
             path: "m.eml",
@@ -291,7 +296,9 @@ mod tests {
     }
 
     fn check(raw: &str, title: &str, text: &str) {
-        let (document, warnings) = read(raw, &Limits::default()).unwrap();
+        let BuiltDocument {
+            document, warnings, ..
+        } = read(raw, &Limits::default()).unwrap();
         assert_eq!(
             (document.title.as_str(), document.text.trim()),
             (title, text),
@@ -389,7 +396,7 @@ mod tests {
             "Subject: S\n{}deep",
             "Content-Type: message/rfc822\n\n".repeat(1_000)
         );
-        assert_eq!(read(&deep, &limits).unwrap().0.title, "S");
+        assert_eq!(read(&deep, &limits).unwrap().document.title, "S");
         let refused = read(
             &deep,
             &Limits {

@@ -31,6 +31,8 @@ fn sanitize(mut reason: IngestError) -> IngestError {
     };
     match &mut reason {
         IngestError::Unsupported { kind: text }
+        | IngestError::UnsupportedStorage { method: text }
+        | IngestError::BesideRecords { names: text }
         | IngestError::BadId { why: text }
         | IngestError::Query { why: text }
         | IngestError::NumberedRows { why: text }
@@ -38,6 +40,7 @@ fn sanitize(mut reason: IngestError) -> IngestError {
         | IngestError::NoSandbox { gaps: text }
         | IngestError::SharedIds { first: text, .. }
         | IngestError::UnusableReaders { name: text, .. }
+        | IngestError::RepeatedKey { name: text }
         | IngestError::Cut { name: text, .. } => *text = clean(text),
         IngestError::WrongType { name, kind, value } => {
             (*name, *kind, *value) = (clean(name), clean(kind), clean(value));

@@ -1,5 +1,5 @@
-//! Collects cells into sheets of rows and turns those into documents: one per row for a table, one of lines
-//! for any other sheet.
+//! Collects cells into sheets of rows, and turns each sheet into documents. A sheet with a header row is a table, and
+//! each row below the header becomes a document. Any other sheet becomes one document whose text has a line for each row.
 
 use std::collections::HashMap;
 

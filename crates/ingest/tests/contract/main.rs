@@ -16,6 +16,7 @@ mod mutated;
 mod rows;
 mod streams;
 mod tables;
+mod words;
 
 use std::path::{Path, PathBuf};
 
