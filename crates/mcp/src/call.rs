@@ -222,7 +222,7 @@ impl InputRound {
 }
 
 /// Runs a handler of the app with a panic guard and a timeout, and turns both into an answer. Without this the client
-/// of a panicking handler would wait for ever.
+/// of a panicking handler would wait forever.
 pub(crate) async fn run_guarded<T>(
     handler_timeout: Duration,
     work: impl Future<Output = Result<T, Failure>>,

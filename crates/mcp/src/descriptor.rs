@@ -11,7 +11,9 @@ use crate::schema::{self, OutputForm, OutputSchema};
 /// Maximum length of a status text in characters, as ChatGPT accepts it.
 const MAX_STATUS_CHARS: usize = 64;
 
-/// The behaviour hints of a tool (MCP `annotations`). Hosts require all four, so none has a default.
+/// The behavior hints of a tool (MCP `annotations`), without defaults. The review of ChatGPT's directory requires
+/// `readOnlyHint`, `destructiveHint` and `openWorldHint`; that of Claude's requires `readOnlyHint` to be true or
+/// `destructiveHint` to be set. Nobody requires `idempotentHint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolAnnotations {
     /// The tool creates, changes, sends and queues nothing (`readOnlyHint`).
@@ -166,7 +168,8 @@ impl ToolDescriptor {
         self
     }
 
-    /// Sets the audience. The default is the model, and widgets on hosts that follow the MCP Apps standard.
+    /// Sets the audience. The default for a tool with a widget is [`ToolAudience::Everyone`]. For any other tool it is
+    /// the model, and on hosts that follow the MCP Apps standard also the widgets.
     #[must_use]
     pub const fn audience(mut self, audience: ToolAudience) -> Self {
         self.audience = Some(audience);

@@ -23,7 +23,7 @@ use crate::descriptor;
 use crate::error::BuildError;
 use crate::http::byte_budget::ConnectionShare;
 use crate::http::limits::HttpLimits;
-use crate::listeners::{ListenerPermit, ListenerPlaces};
+use crate::listeners::{ListenerPermit, ListenerPermits};
 use crate::reply::{AnswerMeter, Reply, ReplyTransport};
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
@@ -31,9 +31,9 @@ use crate::rpc::{RpcError, result_answer};
 use crate::rpc_message::{RpcParams, RpcRequest};
 use crate::trace::TraceParent;
 
-/// How long a large body may wait for its turn to be parsed on HTTP. After that the client gets a 503 with
+/// How long a large body may wait for its parse permit on HTTP. After that the client gets a 503 with
 /// `Retry-After: 1`.
-pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PARSE_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of a `subscriptions/listen` request in bytes. Its filter stays in memory as long as the client
 /// listens, so 2,000 listeners hold 32 MiB at most; 200 resource URIs fit.
@@ -42,27 +42,27 @@ const LISTEN_BYTES: usize = 16 * 1024;
 /// The request dispatcher of one app, with the limits that all of its connections share.
 ///
 /// `own_listeners` bounds the listeners of a single connection, where a connection carries many messages.
-/// `big_parses` holds the permits for parsing large bodies, and `rates` the token buckets for tool calls.
+/// `big_parses` holds the permits for parsing large bodies, and `call_rate_limiter` the token buckets for tool calls.
 #[derive(Clone)]
 pub(crate) struct RequestDispatcher {
     pub(crate) app: App,
     pub(crate) limits: Arc<HttpLimits>,
     pub(crate) auth: Option<Auth>,
-    listeners: Arc<ListenerPlaces>,
+    listeners: Arc<ListenerPermits>,
     own_listeners: Option<Arc<Semaphore>>,
     big_parses: Arc<Semaphore>,
-    rates: Arc<CallRateLimiter>,
+    call_rate_limiter: Arc<CallRateLimiter>,
 }
 
 /// The wait for a parse permit timed out, because too many large bodies are being processed.
 #[derive(Debug)]
-pub(crate) struct NoTurn;
+pub(crate) struct ParsePermitTimeout;
 
 impl RequestDispatcher {
     pub(crate) fn new(app: App, limits: Arc<HttpLimits>, auth: Option<Auth>) -> Self {
-        let listeners = ListenerPlaces::new(limits.listen_streams);
+        let listeners = ListenerPermits::new(limits.listen_streams);
         let big_parses = Arc::new(Semaphore::new(limits.big_parses));
-        let rates = Arc::new(CallRateLimiter::new(limits.calls_per_minute));
+        let call_rate_limiter = Arc::new(CallRateLimiter::new(limits.calls_per_minute));
         Self {
             app,
             limits,
@@ -70,7 +70,7 @@ impl RequestDispatcher {
             listeners,
             own_listeners: None,
             big_parses,
-            rates,
+            call_rate_limiter,
         }
     }
 
@@ -85,20 +85,22 @@ impl RequestDispatcher {
     /// Large ones are limited on every transport, and keep their permit until they are answered: parsed JSON takes
     /// more memory than its bytes. Nothing else is held during the wait, so waiting bodies take no slot from small
     /// calls.
-    pub(crate) async fn parse_turn(
+    pub(crate) async fn parse_permit(
         &self,
         bytes: usize,
         max_wait: Option<Duration>,
-    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+    ) -> Result<Option<OwnedSemaphorePermit>, ParsePermitTimeout> {
         if bytes <= self.limits.big_body {
             return Ok(None);
         }
-        let turn = self.big_parses.clone().acquire_owned();
-        let turn = match max_wait {
-            Some(max_wait) => timeout(max_wait, turn).await.map_err(|_| NoTurn)?,
-            None => turn.await,
+        let permit = self.big_parses.clone().acquire_owned();
+        let permit = match max_wait {
+            Some(max_wait) => timeout(max_wait, permit)
+                .await
+                .map_err(|_| ParsePermitTimeout)?,
+            None => permit.await,
         };
-        turn.map(Some).map_err(|_| NoTurn)
+        permit.map(Some).map_err(|_| ParsePermitTimeout)
     }
 
     /// Returns the error for a message over the size limit of its method, on every transport.
@@ -207,9 +209,9 @@ impl RequestDispatcher {
         caller_context: &CallerContext,
     ) -> Result<Result<ToolCall, (ToolCall, Duration)>, RpcError> {
         let call = ToolCall::parse(params)?;
-        let counted = self
-            .rates
-            .take(&caller_context.caller, || call.subject(), Instant::now());
+        let counted =
+            self.call_rate_limiter
+                .take(&caller_context.caller, || call.subject(), Instant::now());
         Ok(match counted {
             Ok(()) => Ok(call),
             Err(wait) => Err((call, wait)),
@@ -316,7 +318,7 @@ impl RequestDispatcher {
         };
         let peer = peer(&caller_context, request);
         let meter = share.map(|share| AnswerMeter {
-            owner: share.budget().slot(&caller_context.caller),
+            caller: share.budget().slot(&caller_context.caller),
             share: Arc::clone(share),
         });
         let served = crate::rmcp_service::RmcpService::new(self.app.clone(), caller_context, call);

@@ -20,13 +20,13 @@ const CALLER_PART: usize = 2;
 
 /// The listener permits of one server, counted in total and per verified caller.
 #[derive(Debug)]
-pub(crate) struct ListenerPlaces {
+pub(crate) struct ListenerPermits {
     total: usize,
-    taken: Mutex<TakenPlaces>,
+    taken: Mutex<ListenerCounts>,
 }
 
 #[derive(Debug, Default)]
-struct TakenPlaces {
+struct ListenerCounts {
     all: usize,
     of_callers: HashMap<String, usize>,
 }
@@ -34,12 +34,12 @@ struct TakenPlaces {
 /// A listener permit, which is returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ListenerPermit {
-    places: Arc<ListenerPlaces>,
+    permits: Arc<ListenerPermits>,
     caller: Option<String>,
     _own: Option<OwnedSemaphorePermit>,
 }
 
-impl ListenerPlaces {
+impl ListenerPermits {
     pub(crate) fn new(total: usize) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -84,20 +84,20 @@ impl ListenerPlaces {
         }
         taken.all += 1;
         Ok(ListenerPermit {
-            places: Arc::clone(self),
+            permits: Arc::clone(self),
             caller,
             _own: own,
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, TakenPlaces> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ListenerCounts> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ListenerPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.permits.lock();
         taken.all = taken.all.saturating_sub(1);
         let Some(caller) = self.caller.take() else {
             return;
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_caller_has_half_of_what_is_free_and_gives_it_back() {
-        let places = ListenerPlaces::new(9);
-        let take = |caller: &Caller| places.take(caller, None).ok();
+        let permits = ListenerPermits::new(9);
+        let take = |caller: &Caller| permits.take(caller, None).ok();
         let greedy: Vec<_> = (0..9).map_while(|_| take(&known("a"))).collect();
         assert_eq!(greedy.len(), 3);
         assert!(take(&known("a")).is_none());
@@ -134,22 +134,22 @@ mod tests {
         let nobody: Vec<_> = (0..9).map_while(|_| take(&Caller::anonymous())).collect();
         assert_eq!(nobody.len(), 5);
         drop((greedy, other, nobody));
-        let taken = places.lock();
+        let taken = permits.lock();
         assert_eq!((taken.all, taken.of_callers.len()), (0, 0));
     }
 
     #[test]
     fn a_connection_has_its_own_bound_and_a_refusal_takes_nothing() {
-        let places = ListenerPlaces::new(9);
+        let permits = ListenerPermits::new(9);
         let own = Arc::new(Semaphore::new(2));
-        let take = || places.take(&Caller::anonymous(), Some(&own));
+        let take = || permits.take(&Caller::anonymous(), Some(&own));
         let first = take().unwrap();
         let _second = take().unwrap();
         assert!(take().unwrap_err().message.contains("connection"));
-        assert_eq!(places.lock().all, 2);
+        assert_eq!(permits.lock().all, 2);
         drop(first);
         assert!(take().is_ok());
-        let none = ListenerPlaces::new(0);
+        let none = ListenerPermits::new(0);
         assert!(none.take(&Caller::anonymous(), Some(&own)).is_err());
         assert_eq!(own.available_permits(), 1);
     }

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::call::CallerContext;
-use crate::dispatcher::{RequestDispatcher, TURN_PATIENCE};
+use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
 use crate::http::answer_queue::AnswerQueue;
 use crate::http::byte_budget::{ByteReservation, ConnectionShare};
 use crate::http::error_response;
@@ -34,17 +34,16 @@ pub(crate) struct MessageSender {
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// The resources that a message holds until it is answered: its parse permit, if it is large, and the memory of its
-/// body.
-pub(crate) struct OccupiedMemory {
-    _turn: Option<OwnedSemaphorePermit>,
+/// What a message holds until it is answered: its parse permit, if it is large, and the reserved memory of its body.
+pub(crate) struct MessagePermits {
+    _parse: Option<OwnedSemaphorePermit>,
     _body: Option<ByteReservation>,
 }
 
-/// The resources that a request holds while it is worked on: in-flight permits, and the memory of its message.
-struct RequestHold {
-    _permits: Vec<OwnedSemaphorePermit>,
-    _memory: Arc<OccupiedMemory>,
+/// What a request holds while it is worked on: its in-flight permits, and the permits of its message.
+struct RequestPermits {
+    _in_flight: Vec<OwnedSemaphorePermit>,
+    _message: Arc<MessagePermits>,
 }
 
 /// The outcome of receiving a message.
@@ -116,20 +115,20 @@ impl McpConnection {
         // A pipe has one client, which can wait; on HTTP other clients may hold all permits.
         let max_wait = match &self.0.sink {
             AnswerSink::Pipe { .. } => None,
-            AnswerSink::Stream(_) => Some(TURN_PATIENCE),
+            AnswerSink::Stream(_) => Some(PARSE_PERMIT_TIMEOUT),
         };
-        let Ok(turn) = dispatcher.parse_turn(bytes.len(), max_wait).await else {
+        let Ok(parse_permit) = dispatcher.parse_permit(bytes.len(), max_wait).await else {
             return MessageReceipt::Busy(error_response::too_busy().answer(None));
         };
-        let memory = Arc::new(OccupiedMemory {
-            _turn: turn,
+        let message_permits = Arc::new(MessagePermits {
+            _parse: parse_permit,
             _body: body,
         });
         let limits = &dispatcher.limits;
         match rpc_message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
             Ok(rpc_message::RpcBody::One(text)) => {
-                return self.receive_one(text, sender, &memory).await;
+                return self.receive_one(text, sender, &message_permits).await;
             }
             Ok(rpc_message::RpcBody::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
@@ -137,7 +136,7 @@ impl McpConnection {
             }
             Ok(rpc_message::RpcBody::Batch(items)) => {
                 for item in items {
-                    match self.receive_one(item.get(), sender, &memory).await {
+                    match self.receive_one(item.get(), sender, &message_permits).await {
                         MessageReceipt::Taken => {}
                         MessageReceipt::TooLarge(answer) | MessageReceipt::Busy(answer) => {
                             self.send(answer).await;
@@ -175,7 +174,7 @@ impl McpConnection {
         &self,
         text: &str,
         sender: &MessageSender,
-        memory: &Arc<OccupiedMemory>,
+        message_permits: &Arc<MessagePermits>,
     ) -> MessageReceipt {
         match rpc_message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
@@ -187,16 +186,16 @@ impl McpConnection {
                 }
                 match self.revision_of(&request) {
                     Ok(revision) => {
-                        let Some(permits) = self.permits().await else {
+                        let Some(in_flight) = self.in_flight_permits().await else {
                             return MessageReceipt::Busy(
                                 error_response::too_busy().answer(Some(&request.id)),
                             );
                         };
-                        let held = RequestHold {
-                            _permits: permits,
-                            _memory: Arc::clone(memory),
+                        let permits = RequestPermits {
+                            _in_flight: in_flight,
+                            _message: Arc::clone(message_permits),
                         };
-                        self.start(&request, revision, sender, held);
+                        self.start(&request, revision, sender, permits);
                     }
                     Err(error) => self.send(error.answer(Some(&request.id))).await,
                 }
@@ -207,17 +206,17 @@ impl McpConnection {
 
     /// Takes the in-flight permits of a request. A pipe waits for them, and for its client to read pending responses:
     /// the pipe fills up, and no message is refused. A stream gets an error and can retry.
-    async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
-        let places = self.0.in_flight.iter().cloned();
+    async fn in_flight_permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let limits = self.0.in_flight.iter().cloned();
         let AnswerSink::Pipe { share, read, .. } = &self.0.sink else {
-            return places.map(|place| place.try_acquire_owned().ok()).collect();
+            return limits.map(|limit| limit.try_acquire_owned().ok()).collect();
         };
-        while share.budget().is_strained() {
+        while share.budget().is_half_used() {
             read.notified().await;
         }
         let mut permits = Vec::new();
-        for place in places {
-            permits.push(place.acquire_owned().await.ok()?);
+        for limit in limits {
+            permits.push(limit.acquire_owned().await.ok()?);
         }
         Some(permits)
     }
@@ -267,7 +266,7 @@ impl McpConnection {
         request: &RpcRequest<'_>,
         revision: Revision,
         sender: &MessageSender,
-        held: RequestHold,
+        permits: RequestPermits,
     ) {
         let cancel = self.0.ended.child_token();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
@@ -283,7 +282,7 @@ impl McpConnection {
         self.0.tasks.spawn(async move {
             tokio::select! {
                 reply = this.work(text, caller_context, cancel.clone()) => {
-                    this.deliver(reply, &cancel, held).await;
+                    this.deliver(reply, &cancel, permits).await;
                 }
                 // A cancelled request gets no response, as the protocol requires.
                 () = cancel.cancelled() => {}
@@ -315,13 +314,18 @@ impl McpConnection {
         Some(work.instrument(span).await)
     }
 
-    async fn deliver(&self, reply: Option<Reply>, cancel: &CancellationToken, held: RequestHold) {
+    async fn deliver(
+        &self,
+        reply: Option<Reply>,
+        cancel: &CancellationToken,
+        permits: RequestPermits,
+    ) {
         match reply {
             None => {}
             Some(Reply::Whole(text, _)) => self.send(text).await,
             Some(Reply::Stream(mut stream)) => {
                 // Listeners release their permits, because listening is not work.
-                let _held = (!stream.is_listener()).then_some(held);
+                let _permits = (!stream.is_listener()).then_some(permits);
                 loop {
                     let text = tokio::select! {
                         text = stream.next() => text,

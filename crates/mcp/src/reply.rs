@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::http::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use crate::http::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use crate::http::error_response;
 use crate::http::responses::shrink_spare;
 use crate::listeners::ListenerPermit;
@@ -36,7 +36,7 @@ pub(crate) enum Reply {
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerMeter {
     pub(crate) share: Arc<ConnectionShare>,
-    pub(crate) owner: Option<OwnerSlot>,
+    pub(crate) caller: Option<CallerSlot>,
 }
 
 /// The role of a message within its reply.
@@ -173,15 +173,15 @@ impl RenderedMessage {
     /// Charges the message to the budget. Without room, a response is replaced by an error and any other message is
     /// dropped: a listener ends in order when a notification fails, and progress is optional.
     async fn counted(self, meter: Option<AnswerMeter>) -> Option<QueuedMessage> {
-        let Some(AnswerMeter { share, owner }) = meter else {
+        let Some(AnswerMeter { share, caller }) = meter else {
             return Some(QueuedMessage::uncounted(self.text, self.kind));
         };
         let is_last = self.kind != MessageKind::Notification;
         let bytes = self.text.len() + OVERHEAD;
         let counted = if is_last {
-            share.reserve_evicting(bytes, owner).await
+            share.reserve_evicting(bytes, caller).await
         } else {
-            share.reserve(bytes, owner)
+            share.reserve(bytes, caller)
         };
         match counted {
             Some(counted) => Some(QueuedMessage {
@@ -277,7 +277,7 @@ mod tests {
     fn metered(budget: &Arc<ByteBudget>) -> (ReplyTransport, ReplyReceiver) {
         let meter = AnswerMeter {
             share: ConnectionShare::new(budget),
-            owner: None,
+            caller: None,
         };
         ReplyTransport::new(request(), Some(meter))
     }
@@ -322,7 +322,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_in_flight_is_kept_for_work_and_not_for_a_reader_or_a_listener() {
         let places = Arc::new(tokio::sync::Semaphore::new(1));
-        let listeners = crate::listeners::ListenerPlaces::new(1);
+        let listeners = crate::listeners::ListenerPermits::new(1);
         for is_listener in [false, true] {
             let (mut transport, receiver) = ReplyTransport::new(request(), None);
             transport.send(progress()).await.unwrap();

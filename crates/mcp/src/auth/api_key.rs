@@ -18,6 +18,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::caller::values_of_claim;
 use super::{Auth, AuthError, AuthRejection, Caller, is_scope};
 
 /// The prefix of every key, which tells it from an access token in `Authorization`.
@@ -53,6 +54,27 @@ pub struct ApiKeyGrant {
     pub expires: Option<u64>,
     /// Further claims about the owner, such as `groups`.
     pub claims: BTreeMap<String, Vec<String>>,
+}
+
+impl ApiKeyGrant {
+    /// The values of a claim, exactly as [`Caller::claim`] returns them for a caller with this key.
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Vec<String> {
+        values_of_claim(&self.claim_map(), name)
+    }
+
+    /// True when a key with this grant no longer authenticates anybody at `now`, in seconds since 1970.
+    #[must_use]
+    pub fn has_expired(&self, now: u64) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    fn claim_map(&self) -> Map<String, Value> {
+        let claims = self.claims.iter();
+        claims
+            .map(|(name, values)| (name.clone(), Value::from(values.clone())))
+            .collect()
+    }
 }
 
 /// An API key's metadata, for listings. The secret is not part of it and cannot be recovered.
@@ -207,7 +229,7 @@ impl ApiKeyStore {
     }
 
     /// Authenticates a caller by an API key.
-    fn identify(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
+    fn verify(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
         const UNKNOWN: AuthRejection = AuthRejection::Bad("the API key is not known");
         let id = id_of(key).ok_or(UNKNOWN)?;
         let state = self.refreshed_cache(RELOAD_INTERVAL);
@@ -216,13 +238,10 @@ impl ApiKeyStore {
         if entry.hash != hash(key) {
             return Err(UNKNOWN);
         }
-        if entry.grant.expires.is_some_and(|expires| expires <= now) {
+        if entry.grant.has_expired(now) {
             return Err(AuthRejection::Bad("the API key has expired"));
         }
-        let claims = entry.grant.claims.iter();
-        let claims: Map<String, Value> = claims
-            .map(|(name, values)| (name.clone(), Value::from(values.clone())))
-            .collect();
+        let claims = entry.grant.claim_map();
         let scopes = entry.grant.scopes.iter().cloned().collect();
         let client = Some(entry.id.clone());
         let name = &entry.grant.name;
@@ -233,7 +252,7 @@ impl ApiKeyStore {
 impl Auth {
     pub(super) fn authenticate_key(&self, key: &str, now: u64) -> Result<Caller, AuthRejection> {
         match &self.0.keys {
-            Some(keys) => keys.identify(key, now),
+            Some(keys) => keys.verify(key, now),
             None => Err(AuthRejection::Bad("the API key is not known")),
         }
     }

@@ -147,14 +147,9 @@ impl Caller {
     /// first, then as `b` inside the claim `a`.
     #[must_use]
     pub fn claim(&self, name: &str) -> Vec<String> {
-        let Some(known) = self.get() else {
-            return Vec::new();
-        };
-        let found = known
-            .claims
-            .get(name)
-            .or_else(|| nested_claim(&known.claims, name));
-        found.and_then(claim_values).unwrap_or_default()
+        self.get()
+            .map(|known| values_of_claim(&known.claims, name))
+            .unwrap_or_default()
     }
 
     /// A stable pseudonym of the caller, `None` for an anonymous one and for the owner. It is a hash, so
@@ -189,6 +184,12 @@ fn key(issuer: &str, subject: &str) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// The values of a claim, as [`Caller::claim`] returns them.
+pub(crate) fn values_of_claim(claims: &Map<String, Value>, name: &str) -> Vec<String> {
+    let found = claims.get(name).or_else(|| nested_claim(claims, name));
+    found.and_then(claim_values).unwrap_or_default()
 }
 
 fn nested_claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {

@@ -10,7 +10,7 @@ use crate::http::responses;
 use crate::rpc::RpcError;
 
 /// The paths of the MCP endpoints. Each is a protected resource of its own.
-pub(crate) const PLACES: [&str; 3] = ["/mcp", "/", "/sse"];
+pub(crate) const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
 /// The well-known path prefix of protected resource metadata (RFC 9728); the resource's path follows it.
 pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// A JSON-RPC error code of ours. The protocol has none, because authentication precedes it.
@@ -40,10 +40,10 @@ pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
 pub(super) fn audience_urls(base: &str) -> Vec<String> {
     let base = canonical(base);
     let mut names = vec![base.clone()];
-    for place in PLACES {
-        names.push(format!("{base}{place}"));
-        if place != "/" {
-            names.push(format!("{base}{place}/"));
+    for path in MCP_PATHS {
+        names.push(format!("{base}{path}"));
+        if path != "/" {
+            names.push(format!("{base}{path}/"));
         }
     }
     names
@@ -101,7 +101,7 @@ impl Auth {
 
     /// The URL of the protected resource metadata of the endpoint at `path`.
     pub(crate) fn metadata_url(&self, headers: &HeaderMap, path: &str) -> String {
-        let suffix = Some(endpoint_path(path)).filter(|place| *place != "/");
+        let suffix = Some(endpoint_path(path)).filter(|path| *path != "/");
         let base = self.public_base(headers);
         format!("{base}{WELL_KNOWN}{}", suffix.unwrap_or_default())
     }

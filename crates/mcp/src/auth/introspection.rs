@@ -112,7 +112,7 @@ impl TokenIntrospector {
     }
 
     /// Introspects a token and validates the returned claims like those of a JWT.
-    pub(crate) async fn identify(
+    pub(crate) async fn verify(
         &self,
         issuer: &str,
         token: &str,

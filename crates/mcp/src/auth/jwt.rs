@@ -61,9 +61,9 @@ pub(crate) async fn verify(
     let unverified = UnverifiedJwt::read(token)?;
     let issuer = unverified.issuer(issuers)?;
     let kid = unverified.kid()?;
-    let caller = unverified.claims(issuer, audiences, now)?;
+    let caller = unverified.verify_claims(issuer, audiences, now)?;
     let key = issuer.key(kid).await?;
-    unverified.signature(&key)?;
+    unverified.verify_signature(&key)?;
     check_not_revoked(issuer, caller)
 }
 
@@ -100,14 +100,14 @@ pub(crate) async fn verify_id_token(
         now,
     )?;
     let key = issuer.key(unverified.kid()?).await?;
-    unverified.signature(&key)?;
+    unverified.verify_signature(&key)?;
     unverified.caller(issuer)
 }
 
 /// Applies the issuer's revocation check to the caller of a valid token.
 pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> AuthResult<Caller> {
     if issuer.is_revoked(&caller) {
-        return reject("the token does not count any more");
+        return reject("the token has been revoked");
     }
     Ok(caller)
 }
@@ -173,7 +173,7 @@ impl<'a> UnverifiedJwt<'a> {
     }
 
     /// Validates everything but the signature. It runs first, because it is cheap and needs no key.
-    fn claims(
+    fn verify_claims(
         &self,
         issuer: &Issuer,
         audiences: &BTreeSet<String>,
@@ -194,7 +194,7 @@ impl<'a> UnverifiedJwt<'a> {
     }
 
     /// Verifies the signature over header and payload with the issuer's key.
-    fn signature(&self, key: &VerificationKey) -> AuthResult<()> {
+    fn verify_signature(&self, key: &VerificationKey) -> AuthResult<()> {
         let signed = SignatureAlgorithm::parse(self.algorithm).is_some_and(|algorithm| {
             key.verifies(algorithm, self.signed.as_bytes(), &self.signature)
         });

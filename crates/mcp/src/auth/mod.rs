@@ -58,7 +58,7 @@ pub use caller::Caller;
 pub use certificate_authorities::{
     CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES,
 };
-pub(crate) use challenge::{PLACES, WELL_KNOWN};
+pub(crate) use challenge::{MCP_PATHS, WELL_KNOWN};
 pub use issuer::{Issuer, IssuerNetwork, IssuerTransport};
 pub use jwk::{LocalKeys, SignatureAlgorithm};
 pub use signed_link::LinkKey;
@@ -233,7 +233,7 @@ impl Auth {
         };
         let name = issuer.name();
         let caller = introspector
-            .identify(name, token, &inner.audiences, now)
+            .verify(name, token, &inner.audiences, now)
             .await?;
         jwt::check_not_revoked(issuer, caller)
     }

@@ -2,7 +2,7 @@
 //! connection.
 //!
 //! axum's own loop has no deadlines, so a silent connection, half a request head or a client that stops reading would
-//! hold its slot for ever (slow loris). One task runs the loop and one task each connection. The loop also checks all
+//! hold its slot forever (slow loris). One task runs the loop and one task each connection. The loop also checks all
 //! connections periodically, and evicts stalled ones when slots or memory run out.
 
 mod connection;
@@ -130,7 +130,7 @@ pub async fn serve(
             biased;
             () = stopping.as_mut() => break,
             _ = checks.tick(), if !server.monitors.is_empty() => server.check_connections(),
-            () = eviction_called(&budgets, evicted_at) => {
+            () = eviction_requested(&budgets, evicted_at) => {
                 server.evict();
                 evicted_at = Some(Instant::now());
             }
@@ -150,15 +150,15 @@ pub async fn serve(
     Ok(())
 }
 
-/// Waits until a budget calls for eviction, at most once per [`EVICT_EVERY`], so that eviction cannot starve
+/// Waits until a budget requests eviction, at most once per [`EVICT_EVERY`], so that eviction cannot starve
 /// accepting.
-async fn eviction_called(budgets: &ServerBudgets, evicted_at: Option<Instant>) {
+async fn eviction_requested(budgets: &ServerBudgets, evicted_at: Option<Instant>) {
     if let Some(next) = evicted_at.map(|last| last + EVICT_EVERY)
         && Instant::now() < next
     {
         sleep_until(next).await;
     }
-    budgets.eviction_called().await;
+    budgets.eviction_requested().await;
 }
 
 async fn accept(
@@ -269,7 +269,7 @@ impl<S: InfallibleService> HttpServer<S> {
             return false;
         }
         let now = self.clock.refresh();
-        let cut = evict::headless(&mut self.monitors, (cap / 32).max(1), now);
+        let cut = evict::evict_headless(&mut self.monitors, (cap / 32).max(1), now);
         self.note_evicted(cut);
         cut > 0
     }
@@ -283,10 +283,10 @@ impl<S: InfallibleService> HttpServer<S> {
     fn evict(&mut self) {
         let now = self.clock.refresh();
         let (answers, requests) = (self.budgets.answers(), self.budgets.requests());
-        let unread = evict::unread(&mut self.monitors, answers, &self.policy, now);
-        let heads = evict::heads(&mut self.monitors, requests, now);
-        if requests.is_pressed() {
-            requests.pressure().spread();
+        let unread = evict::evict_unread(&mut self.monitors, answers, &self.policy, now);
+        let heads = evict::evict_heads(&mut self.monitors, requests, now);
+        if requests.needs_eviction() {
+            requests.wait_queue().forward_eviction();
         }
         self.note_evicted(unread + heads);
     }
@@ -295,8 +295,8 @@ impl<S: InfallibleService> HttpServer<S> {
         let now = self.clock.refresh();
         // The server counts as crowded at seven eighths of its connection limit.
         self.policy.crowded = self.monitors.len() * 8 >= self.limits.connections * 7;
-        self.policy.strained = self.budgets.answers().is_strained();
-        self.policy.flooded = self.budgets.requests().is_strained();
+        self.policy.strained = self.budgets.answers().is_half_used();
+        self.policy.flooded = self.budgets.requests().is_half_used();
         for monitor in self.monitors.values_mut() {
             monitor.check(&self.policy, now);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use super::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 
 /// Maximum number of queued responses per stream, whatever their size.
 const MAX_WAITING: usize = 256;
@@ -19,7 +19,7 @@ const OVERHEAD: usize = 64;
 #[derive(Debug)]
 pub(crate) struct AnswerQueue {
     share: Arc<ConnectionShare>,
-    owner: Option<OwnerSlot>,
+    caller: Option<CallerSlot>,
     waiting: Mutex<WaitingAnswers>,
     ready: Notify,
 }
@@ -31,10 +31,10 @@ struct WaitingAnswers {
 }
 
 impl AnswerQueue {
-    pub(crate) fn new(share: Arc<ConnectionShare>, owner: Option<OwnerSlot>) -> Self {
+    pub(crate) fn new(share: Arc<ConnectionShare>, caller: Option<CallerSlot>) -> Self {
         Self {
             share,
-            owner,
+            caller,
             waiting: Mutex::default(),
             ready: Notify::new(),
         }
@@ -46,7 +46,7 @@ impl AnswerQueue {
 
     /// Appends a response. On overflow the stream ends and everything queued is freed.
     pub(crate) fn push(&self, text: String) -> bool {
-        let counted = self.share.reserve(text.len() + OVERHEAD, self.owner);
+        let counted = self.share.reserve(text.len() + OVERHEAD, self.caller);
         let added = self.with(|waiting| match counted {
             Some(counted) if !waiting.ended && waiting.answers.len() < MAX_WAITING => {
                 waiting.answers.push_back((text, counted));

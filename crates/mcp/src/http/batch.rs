@@ -15,7 +15,7 @@ use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use super::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use super::error_response;
 use super::mcp_endpoint::{HttpSender, McpEndpoint, MessageOutcome};
 use super::responses::{self, ResponseFormat};
@@ -31,7 +31,7 @@ use crate::rpc_message::{self, RpcMessage};
 pub(super) struct Batch<'a> {
     first: Mutex<Option<OwnedSemaphorePermit>>,
     share: Option<&'a Arc<ConnectionShare>>,
-    owner: Option<OwnerSlot>,
+    caller: Option<CallerSlot>,
     is_full: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl Batch<'_> {
             };
         };
         let text = responses::shrink_spare(text);
-        let counted = share.reserve_evicting(text.len(), self.owner).await;
+        let counted = share.reserve_evicting(text.len(), self.caller).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };
         }
@@ -111,7 +111,7 @@ impl McpEndpoint {
         let batch = Batch {
             first: Mutex::new(Some(permit)),
             share: sender.share,
-            owner: sender
+            caller: sender
                 .share
                 .and_then(|share| share.budget().slot(sender.caller)),
             is_full: AtomicBool::new(false),

@@ -79,14 +79,14 @@ impl IntoResponse for BodyError {
     }
 }
 
-/// The budget that an incomplete body is charged to, and the headers that stay in memory beside it.
+/// How an incomplete body is charged: the share that it counts against, and the headers that stay in memory beside it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyAccount<'a> {
+pub(crate) struct BodyCharge<'a> {
     pub(crate) share: &'a Arc<ConnectionShare>,
     pub(crate) headers: &'a HeaderMap,
 }
 
-impl BodyAccount<'_> {
+impl BodyCharge<'_> {
     /// Returns the memory cost of waiting for a body, before any of its bytes.
     pub(crate) fn overhead(&self) -> usize {
         let size = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -135,7 +135,7 @@ pub(crate) async fn receive(
     body: Body,
     max: usize,
     limits: &HttpLimits,
-    account: Option<BodyAccount<'_>>,
+    charge: Option<BodyCharge<'_>>,
 ) -> Result<ReceivedBody, BodyError> {
     // The lower bound is the announced `Content-Length`, so an oversized body is refused before a byte is read.
     if body.size_hint().lower() > drain_limit(max) as u64 {
@@ -145,7 +145,7 @@ pub(crate) async fn receive(
         free: limits.big_body,
         received: AtomicUsize::new(0),
         queued: AtomicBool::new(false),
-        account,
+        charge,
     };
     let mut gathering = pin!(gathered.gather(body, max));
     if let Poll::Ready(done) = poll!(gathering.as_mut()) {
@@ -153,7 +153,7 @@ pub(crate) async fn receive(
     }
 
     let start = Instant::now();
-    let budget = account.map(|account| account.share.budget());
+    let budget = charge.map(|charge| charge.share.budget());
     let mut end = pin!(sleep(limits.body));
     let mut rate_check = pin!(sleep(limits.body_grace));
     loop {
@@ -162,13 +162,13 @@ pub(crate) async fn receive(
             done = gathering.as_mut() => return done,
             () = end.as_mut() => return Err(BodyError::TooSlow),
             () = rate_check.as_mut() => rate_check.set(sleep(RATE_CHECK_INTERVAL)),
-            () = eviction_called(budget) => {
-                if start.elapsed() < PRESSED_GRACE || gathered.queued.load(Ordering::Relaxed) {
+            () = eviction_forwarded(budget) => {
+                if start.elapsed() < EVICTION_GRACE || gathered.queued.load(Ordering::Relaxed) {
                     continue;
                 }
             }
         }
-        let rate = if budget.is_some_and(|budget| budget.is_strained()) {
+        let rate = if budget.is_some_and(|budget| budget.is_half_used()) {
             limits.body_rate.saturating_mul(STRAINED_RATE)
         } else {
             limits.body_rate
@@ -181,9 +181,9 @@ pub(crate) async fn receive(
 }
 
 /// Waits until slow bodies have to be dropped because others wait for their memory.
-async fn eviction_called(budget: Option<&Arc<ByteBudget>>) {
+async fn eviction_forwarded(budget: Option<&Arc<ByteBudget>>) {
     match budget {
-        Some(budget) => budget.pressure().spreading().await,
+        Some(budget) => budget.wait_queue().eviction_forwarded().await,
         None => pending().await,
     }
 }
@@ -192,7 +192,7 @@ async fn eviction_called(budget: Option<&Arc<ByteBudget>>) {
 const STRAINED_RATE: usize = 64;
 
 /// How long a body may arrive before its rate is checked while something waits for its memory.
-const PRESSED_GRACE: Duration = Duration::from_millis(250);
+const EVICTION_GRACE: Duration = Duration::from_millis(250);
 
 /// Charge of an incomplete body in bytes before its content: the waiting task, and the state of an HTTP/2 stream.
 /// Measured with 12,800 of them.
@@ -220,7 +220,7 @@ struct GatheredBody<'a> {
     free: usize,
     received: AtomicUsize,
     queued: AtomicBool,
-    account: Option<BodyAccount<'a>>,
+    charge: Option<BodyCharge<'a>>,
 }
 
 impl GatheredBody<'_> {
@@ -287,12 +287,12 @@ impl GatheredBody<'_> {
 
     /// Charges a body that is incomplete or large. Without a connection of our own server nothing is charged.
     async fn count(&self, bytes: usize) -> Result<Option<ByteReservation>, BodyError> {
-        let Some(account) = self.account else {
+        let Some(charge) = self.charge else {
             return Ok(None);
         };
-        let bytes = account.overhead().saturating_add(bytes);
+        let bytes = charge.overhead().saturating_add(bytes);
         self.queued.store(true, Ordering::Relaxed);
-        let counted = account.share.reserve_evicting(bytes, None).await;
+        let counted = charge.share.reserve_evicting(bytes, None).await;
         self.queued.store(false, Ordering::Relaxed);
         counted.map(Some).ok_or(BodyError::Crowded)
     }
@@ -376,8 +376,8 @@ mod tests {
             }
         }
 
-        fn account(&self) -> Option<BodyAccount<'_>> {
-            Some(BodyAccount {
+        fn charge(&self) -> Option<BodyCharge<'_>> {
+            Some(BodyCharge {
                 share: &self.share,
                 headers: &self.headers,
             })
@@ -404,7 +404,7 @@ mod tests {
             let other = ConnectionShare::new(sender.share.budget());
             let _held = other.reserve(10_000, None).unwrap();
             let body = unfinished(vec![1_000, size - 1_000]);
-            let mut reading = Box::pin(receive(body, most, &limits, sender.account()));
+            let mut reading = Box::pin(receive(body, most, &limits, sender.charge()));
             let polled = reading.as_mut().now_or_never();
             assert_eq!(
                 polled.map(|read| read.map(|body| body.bytes.len())),
@@ -427,7 +427,7 @@ mod tests {
             sender.headers.append(name, value);
         }
         let body = unfinished(vec![1]);
-        let mut reading = Box::pin(receive(body, 1_000, &limits, sender.account()));
+        let mut reading = Box::pin(receive(body, 1_000, &limits, sender.charge()));
         assert!(reading.as_mut().now_or_never().is_none());
         let names = 100 * "a".len() + 100 * "x-000".len();
         let fields = 200 * (FIELD + "12345".len());
@@ -443,7 +443,7 @@ mod tests {
         let sender = sender(17 * 4 * UNFINISHED);
         let start = || {
             let body = unfinished(vec![]);
-            Box::pin(receive(body, 1_000, &limits, sender.account()))
+            Box::pin(receive(body, 1_000, &limits, sender.charge()))
         };
         let mut waiting: Vec<_> = (0..4).map(|_| start()).collect();
         for reading in &mut waiting {
@@ -462,7 +462,7 @@ mod tests {
         for (size, counted) in [(limits.big_body, false), (limits.big_body + 1, true)] {
             let sender = sender(1 << 20);
             let body = Body::from(vec![b'x'; size]);
-            let read = receive(body, 1 << 20, &limits, sender.account()).now_or_never();
+            let read = receive(body, 1 << 20, &limits, sender.charge()).now_or_never();
             let body = read.unwrap().unwrap();
             assert_eq!(
                 (body.counted.is_some(), sender.share.held() > size),
@@ -483,12 +483,12 @@ mod tests {
             let limits = limits.clone();
             let (share, headers) = (Arc::clone(&sender.share), sender.headers.clone());
             tokio::spawn(async move {
-                let account = BodyAccount {
+                let charge = BodyCharge {
                     share: &share,
                     headers: &headers,
                 };
                 let body = unfinished(vec![]);
-                receive(body, 1_000, &limits, Some(account)).await
+                receive(body, 1_000, &limits, Some(charge)).await
             })
         };
         let stuck: Vec<_> = senders[..16].iter().map(start).collect();
@@ -497,19 +497,19 @@ mod tests {
         let began = Instant::now();
         let next = start(&senders[16]);
         tokio::task::yield_now().await;
-        assert!(budget.pressure().has_waiters());
-        // The accept loop does this when the budget calls.
-        budget.pressure().spread();
+        assert!(budget.wait_queue().has_waiters());
+        // The accept loop does this when the budget requests eviction.
+        budget.wait_queue().forward_eviction();
         tokio::task::yield_now().await;
-        assert!(budget.pressure().has_waiters(), "they are too young");
-        sleep(PRESSED_GRACE).await;
-        budget.pressure().spread();
+        assert!(budget.wait_queue().has_waiters(), "they are too young");
+        sleep(EVICTION_GRACE).await;
+        budget.wait_queue().forward_eviction();
         for reading in stuck {
             let read = reading.await.unwrap();
             assert_eq!(read.map(|body| body.bytes), Err(BodyError::TooSlow));
         }
         assert!(began.elapsed() < limits.body_grace, "not by the clock");
-        assert!(!budget.pressure().has_waiters() && !next.is_finished());
+        assert!(!budget.wait_queue().has_waiters() && !next.is_finished());
         assert!(senders[16].share.held() > 0);
         next.abort();
     }

@@ -7,14 +7,14 @@
 //! have the shares of their connections only: behind a proxy all of them come from one address, and one of them must
 //! not use up the share of all.
 //!
-//! Shares do not stop many connections that hold one response each. So a budget that is nearly spent calls for
-//! eviction of the connections that make no progress ([`pressure`]), and a request that needs room waits briefly for
-//! it. A client that reads holds a response for milliseconds, and one that does not read holds it indefinitely, so
-//! age distinguishes them.
+//! Shares do not stop many connections that hold one response each. So a budget that is nearly spent requests
+//! eviction of the connections that make no progress ([`budget_wait_queue`]), and a request that needs room waits
+//! briefly for it. A client that reads holds a response for milliseconds, and one that does not read holds it
+//! indefinitely, so age distinguishes them.
 //!
 //! Charging a response costs three atomic additions and takes no lock.
 
-mod pressure;
+mod budget_wait_queue;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use axum::response::Response;
 use tokio::time::sleep;
 
-pub(crate) use self::pressure::Pressure;
+pub(crate) use self::budget_wait_queue::BudgetWaitQueue;
 use super::limits::HttpLimits;
 use crate::auth::Caller;
 
@@ -48,12 +48,12 @@ pub(crate) struct ByteBudget {
     callers: Box<[AtomicUsize]>,
     hasher: RandomState,
     oversized: AtomicBool,
-    pressure: Pressure,
+    wait_queue: BudgetWaitQueue,
 }
 
 /// Length of one pause of a held-back request while others are evicted, and the number of pauses.
-const RELIEF_STEP: Duration = Duration::from_millis(10);
-const RELIEF_STEPS: usize = 5;
+const EVICTION_WAIT_STEP: Duration = Duration::from_millis(10);
+const EVICTION_WAIT_STEPS: usize = 5;
 
 /// Returns how far small items may exceed the budget: a sixteenth of it, and 16 small responses at least.
 const fn overdraft(total: usize) -> usize {
@@ -67,7 +67,7 @@ const fn overdraft(total: usize) -> usize {
 
 /// The reason why a reservation failed, which decides whether waiting helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shortage {
+enum ReservationError {
     /// A connection or a caller has used up its share, so waiting for others does not help.
     Share,
     /// The budget is nearly spent, and stalled connections can be evicted.
@@ -76,7 +76,7 @@ enum Shortage {
 
 /// The index of the counter of a verified caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OwnerSlot(usize);
+pub(crate) struct CallerSlot(usize);
 
 impl ByteBudget {
     /// Creates a budget without eviction: what does not fit is refused at once.
@@ -92,7 +92,7 @@ impl ByteBudget {
             callers: (0..CALLER_SLOTS).map(|_| AtomicUsize::new(0)).collect(),
             hasher: RandomState::new(),
             oversized: AtomicBool::new(false),
-            pressure: Pressure::new(max_wait),
+            wait_queue: BudgetWaitQueue::new(max_wait),
         })
     }
 
@@ -102,44 +102,44 @@ impl ByteBudget {
     }
 
     /// Whether connections without progress have to be evicted.
-    pub(crate) fn is_pressed(&self) -> bool {
-        self.pressure.has_waiters() || self.is_nearly_spent()
+    pub(crate) fn needs_eviction(&self) -> bool {
+        self.wait_queue.has_waiters() || self.is_above_high_water()
     }
 
-    pub(crate) fn is_nearly_spent(&self) -> bool {
+    pub(crate) fn is_above_high_water(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.high_water()
     }
 
     /// Returns how many bytes eviction should free: down to three quarters, plus room for the waiting reservations.
     pub(crate) fn eviction_goal(&self) -> usize {
-        if !self.is_pressed() {
+        if !self.needs_eviction() {
             return 0;
         }
         let used = self.used.load(Ordering::Relaxed);
-        let needed = used.saturating_add(self.pressure.waiting_bytes());
+        let needed = used.saturating_add(self.wait_queue.waiting_bytes());
         let goal = needed.saturating_sub(self.total - self.total / 4);
-        goal.max(usize::from(self.pressure.has_waiters()))
+        goal.max(usize::from(self.wait_queue.has_waiters()))
     }
 
     /// Holds a request back while others are evicted, for 50 ms at most. A request costs less memory than its
     /// response, and the tasks of evicted connections get to run meanwhile.
-    pub(crate) async fn relieve(&self) {
-        let _held_back = self.pressure.hold_back();
-        for _ in 0..RELIEF_STEPS {
-            if !self.is_nearly_spent() || !self.pressure.is_evicting() {
+    pub(crate) async fn wait_for_eviction(&self) {
+        let _held_back = self.wait_queue.hold_back();
+        for _ in 0..EVICTION_WAIT_STEPS {
+            if !self.is_above_high_water() || !self.wait_queue.is_evicting() {
                 return;
             }
-            self.pressure.call();
-            sleep(RELIEF_STEP).await;
+            self.wait_queue.request_eviction();
+            sleep(EVICTION_WAIT_STEP).await;
         }
     }
 
-    pub(crate) fn pressure(&self) -> &Pressure {
-        &self.pressure
+    pub(crate) fn wait_queue(&self) -> &BudgetWaitQueue {
+        &self.wait_queue
     }
 
     /// Whether half of the budget is used, from where on slow readers have to make room.
-    pub(crate) fn is_strained(&self) -> bool {
+    pub(crate) fn is_half_used(&self) -> bool {
         let used = self.used.load(Ordering::Relaxed);
         used > 0 && used.saturating_mul(2) >= self.total
     }
@@ -154,13 +154,13 @@ impl ByteBudget {
     }
 
     /// Returns the counter of this caller; `None` for an anonymous one.
-    pub(crate) fn slot(&self, caller: &Caller) -> Option<OwnerSlot> {
+    pub(crate) fn slot(&self, caller: &Caller) -> Option<CallerSlot> {
         let hash = self.hasher.hash_one(caller.key()?);
         let slot = hash % CALLER_SLOTS as u64;
-        usize::try_from(slot).ok().map(OwnerSlot)
+        usize::try_from(slot).ok().map(CallerSlot)
     }
 
-    fn counter(&self, slot: Option<OwnerSlot>) -> Option<&AtomicUsize> {
+    fn counter(&self, slot: Option<CallerSlot>) -> Option<&AtomicUsize> {
         self.callers.get(slot?.0)
     }
 }
@@ -209,7 +209,7 @@ impl ConnectionShare {
     pub(crate) fn reserve(
         self: &Arc<Self>,
         bytes: usize,
-        caller: Option<OwnerSlot>,
+        caller: Option<CallerSlot>,
     ) -> Option<ByteReservation> {
         let mut reservation = self.empty(caller);
         reservation.grow(bytes).then_some(reservation)
@@ -219,7 +219,7 @@ impl ConnectionShare {
     pub(crate) async fn reserve_evicting(
         self: &Arc<Self>,
         bytes: usize,
-        caller: Option<OwnerSlot>,
+        caller: Option<CallerSlot>,
     ) -> Option<ByteReservation> {
         let mut reservation = self.empty(caller);
         reservation
@@ -228,7 +228,7 @@ impl ConnectionShare {
             .then_some(reservation)
     }
 
-    fn empty(self: &Arc<Self>, caller: Option<OwnerSlot>) -> ByteReservation {
+    fn empty(self: &Arc<Self>, caller: Option<CallerSlot>) -> ByteReservation {
         ByteReservation {
             share: Arc::clone(self),
             caller,
@@ -261,7 +261,7 @@ impl OversizedSlot {
 impl Drop for OversizedSlot {
     fn drop(&mut self) {
         self.0.oversized.store(false, Ordering::Release);
-        self.0.pressure.freed();
+        self.0.wait_queue.freed();
     }
 }
 
@@ -269,7 +269,7 @@ impl Drop for OversizedSlot {
 #[derive(Debug)]
 pub(crate) struct ByteReservation {
     share: Arc<ConnectionShare>,
-    caller: Option<OwnerSlot>,
+    caller: Option<CallerSlot>,
     bytes: usize,
     oversized: Option<OversizedSlot>,
 }
@@ -284,23 +284,23 @@ impl ByteReservation {
     pub(crate) async fn grow_evicting(&mut self, more: usize) -> bool {
         match self.try_grow(more) {
             Ok(()) => true,
-            Err(Shortage::Share) => false,
+            Err(ReservationError::Share) => false,
             // Boxed, because waiting is rare and its state would be part of every request.
-            Err(Shortage::Budget) => Box::pin(self.wait_for_room(more)).await,
+            Err(ReservationError::Budget) => Box::pin(self.wait_for_room(more)).await,
         }
     }
 
     async fn wait_for_room(&mut self, more: usize) -> bool {
         let budget = Arc::clone(&self.share.budget);
-        let Some(mut place) = budget.pressure.enter(more, budget.total) else {
+        let Some(mut queued) = budget.wait_queue.enter(more, budget.total) else {
             return false;
         };
         loop {
-            let next = place.next_chance();
+            let next = queued.next_chance();
             match self.try_grow(more) {
                 Ok(()) => return true,
-                Err(Shortage::Share) => return false,
-                Err(Shortage::Budget) => {}
+                Err(ReservationError::Share) => return false,
+                Err(ReservationError::Budget) => {}
             }
             if !next.await {
                 return self.grow(more);
@@ -308,7 +308,7 @@ impl ByteReservation {
         }
     }
 
-    fn try_grow(&mut self, more: usize) -> Result<(), Shortage> {
+    fn try_grow(&mut self, more: usize) -> Result<(), ReservationError> {
         let budget = &self.share.budget;
         let mut own = self.bytes.saturating_add(more);
         let mut slot = None;
@@ -319,7 +319,7 @@ impl ByteReservation {
             if self.oversized.is_none() {
                 slot = OversizedSlot::claim(budget);
                 if slot.is_none() {
-                    return Err(Shortage::Budget);
+                    return Err(ReservationError::Budget);
                 }
             }
         }
@@ -329,9 +329,9 @@ impl ByteReservation {
         let counter = budget.counter(self.caller);
         let of_caller = counter.map_or(own, |held| held.fetch_add(more, Ordering::Relaxed) + more);
         self.bytes = own;
-        let pressed = used > budget.high_water();
-        if pressed {
-            budget.pressure.call();
+        let is_above_high_water = used > budget.high_water();
+        if is_above_high_water {
+            budget.wait_queue.request_eviction();
         }
         // A connection that holds nothing else may take one item of any size, as long as there is room for it.
         let within = |free: usize| {
@@ -348,13 +348,13 @@ impl ByteReservation {
             return Ok(());
         }
         // Eviction helps if the item would be admitted on an otherwise empty server.
-        let shortage = if pressed && within(total.saturating_sub(held)) {
-            Shortage::Budget
+        let error = if is_above_high_water && within(total.saturating_sub(held)) {
+            ReservationError::Budget
         } else {
-            Shortage::Share
+            ReservationError::Share
         };
         self.release(more);
-        Err(shortage)
+        Err(error)
     }
 
     /// Splits off a part of the reservation without charging it again.
@@ -387,7 +387,7 @@ impl ByteReservation {
 impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.release(self.bytes);
-        self.share.budget.pressure.freed();
+        self.share.budget.wait_queue.freed();
     }
 }
 
@@ -416,11 +416,11 @@ impl ServerBudgets {
         &self.bodies
     }
 
-    /// Waits until one of the budgets calls for eviction.
-    pub(crate) async fn eviction_called(&self) {
+    /// Waits until one of the budgets requests eviction.
+    pub(crate) async fn eviction_requested(&self) {
         tokio::select! {
-            () = self.answers.pressure.called() => {}
-            () = self.bodies.pressure.called() => {}
+            () = self.answers.wait_queue.eviction_requested() => {}
+            () = self.bodies.wait_queue.eviction_requested() => {}
         }
     }
 
@@ -441,7 +441,7 @@ pub(crate) struct ConnectionShares {
 
 /// The caller to whose share a response is charged, in the extensions of the response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AnswerOwner(pub(crate) OwnerSlot);
+pub(crate) struct ResponseCaller(pub(crate) CallerSlot);
 
 impl ConnectionShares {
     /// Marks a response to be charged to the share of its caller, if the caller is verified.
@@ -452,7 +452,7 @@ impl ConnectionShares {
     ) -> Response {
         let slot = shares.and_then(|shares| shares.answers.budget.slot(caller));
         if let Some(slot) = slot {
-            answer.extensions_mut().insert(AnswerOwner(slot));
+            answer.extensions_mut().insert(ResponseCaller(slot));
         }
         answer
     }
@@ -506,7 +506,7 @@ mod tests {
         let budget = ByteBudget::new(TOTAL);
         let (one, two) = (share(&budget), share(&budget));
         let half = one.reserve(TOTAL / 2, None);
-        assert!(half.is_some() && budget.is_strained());
+        assert!(half.is_some() && budget.is_half_used());
         assert!(two.reserve(TOTAL / 2 + 1, None).is_none());
         let rest = two.reserve(TOTAL / 2, None);
         assert!(rest.is_some());
@@ -558,12 +558,12 @@ mod tests {
         let newcomer = share(&budget);
         let mut waiting = Box::pin(newcomer.reserve_evicting(TOTAL / 2, None));
         assert!(poll!(waiting.as_mut()).is_pending());
-        assert!(budget.pressure().has_waiters());
+        assert!(budget.wait_queue().has_waiters());
         assert!(budget.eviction_goal() >= TOTAL / 2);
-        budget.pressure().called().await;
+        budget.wait_queue().eviction_requested().await;
         drop(stalled);
         assert!(waiting.await.is_some());
-        assert!(!budget.pressure().has_waiters());
+        assert!(!budget.wait_queue().has_waiters());
         assert_eq!(budget.eviction_goal(), 0);
     }
 
@@ -572,7 +572,7 @@ mod tests {
         let (budget, _stalled) = spent(TOTAL);
         let newcomer = share(&budget);
         assert!(newcomer.reserve_evicting(TOTAL / 2, None).await.is_none());
-        assert!(!budget.pressure().has_waiters());
+        assert!(!budget.wait_queue().has_waiters());
 
         // One byte over a 17th is refused at once, however full the budget is.
         for bytes in [0, TOTAL - TOTAL / 17] {
@@ -602,18 +602,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_is_held_back_while_others_are_evicted() {
         let (budget, stalled) = spent(TOTAL);
-        let mut held_back = Box::pin(budget.relieve());
+        let mut held_back = Box::pin(budget.wait_for_eviction());
         assert!(poll!(held_back.as_mut()).is_pending());
-        budget.pressure().called().await;
+        budget.wait_queue().eviction_requested().await;
         drop(stalled);
         held_back.await;
-        assert!(budget.relieve().now_or_never().is_some(), "there is room");
+        assert!(
+            budget.wait_for_eviction().now_or_never().is_some(),
+            "there is room"
+        );
         // If no connection is evicted, the request continues after the wait; without eviction it continues at once.
         let (budget, _stalled) = spent(TOTAL);
-        budget.relieve().await;
+        budget.wait_for_eviction().await;
         let budget = ByteBudget::new(TOTAL);
         let _held = share(&budget).reserve(TOTAL, None).unwrap();
-        assert!(budget.relieve().now_or_never().is_some());
+        assert!(budget.wait_for_eviction().now_or_never().is_some());
     }
 
     #[test]
@@ -621,17 +624,29 @@ mod tests {
         let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
         let own = share(&budget);
         let mut held = own.reserve(TOTAL - TOTAL / 8, None).unwrap();
-        assert!(budget.pressure().called().now_or_never().is_none());
+        assert!(
+            budget
+                .wait_queue()
+                .eviction_requested()
+                .now_or_never()
+                .is_none()
+        );
         assert_eq!(budget.eviction_goal(), 0);
         assert!(held.grow(1));
-        assert!(budget.pressure().called().now_or_never().is_some());
+        assert!(
+            budget
+                .wait_queue()
+                .eviction_requested()
+                .now_or_never()
+                .is_some()
+        );
         assert_eq!(budget.eviction_goal(), TOTAL / 8 + 1);
     }
 
     #[test]
     fn a_caller_has_one_share_on_all_connections() {
         let budget = ByteBudget::new(TOTAL);
-        let slot = Some(OwnerSlot(7));
+        let slot = Some(CallerSlot(7));
         let mut kept = Vec::new();
         for _ in 0..40 {
             kept.extend(share(&budget).reserve(TOTAL / 20, slot));
@@ -641,7 +656,7 @@ mod tests {
         // Another verified caller, and an anonymous one.
         assert!(
             share(&budget)
-                .reserve(TOTAL / 20, Some(OwnerSlot(8)))
+                .reserve(TOTAL / 20, Some(CallerSlot(8)))
                 .is_some()
         );
         assert!(share(&budget).reserve(TOTAL / 20, None).is_some());

@@ -18,7 +18,7 @@ use super::responses::{self, ResponseFormat};
 use super::{body, error_response, protocol_headers};
 use crate::auth::Caller;
 use crate::call::CallerContext;
-use crate::dispatcher::{RequestDispatcher, TURN_PATIENCE};
+use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
 use crate::protocol_version::{is_bare_discover, with_protocol_metadata};
 use crate::reply::{Reply, ReplyStream};
 use crate::revision::Revision;
@@ -109,11 +109,11 @@ pub(crate) async fn receive(
     }
     let limits = &endpoint.dispatcher.limits;
     let shares = parts.extensions.remove::<ConnectionShares>();
-    let account = shares.as_ref().map(|shares| body::BodyAccount {
+    let charge = shares.as_ref().map(|shares| body::BodyCharge {
         share: &shares.bodies,
         headers: &parts.headers,
     });
-    let received = body::receive(body, limits.body_bytes, limits, account)
+    let received = body::receive(body, limits.body_bytes, limits, charge)
         .await
         .map_err(IntoResponse::into_response)?;
     Ok(ReceivedRequest {
@@ -146,8 +146,9 @@ impl McpEndpoint {
         let limits = &self.dispatcher.limits;
         // The parse permit comes first: while a large body waits for one, it holds no in-flight permit that a small
         // call could use.
-        let turn = self.dispatcher.parse_turn(bytes.len(), Some(TURN_PATIENCE));
-        let Ok(_turn) = turn.await else {
+        let max_wait = Some(PARSE_PERMIT_TIMEOUT);
+        let parse_permit = self.dispatcher.parse_permit(bytes.len(), max_wait);
+        let Ok(_parse_permit) = parse_permit.await else {
             return error_response::busy();
         };
         let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {

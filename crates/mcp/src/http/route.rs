@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use super::accept::PeerAddress;
-use super::body::{BodyAccount, ReceivedBody};
+use super::body::{BodyCharge, ReceivedBody};
 use super::byte_budget::ConnectionShares;
 use super::limits::HttpLimits;
 use super::{body, well_known};
@@ -388,11 +388,11 @@ impl RouteTable {
         };
         let shares = parts.extensions.get::<ConnectionShares>();
         let (in_flight, most) = self.bounds(route);
-        let account = shares.map(|shares| BodyAccount {
+        let charge = shares.map(|shares| BodyCharge {
             share: &shares.bodies,
             headers: &parts.headers,
         });
-        let received = match body::receive(body, most, &self.limits, account).await {
+        let received = match body::receive(body, most, &self.limits, charge).await {
             Ok(received) => received,
             Err(error) => return error.into_response(),
         };

@@ -95,8 +95,8 @@ pub(crate) async fn open(
     let limits = dispatcher.limits.clone();
     let closing = dispatcher.app.inner().closing.clone();
     let shares = shares.map_or_else(|| streams.budgets.connection(), |found| found.0);
-    let owner = shares.answers.budget().slot(&caller);
-    let queue = Arc::new(AnswerQueue::new(Arc::clone(&shares.answers), owner));
+    let slot = shares.answers.budget().slot(&caller);
+    let queue = Arc::new(AnswerQueue::new(Arc::clone(&shares.answers), slot));
     let sink = AnswerSink::Stream(Arc::clone(&queue));
     let id = uuid::Uuid::new_v4().simple().to_string();
     // Its own in-flight limit, so that one stream cannot use up the server's.

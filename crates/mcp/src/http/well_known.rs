@@ -6,7 +6,7 @@ use axum::routing::get;
 use http::{HeaderMap, StatusCode};
 
 use super::responses;
-use crate::auth::{Auth, PLACES, WELL_KNOWN};
+use crate::auth::{Auth, MCP_PATHS, WELL_KNOWN};
 
 /// Routes for the protected resource metadata (RFC 9728) of every endpoint; none if authentication is not configured.
 pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
@@ -14,10 +14,10 @@ pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
     let Some(auth) = auth else {
         return router;
     };
-    for place in PLACES {
-        let path = format!("{WELL_KNOWN}{}", place.trim_end_matches('/'));
+    for resource in MCP_PATHS {
+        let path = format!("{WELL_KNOWN}{}", resource.trim_end_matches('/'));
         let auth = auth.clone();
-        let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, place) };
+        let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, resource) };
         router = router.route(&path, get(answer));
     }
     router

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::server::{LEGACY, MODERN, RouterServer};
 
-#[allow(dead_code, reason = "the example's `main` serves for ever")]
+#[allow(dead_code, reason = "the example's `main` serves forever")]
 #[path = "../../examples/outputs.rs"]
 mod example;
 

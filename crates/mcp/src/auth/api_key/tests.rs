@@ -28,7 +28,7 @@ fn a_key_opens_what_was_granted() {
     let (_dir, keys) = keys();
     let key = keys.add(grant("ci"), NOW).unwrap();
     assert!(is_key(&key) && key.len() == 59, "{key}");
-    let caller = keys.identify(&key, NOW).unwrap();
+    let caller = keys.verify(&key, NOW).unwrap();
     assert_eq!(caller.issuer(), Some("key"));
     assert_eq!(caller.subject(), Some("ci"));
     assert_eq!(caller.client(), Some(&key[7..15]));
@@ -36,7 +36,7 @@ fn a_key_opens_what_was_granted() {
     assert_eq!(caller.claim("groups"), ["a", "b"]);
     let other = keys.add(grant("ci"), NOW).unwrap();
     assert_ne!(key, other);
-    assert_eq!(keys.identify(&other, NOW).unwrap().key(), caller.key());
+    assert_eq!(keys.verify(&other, NOW).unwrap().key(), caller.key());
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn nothing_else_does() {
         format!("{}-{}", &key[..15], &key[16..]),
         "docent_ä".repeat(9),
     ] {
-        assert_eq!(keys.identify(&bad, NOW), Err(UNKNOWN), "{bad}");
+        assert_eq!(keys.verify(&bad, NOW), Err(UNKNOWN), "{bad}");
     }
     assert!(!is_key("eyJ") && !is_key("docent-x"));
 }
@@ -72,9 +72,9 @@ fn a_key_ends() {
             NOW,
         )
         .unwrap();
-    assert!(keys.identify(&key, NOW).is_ok());
+    assert!(keys.verify(&key, NOW).is_ok());
     let ended = Err(AuthRejection::Bad("the API key has expired"));
-    assert_eq!(keys.identify(&key, NOW + 1), ended);
+    assert_eq!(keys.verify(&key, NOW + 1), ended);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_file_holds_no_key_and_is_its_owners_alone() {
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "no draft is left");
     let again = ApiKeyStore::open(&path).unwrap();
-    assert!(again.identify(&key, NOW).is_ok(), "it lasts");
+    assert!(again.verify(&key, NOW).is_ok(), "it lasts");
     assert_eq!(again.list(), keys.list());
     assert_eq!(again.list()[0].grant, grant("ci"));
     assert_eq!(again.list()[0].created, NOW);
@@ -110,10 +110,10 @@ fn keys_are_removed_by_id_or_name() {
     let again = keys.add(grant("b"), NOW).unwrap();
     assert_eq!(keys.remove("nothing"), Ok(0));
     assert_eq!(keys.remove(&a[7..15]), Ok(1));
-    assert_eq!(keys.identify(&a, NOW), Err(UNKNOWN));
-    assert!(keys.identify(&b, NOW).is_ok());
+    assert_eq!(keys.verify(&a, NOW), Err(UNKNOWN));
+    assert!(keys.verify(&b, NOW).is_ok());
     assert_eq!(keys.remove("b"), Ok(2));
-    assert_eq!(keys.identify(&again, NOW), Err(UNKNOWN));
+    assert_eq!(keys.verify(&again, NOW), Err(UNKNOWN));
     assert!(keys.list().is_empty());
 }
 
@@ -124,13 +124,13 @@ fn another_process_is_seen() {
     let other = ApiKeyStore::open(&path).unwrap();
     let key = other.add(grant("a"), NOW).unwrap();
     assert_eq!(keys.list().len(), 1);
-    assert!(keys.identify(&key, NOW).is_ok());
+    assert!(keys.verify(&key, NOW).is_ok());
     let second = keys.add(grant("b"), NOW).unwrap();
     assert_eq!(other.list().len(), 2, "neither loses the other's");
-    assert!(other.identify(&second, NOW).is_ok());
+    assert!(other.verify(&second, NOW).is_ok());
     fs::write(&path, "junk").unwrap();
     assert!(keys.list().is_empty(), "what cannot be read opens nothing");
-    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+    assert_eq!(keys.verify(&key, NOW), Err(UNKNOWN));
     assert!(matches!(
         keys.add(grant("c"), NOW),
         Err(AuthError::KeyFile(..))
@@ -149,9 +149,9 @@ fn the_file_is_looked_at_once_a_second() {
     let key = keys.add(grant("a"), NOW).unwrap();
     keys.state().checked_at = Instant::now();
     fs::remove_file(dir.path().join("in/api-keys.json")).unwrap();
-    assert!(keys.identify(&key, NOW).is_ok());
+    assert!(keys.verify(&key, NOW).is_ok());
     keys.state().checked_at = Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
-    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+    assert_eq!(keys.verify(&key, NOW), Err(UNKNOWN));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn there_is_a_most_of_keys() {
         keys.add(grant("b"), NOW),
         Err(AuthError::TooMany("API keys"))
     );
-    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+    assert_eq!(keys.verify(&key, NOW), Err(UNKNOWN));
     fill(&mut wire, MAX_API_KEYS + 1);
     assert!(ApiKeyStore::open(&path).is_err());
     fill(&mut wire, 1);
@@ -243,9 +243,9 @@ fn a_look_lasts_for_a_second() {
     let path = dir.path().join("in/api-keys.json");
     let key = keys.add(grant("a"), NOW).unwrap();
     keys.state().checked_at = Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
-    assert!(keys.identify(&key, NOW).is_ok());
+    assert!(keys.verify(&key, NOW).is_ok());
     fs::remove_file(&path).unwrap();
-    assert!(keys.identify(&key, NOW).is_ok(), "it was just looked at");
+    assert!(keys.verify(&key, NOW).is_ok(), "it was just looked at");
 }
 
 #[test]

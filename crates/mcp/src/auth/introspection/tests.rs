@@ -70,9 +70,9 @@ fn introspector(endpoint: &FakeIntrospectionEndpoint) -> TokenIntrospector {
     )
 }
 
-async fn identify(introspector: &TokenIntrospector, token: &str) -> Result<Caller, AuthRejection> {
+async fn verify(introspector: &TokenIntrospector, token: &str) -> Result<Caller, AuthRejection> {
     let audiences = ["api://docs".to_owned()].into();
-    introspector.identify(ISSUER, token, &audiences, NOW).await
+    introspector.verify(ISSUER, token, &audiences, NOW).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,7 +80,7 @@ async fn the_issuer_is_asked_once_a_minute() {
     let endpoint = FakeIntrospectionEndpoint::new(&active());
     let introspector = introspector(&endpoint);
     for _ in 0..5 {
-        let caller = identify(&introspector, "a/b+c").await.unwrap();
+        let caller = verify(&introspector, "a/b+c").await.unwrap();
         assert_eq!(caller.subject(), Some("u"));
         assert_eq!(caller.issuer(), Some(ISSUER));
         assert!(caller.has_scope("docs.read"));
@@ -95,12 +95,12 @@ async fn the_issuer_is_asked_once_a_minute() {
     assert_eq!(requests.2, "token=a%2Fb%2Bc&token_type_hint=access_token");
     tokio::time::advance(CACHE_TTL).await;
     *endpoint.answer.lock().unwrap() = Ok(json!({"active": false}).to_string());
-    let inactive = identify(&introspector, "a/b+c").await;
+    let inactive = verify(&introspector, "a/b+c").await;
     assert_eq!(
         inactive,
         Err(AuthRejection::Bad("the token does not count, or no longer"))
     );
-    assert_eq!(identify(&introspector, "a/b+c").await, inactive);
+    assert_eq!(verify(&introspector, "a/b+c").await, inactive);
     assert_eq!(endpoint.request_count(), 2);
 }
 
@@ -124,7 +124,7 @@ async fn what_the_issuer_says_is_checked_like_a_token() {
             answer[name] = value.clone();
         }
         let endpoint = FakeIntrospectionEndpoint::new(&answer);
-        let found = identify(&introspector(&endpoint), "token").await;
+        let found = verify(&introspector(&endpoint), "token").await;
         assert_eq!(found.is_ok(), good, "{changes}: {found:?}");
     }
 }
@@ -140,12 +140,12 @@ async fn an_issuer_that_is_down_is_asked_again() {
     ] {
         *endpoint.answer.lock().unwrap() = down;
         assert_eq!(
-            identify(&introspector, "token").await,
+            verify(&introspector, "token").await,
             Err(AuthRejection::Unready)
         );
     }
     *endpoint.answer.lock().unwrap() = Ok(active().to_string());
-    assert!(identify(&introspector, "token").await.is_ok());
+    assert!(verify(&introspector, "token").await.is_ok());
     assert_eq!(endpoint.request_count(), 4);
 }
 
@@ -154,18 +154,14 @@ async fn tokens_have_a_form_and_a_bound() {
     let endpoint = FakeIntrospectionEndpoint::new(&active());
     let introspector = introspector(&endpoint);
     let long = |size: usize| "x".repeat(size);
-    assert!(
-        identify(&introspector, &long(MAX_OPAQUE_BYTES))
-            .await
-            .is_ok()
-    );
+    assert!(verify(&introspector, &long(MAX_OPAQUE_BYTES)).await.is_ok());
     for bad in [
         long(MAX_OPAQUE_BYTES + 1),
         "a b".to_owned(),
         "a\n".to_owned(),
         "ä".to_owned(),
     ] {
-        let found = identify(&introspector, &bad).await;
+        let found = verify(&introspector, &bad).await;
         assert_eq!(found, Err(AuthRejection::Bad("the token is not one")));
     }
     assert_eq!(
@@ -184,7 +180,7 @@ async fn questions_at_once_have_a_bound() {
     let introspector = Arc::new(introspector(&endpoint));
     let all = (0..MAX_IN_FLIGHT + 1).map(|n| {
         let introspector = introspector.clone();
-        async move { identify(&introspector, &format!("t{n}")).await }
+        async move { verify(&introspector, &format!("t{n}")).await }
     });
     let answers = futures::future::join_all(all).await;
     let good = answers.iter().filter(|answer| answer.is_ok()).count();
@@ -202,17 +198,17 @@ async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
     for n in 0..MAX_IN_FLIGHT {
         let token = format!("t{n}");
         let left =
-            tokio::time::timeout(Duration::from_millis(1), identify(&introspector, &token)).await;
+            tokio::time::timeout(Duration::from_millis(1), verify(&introspector, &token)).await;
         assert!(left.is_err(), "it was still under way");
     }
     assert_eq!(
-        identify(&introspector, "another").await,
+        verify(&introspector, "another").await,
         Err(AuthRejection::Unready)
     );
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(identify(&introspector, "another").await.is_ok());
+    assert!(verify(&introspector, "another").await.is_ok());
     // The answer to a request that nobody waited for is cached too.
-    assert!(identify(&introspector, "t0").await.is_ok());
+    assert!(verify(&introspector, "t0").await.is_ok());
     assert_eq!(endpoint.request_count(), MAX_IN_FLIGHT + 1);
 }
 
@@ -221,11 +217,11 @@ async fn what_is_remembered_has_a_bound() {
     let endpoint = FakeIntrospectionEndpoint::new(&active());
     let introspector = introspector(&endpoint);
     for n in 0..MAX_CACHED + 1 {
-        assert!(identify(&introspector, &format!("t{n}")).await.is_ok());
+        assert!(verify(&introspector, &format!("t{n}")).await.is_ok());
     }
     assert_eq!(introspector.cache().good.len(), MAX_CACHED);
     tokio::time::advance(CACHE_TTL).await;
-    assert!(identify(&introspector, "new").await.is_ok());
+    assert!(verify(&introspector, "new").await.is_ok());
     assert_eq!(
         introspector.cache().good.len(),
         1,
@@ -237,22 +233,19 @@ async fn what_is_remembered_has_a_bound() {
 async fn made_up_tokens_take_no_room_from_those_that_count() {
     let endpoint = FakeIntrospectionEndpoint::new(&active());
     let introspector = introspector(&endpoint);
-    assert!(identify(&introspector, "good").await.is_ok());
+    assert!(verify(&introspector, "good").await.is_ok());
     *endpoint.answer.lock().unwrap() = Ok(json!({"active": false}).to_string());
     for n in 0..MAX_CACHED + 1 {
-        assert_eq!(
-            identify(&introspector, &format!("t{n}")).await,
-            Err(INACTIVE)
-        );
+        assert_eq!(verify(&introspector, &format!("t{n}")).await, Err(INACTIVE));
     }
     assert_eq!(introspector.cache().bad.len(), MAX_CACHED);
     let before = endpoint.request_count();
-    assert!(identify(&introspector, "good").await.is_ok());
-    assert_eq!(identify(&introspector, "t0").await, Err(INACTIVE));
+    assert!(verify(&introspector, "good").await.is_ok());
+    assert_eq!(verify(&introspector, "t0").await, Err(INACTIVE));
     assert_eq!(endpoint.request_count(), before, "both are still known");
     // A token that was active and no longer is stays valid no longer than the cache's time to live.
     tokio::time::advance(CACHE_TTL).await;
-    assert_eq!(identify(&introspector, "good").await, Err(INACTIVE));
+    assert_eq!(verify(&introspector, "good").await, Err(INACTIVE));
     assert!(introspector.cache().good.is_empty());
 }
 
@@ -263,23 +256,23 @@ async fn a_flood_of_made_up_tokens_locks_out_nobody_who_signed_in() {
         ..FakeIntrospectionEndpoint::new(&active())
     };
     let introspector = Arc::new(introspector(&endpoint));
-    assert!(identify(&introspector, "good").await.is_ok());
+    assert!(verify(&introspector, "good").await.is_ok());
     tokio::time::advance(CACHE_TTL).await;
     let flood: Vec<_> = (0..MAX_IN_FLIGHT)
         .map(|n| {
             let introspector = introspector.clone();
-            tokio::spawn(async move { identify(&introspector, &format!("t{n}")).await })
+            tokio::spawn(async move { verify(&introspector, &format!("t{n}")).await })
         })
         .collect();
     while endpoint.request_count() < 1 + MAX_IN_FLIGHT {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        identify(&introspector, "another").await,
+        verify(&introspector, "another").await,
         Err(AuthRejection::Unready)
     );
     assert!(
-        identify(&introspector, "good").await.is_ok(),
+        verify(&introspector, "good").await.is_ok(),
         "it is introspector again"
     );
     for one in flood {
@@ -305,7 +298,7 @@ async fn an_answer_that_cannot_be_understood_lets_nobody_in() {
         let endpoint = FakeIntrospectionEndpoint::new(&json!(null));
         *endpoint.answer.lock().unwrap() = Ok(answer.to_owned());
         assert!(
-            identify(&introspector(&endpoint), "t").await.is_err(),
+            verify(&introspector(&endpoint), "t").await.is_err(),
             "{answer}"
         );
     }
@@ -313,7 +306,7 @@ async fn an_answer_that_cannot_be_understood_lets_nobody_in() {
         let endpoint = FakeIntrospectionEndpoint::new(&active());
         *endpoint.answer.lock().unwrap() = Err(error);
         assert_eq!(
-            identify(&introspector(&endpoint), "t").await,
+            verify(&introspector(&endpoint), "t").await,
             Err(AuthRejection::Unready)
         );
     }

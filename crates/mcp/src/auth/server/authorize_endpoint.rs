@@ -12,7 +12,7 @@ use super::grant_store::{
     AuthorizationCode, CODE_LIFETIME, GRANT_LIFETIME, GrantError, GrantedAccess,
     UPSTREAM_GRANT_LIFETIME, UserIdentity,
 };
-use super::password::HashLane;
+use super::password::HashingQueue;
 use super::sign_in_pages::{self, ConsentPage, SignInError};
 use super::token_endpoint::parse_form_body;
 use super::user_store::UserAccount;
@@ -200,11 +200,11 @@ impl AuthorizationServer {
         let (user_store, lookup_name) = (users.clone(), name.clone());
         let user = tokio::task::spawn_blocking(move || user_store.find(&lookup_name)).await??;
         let hash = user.as_ref().map(|user| user.password.as_str());
-        let hash_lane = match device {
-            None => HashLane::Anybody,
-            Some(_) => HashLane::KnownBrowser,
+        let queue = match device {
+            None => HashingQueue::Anybody,
+            Some(_) => HashingQueue::KnownBrowser,
         };
-        let Ok(right) = verifier.check(password, hash, hash_lane).await else {
+        let Ok(right) = verifier.check(password, hash, queue).await else {
             // The password was not checked, so this was no guess and the token goes back.
             throttle.refund(&name, device.as_ref());
             return Ok(Err(SignInError::Busy));
@@ -244,7 +244,7 @@ impl AuthorizationServer {
         match self.0.grants.allow(code, client, now).await? {
             Ok(code) => {
                 if request.client.has_document() {
-                    self.0.documents.trust(&request.client.id);
+                    self.0.documents.mark_known(&request.client.id);
                 }
                 let to = self.redirect_url(&request.redirect, &[("code", &code)], &request.state);
                 Ok(sign_in_pages::redirect_page(&to))

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use url::{Host, Url};
 
 use super::document_fetcher::{DocumentFetchError, DocumentFetcher, FetchedDocument};
@@ -50,32 +50,32 @@ pub(crate) struct ClientDocumentCache {
     kept: Mutex<HashMap<String, CachedClientDocument>>,
     /// A lock for each URL being fetched (single-flight): concurrent requests for one URL wait for one
     /// fetch. `waits` bounds how many.
-    turns: Mutex<HashMap<String, SharedTurn>>,
+    url_locks: Mutex<HashMap<String, UrlLock>>,
     fetches: Arc<FetchSlots>,
     waits: Arc<FetchSlots>,
 }
 
-/// The lock of one URL, and the number of requests that hold or await it.
+/// The lock of one URL, and the number of its handles: one for each request that holds or awaits it.
 #[derive(Default)]
-struct SharedTurn {
-    turn: Arc<Turn<()>>,
-    wanted: usize,
+struct UrlLock {
+    lock: Arc<AsyncMutex<()>>,
+    handles: usize,
 }
 
-/// A request's interest in a lock. `Drop` removes an unused lock, also when the caller disconnects.
-struct TurnRequest<'a> {
+/// A request's handle of a lock. `Drop` removes an unused lock, also when the caller disconnects.
+struct UrlLockHandle<'a> {
     documents: &'a ClientDocumentCache,
     address: &'a str,
-    turn: Arc<Turn<()>>,
+    lock: Arc<AsyncMutex<()>>,
 }
 
-impl Drop for TurnRequest<'_> {
+impl Drop for UrlLockHandle<'_> {
     fn drop(&mut self) {
-        let mut turns = self.documents.turns();
-        if let Some(shared) = turns.get_mut(self.address) {
-            shared.wanted = shared.wanted.saturating_sub(1);
-            if shared.wanted == 0 {
-                turns.remove(self.address);
+        let mut url_locks = self.documents.url_locks();
+        if let Some(url_lock) = url_locks.get_mut(self.address) {
+            url_lock.handles = url_lock.handles.saturating_sub(1);
+            if url_lock.handles == 0 {
+                url_locks.remove(self.address);
             }
         }
     }
@@ -86,7 +86,7 @@ impl ClientDocumentCache {
         Self {
             fetcher,
             kept: Mutex::default(),
-            turns: Mutex::default(),
+            url_locks: Mutex::default(),
             fetches: FetchSlots::new(&FETCHES),
             waits: FetchSlots::new(&WAITS),
         }
@@ -99,41 +99,43 @@ impl ClientDocumentCache {
             return outcome;
         }
         let _waiting = self.waits.take(&host(address)).ok_or(DocumentError::Busy)?;
-        let request = self.request_turn(address);
-        let _mine = request.turn.lock().await;
+        let handle = self.lock_handle(address);
+        let _guard = handle.lock.lock().await;
         match self.cached(address, now) {
             Some(outcome) => outcome,
             None => self.fetch(address, now).await,
         }
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<String, SharedTurn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    fn url_locks(&self) -> MutexGuard<'_, HashMap<String, UrlLock>> {
+        self.url_locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn request_turn<'a>(&'a self, address: &'a str) -> TurnRequest<'a> {
-        let mut turns = self.turns();
-        let shared = turns.entry(address.to_owned()).or_default();
-        shared.wanted += 1;
-        TurnRequest {
+    fn lock_handle<'a>(&'a self, address: &'a str) -> UrlLockHandle<'a> {
+        let mut url_locks = self.url_locks();
+        let url_lock = url_locks.entry(address.to_owned()).or_default();
+        url_lock.handles += 1;
+        UrlLockHandle {
             documents: self,
             address,
-            turn: shared.turn.clone(),
+            lock: url_lock.lock.clone(),
         }
     }
 
     /// The number of documents that requests are waiting for.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        self.turns().len()
+        self.url_locks().len()
     }
 
-    /// Marks the client's host as trusted after a login, so that floods of requests with unknown hosts
-    /// cannot delay it.
-    pub(crate) fn trust(&self, address: &str) {
+    /// Marks the client's host as known after a login, so that floods of requests with unknown hosts cannot
+    /// delay it.
+    pub(crate) fn mark_known(&self, address: &str) {
         let host = host(address);
-        self.fetches.trust(&host);
-        self.waits.trust(&host);
+        self.fetches.mark_known(&host);
+        self.waits.mark_known(&host);
     }
 
     /// Validates a client id URL by the rules of the Internet-Draft: https with a path, no userinfo, no
@@ -371,6 +373,6 @@ mod tests {
             documents.cache(&format!("https://a.example/{n}"), 1000, 200, &outcome);
         }
         assert_eq!(documents.kept.lock().unwrap().len(), MAX_CACHED);
-        assert!(documents.turns.lock().unwrap().is_empty());
+        assert!(documents.url_locks.lock().unwrap().is_empty());
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::client_registry::{self, KnownClient};
 use super::crypto;
@@ -47,6 +48,24 @@ pub(crate) struct UserIdentity {
     /// A digest of the password's hash. It changes with the password, so that a new password revokes the
     /// grants of the old one.
     pub(crate) stamp: Option<String>,
+}
+
+impl UserIdentity {
+    /// The claims about the user in a token of this issuer.
+    pub(crate) fn claims(&self, issuer: &str) -> Map<String, Value> {
+        let mut claims = Map::new();
+        let mut say = |name: &str, value: Value| claims.insert(name.to_owned(), value);
+        say("iss", json!(issuer));
+        say("sub", json!(self.subject));
+        if let Some(email) = &self.email {
+            say("email", json!(email));
+            say("email_verified", json!(self.email_verified));
+        }
+        if !self.groups.is_empty() {
+            say("groups", json!(self.groups));
+        }
+        claims
+    }
 }
 
 /// The access that a user granted to a client: resource, scopes, whether refresh tokens are issued, and

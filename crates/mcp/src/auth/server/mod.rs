@@ -42,13 +42,13 @@ mod form_params;
 mod grant_store;
 mod login_rate_limiter;
 mod metadata_endpoint;
+mod network_rate_limiter;
 mod oauth_client;
 mod password;
 mod pending_clients;
 mod rate_limit;
 mod redirect;
 mod register_endpoint;
-mod registration_limiter;
 mod reverse_domain;
 mod revoke_endpoint;
 mod sign_in_pages;
@@ -84,8 +84,8 @@ use crypto::HmacSigner;
 use document_fetcher::DocumentFetcher;
 use grant_store::GrantStore;
 use login_rate_limiter::LoginRateLimiter;
+use network_rate_limiter::NetworkRateLimiter;
 use password::PasswordChecker;
-use registration_limiter::NetworkRate;
 use signing_keys::{SigningKeyError, SigningKeys};
 use store::{AuthStore, StoreError};
 
@@ -210,7 +210,7 @@ struct AuthorizationServerInner {
     keys: SigningKeys,
     signer: HmacSigner,
     registry: ClientRegistry,
-    registrations: NetworkRate,
+    registrations: NetworkRateLimiter,
     documents: ClientDocumentCache,
     grants: GrantStore,
     sign_in: LoginBackend,
@@ -222,7 +222,7 @@ enum LoginBackend {
         users: UserStore,
         verifier: PasswordChecker,
         /// Per-network rate limit of password logins, boxed because it is large.
-        rate: Box<NetworkRate>,
+        rate: Box<NetworkRateLimiter>,
         throttle: LoginRateLimiter,
     },
     Upstream(upstream_provider::OidcProvider),
@@ -249,7 +249,7 @@ impl AuthorizationServer {
             LoginMethod::Password => LoginBackend::Password {
                 users: UserStore::in_dir(&dir),
                 verifier: PasswordChecker::new()?,
-                rate: Box::new(NetworkRate::new(&registration_limiter::SIGN_INS)),
+                rate: Box::new(NetworkRateLimiter::new(&network_rate_limiter::SIGN_INS)),
                 throttle: LoginRateLimiter::default(),
             },
             LoginMethod::Upstream(upstream) => {
@@ -279,7 +279,7 @@ impl AuthorizationServer {
             keys: state.keys,
             signer: state.signer,
             registry: state.registry,
-            registrations: NetworkRate::new(&registration_limiter::REGISTRATIONS),
+            registrations: NetworkRateLimiter::new(&network_rate_limiter::REGISTRATIONS),
             documents: ClientDocumentCache::new(fetcher),
             grants: state.grants,
             sign_in,

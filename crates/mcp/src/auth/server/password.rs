@@ -19,7 +19,7 @@ const CONCURRENCY: usize = 2;
 /// One additional slot for browsers with a device cookie, so that a flood of logins cannot starve them.
 const RESERVED_SLOTS: usize = 1;
 /// How long a login waits for a slot. Hosts allow minutes for a login, proxies about half of one.
-const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a password cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -89,17 +89,17 @@ fn verify(password: &str, hash: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PasswordCheckBusy;
 
-/// The lane in which a login waits for a hashing slot.
+/// The queue in which a login waits for a hashing slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HashLane {
+pub(crate) enum HashingQueue {
     Anybody,
-    /// The lane of browsers with a valid device cookie, which has the reserved slot too.
+    /// The queue of browsers with a valid device cookie, which has the reserved slot too.
     KnownBrowser,
 }
 
 /// Verifies passwords, a bounded number at a time.
 pub(crate) struct PasswordChecker {
-    turns: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     /// The hash of a random password. Unknown user names are checked against it, so that the response time
     /// does not reveal which names exist.
@@ -110,7 +110,7 @@ impl PasswordChecker {
     pub(crate) fn new() -> Result<Self, PasswordError> {
         let unknown = super::crypto::secret().map_err(|_| PasswordError::Failed)?;
         Ok(Self {
-            turns: Arc::new(Semaphore::new(CONCURRENCY)),
+            slots: Arc::new(Semaphore::new(CONCURRENCY)),
             reserved: Arc::new(Semaphore::new(RESERVED_SLOTS)),
             nobody: hash(&unknown)?,
         })
@@ -122,7 +122,7 @@ impl PasswordChecker {
         &self,
         password: &str,
         hash: Option<&str>,
-        lane: HashLane,
+        queue: HashingQueue,
     ) -> Result<bool, PasswordCheckBusy> {
         if password.len() > MAX_BYTES {
             return Ok(false);
@@ -130,35 +130,38 @@ impl PasswordChecker {
         let known = hash.is_some();
         let hash = hash.unwrap_or(&self.nobody).to_owned();
         let password = password.to_owned();
-        let turn = self.turn(lane).await?;
+        let slot = self.hashing_slot(queue).await?;
         let checked = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _slot = slot;
             verify(&password, &hash)
         });
         Ok(checked.await.map_err(|_| PasswordCheckBusy)? && known)
     }
 
-    async fn turn(&self, lane: HashLane) -> Result<OwnedSemaphorePermit, PasswordCheckBusy> {
-        let anybodys = self.turns.clone().acquire_owned();
-        let turn = async {
-            match lane {
-                HashLane::Anybody => anybodys.await,
-                HashLane::KnownBrowser => tokio::select! {
-                    turn = anybodys => turn,
-                    turn = self.reserved.clone().acquire_owned() => turn,
+    async fn hashing_slot(
+        &self,
+        queue: HashingQueue,
+    ) -> Result<OwnedSemaphorePermit, PasswordCheckBusy> {
+        let anybodys = self.slots.clone().acquire_owned();
+        let slot = async {
+            match queue {
+                HashingQueue::Anybody => anybodys.await,
+                HashingQueue::KnownBrowser => tokio::select! {
+                    slot = anybodys => slot,
+                    slot = self.reserved.clone().acquire_owned() => slot,
                 },
             }
         };
-        let turn = tokio::time::timeout(TURN_TIMEOUT, turn).await;
-        turn.map_err(|_| PasswordCheckBusy)?
+        let slot = tokio::time::timeout(SLOT_TIMEOUT, slot).await;
+        slot.map_err(|_| PasswordCheckBusy)?
             .map_err(|_| PasswordCheckBusy)
     }
 
-    /// Takes every slot of the common lane until the result is dropped.
+    /// Takes every slot of the common queue until the result is dropped.
     #[cfg(test)]
-    pub(crate) async fn take_all_turns(&self) -> OwnedSemaphorePermit {
+    pub(crate) async fn take_all_slots(&self) -> OwnedSemaphorePermit {
         let all = u32::try_from(CONCURRENCY).unwrap();
-        self.turns.clone().acquire_many_owned(all).await.unwrap()
+        self.slots.clone().acquire_many_owned(all).await.unwrap()
     }
 }
 
@@ -201,10 +204,10 @@ mod tests {
         let kept = hash(&longest).unwrap();
         let check = async |password: &str| {
             let hash = Some(kept.as_str());
-            verifier.check(password, hash, HashLane::Anybody).await
+            verifier.check(password, hash, HashingQueue::Anybody).await
         };
         assert_eq!(check(&longest).await, Ok(true));
-        verifier.turns.close();
+        verifier.slots.close();
         let over = "a".repeat(MAX_BYTES + 1);
         assert_eq!(check(&over).await, Ok(false));
         assert_eq!(check(&longest).await, Err(PasswordCheckBusy));
@@ -221,9 +224,9 @@ mod tests {
             ("harbour lights", Some("not a hash"), false),
             ("harbour lights", None, false),
         ] {
-            for lane in [HashLane::Anybody, HashLane::KnownBrowser] {
-                let checked = verifier.check(password, hash, lane).await;
-                assert_eq!(checked, Ok(expected), "{password} {hash:?} {lane:?}");
+            for queue in [HashingQueue::Anybody, HashingQueue::KnownBrowser] {
+                let checked = verifier.check(password, hash, queue).await;
+                assert_eq!(checked, Ok(expected), "{password} {hash:?} {queue:?}");
             }
         }
     }
@@ -231,8 +234,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_too_long_is_told_so() {
         let verifier = PasswordChecker::new().unwrap();
-        let _all = verifier.take_all_turns().await;
-        let checked = verifier.check("harbour lights", None, HashLane::Anybody);
+        let _all = verifier.take_all_slots().await;
+        let checked = verifier.check("harbour lights", None, HashingQueue::Anybody);
         assert_eq!(checked.await, Err(PasswordCheckBusy));
     }
 
@@ -240,14 +243,14 @@ mod tests {
     async fn a_known_browser_has_its_turn_while_all_others_are_taken() {
         let verifier = PasswordChecker::new().unwrap();
         let kept = hash("harbour lights").unwrap();
-        let check = || verifier.check("harbour lights", Some(&kept), HashLane::KnownBrowser);
-        let all = verifier.take_all_turns().await;
+        let check = || verifier.check("harbour lights", Some(&kept), HashingQueue::KnownBrowser);
+        let all = verifier.take_all_slots().await;
         assert_eq!(check().await, Ok(true));
         // A known browser may use the common slots too.
         let reserved = verifier.reserved.clone().acquire_owned().await.unwrap();
         drop(all);
         assert_eq!(check().await, Ok(true));
-        let _all = verifier.take_all_turns().await;
+        let _all = verifier.take_all_slots().await;
         tokio::time::pause();
         assert_eq!(check().await, Err(PasswordCheckBusy));
         drop(reserved);

@@ -4,6 +4,9 @@
 //! evict the bucket under attack, which would be full again. Here nothing is evicted: two keys in one slot
 //! share its tokens, so a flood of keys can only make the limit stricter, and without the hash's secret
 //! nobody can aim at a slot.
+//!
+//! It limits logins and registrations. The calls of tools have token buckets of their own, in
+//! `call_rate_limiter.rs`: one for each caller, with eviction.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};

@@ -301,21 +301,11 @@ impl AuthorizationServer {
 
     /// The claims that access tokens and ID tokens share.
     fn claims(&self, allowed: &GrantedAccess, audience: &str, now: u64) -> Map<String, Value> {
-        let person = &allowed.person;
-        let mut claims = Map::new();
+        let mut claims = allowed.person.claims(&self.0.issuer);
         let mut say = |name: &str, value: Value| claims.insert(name.to_owned(), value);
-        say("iss", json!(self.0.issuer));
-        say("sub", json!(person.subject));
         say("aud", json!(audience));
         say("iat", json!(now));
         say("exp", json!(now + ACCESS_TOKEN_LIFETIME));
-        if let Some(email) = &person.email {
-            say("email", json!(email));
-            say("email_verified", json!(person.email_verified));
-        }
-        if !person.groups.is_empty() {
-            say("groups", json!(person.groups));
-        }
         claims
     }
 }

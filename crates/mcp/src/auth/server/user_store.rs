@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use docent_atomic_file::FileAccess;
 use serde::{Deserialize, Serialize};
 
+use super::super::caller::values_of_claim;
+use super::authorize_endpoint::identity_of;
+
 /// The maximum number of accounts.
 pub const MAX_USERS: usize = 10_000;
 /// The maximum number of groups of one user.
@@ -34,6 +37,15 @@ pub struct UserAccount {
     pub groups: Vec<String>,
     /// The password's hash in the PHC string format.
     pub password: String,
+}
+
+impl UserAccount {
+    /// The values of a claim, exactly as [`Caller::claim`](crate::Caller::claim) returns them for a caller with an
+    /// access token that `issuer` gave to this user. Claims about the token itself, such as `exp`, are left out.
+    #[must_use]
+    pub fn claim(&self, issuer: &str, name: &str) -> Vec<String> {
+        values_of_claim(&identity_of(self).claims(issuer), name)
+    }
 }
 
 /// Why the accounts cannot be read or changed.

@@ -21,8 +21,10 @@ use tokio::net::TcpStream;
 use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
 use super::tracked_io::{MonitoredStream, TrackedBody};
 use super::{InfallibleService, PeerAddress};
-use crate::http::body::{BodyAccount, BodyError};
-use crate::http::byte_budget::{AnswerOwner, ByteReservation, ConnectionShare, ConnectionShares};
+use crate::http::body::{BodyCharge, BodyError};
+use crate::http::byte_budget::{
+    ByteReservation, ConnectionShare, ConnectionShares, ResponseCaller,
+};
 use crate::http::error_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
 use crate::http::tls::ServerTls;
@@ -121,11 +123,11 @@ fn admit(
         // HTTP/1 has one request at a time, handled by the task of the connection.
         return Ok(None);
     } else {
-        let account = BodyAccount {
+        let charge = BodyCharge {
             share: &shares.bodies,
             headers: request.headers(),
         };
-        match shares.bodies.reserve(account.overhead(), None) {
+        match shares.bodies.reserve(charge.overhead(), None) {
             Some(counted) => return Ok(Some(counted)),
             None => BodyError::Crowded.into_response(),
         }
@@ -153,8 +155,8 @@ async fn answer(
     } else {
         // The handler starts now. From here on only a body that does not arrive at once is charged.
         drop(admitted);
-        if share.budget().is_nearly_spent() {
-            Box::pin(share.budget().relieve()).await;
+        if share.budget().is_above_high_water() {
+            Box::pin(share.budget().wait_for_eviction()).await;
         }
         let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
@@ -173,9 +175,9 @@ async fn answer(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    let owner = response.extensions_mut().remove::<AnswerOwner>();
+    let caller = response.extensions_mut().remove::<ResponseCaller>();
     let (head, body) = response.into_parts();
-    let tracked = TrackedBody::new(body, busy, &share, owner.map(|owner| owner.0));
+    let tracked = TrackedBody::new(body, busy, &share, caller.map(|caller| caller.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
         Err(busy) => error_response::refuse_unread().map(|body| TrackedBody::refusal(body, busy)),

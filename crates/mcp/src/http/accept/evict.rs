@@ -7,32 +7,32 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::timeout_policy::{ConnectionMonitor, Stalled, TimeoutPolicy};
+use super::timeout_policy::{ConnectionMonitor, StallInfo, TimeoutPolicy};
 use crate::http::byte_budget::ByteBudget;
 
 /// Factor on the minimum stall time while a budget is nearly spent but nothing waits for room.
-const UNHURRIED: u64 = 10;
+const RELAXED_STALL_FACTOR: u64 = 10;
 /// How long a request head may be in transit, in milliseconds, before its connection can be evicted for its memory.
 const HEAD_GRACE: u64 = 250;
 
 /// Evicts connections with unread responses until enough bytes are about to be freed. Returns how many.
-pub(super) fn unread<K: Hash + Eq>(
+pub(super) fn evict_unread<K: Hash + Eq>(
     monitors: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
     policy: &TimeoutPolicy,
     now: u64,
 ) -> usize {
-    let least = if budget.pressure().is_urgent() {
+    let least = if budget.wait_queue().is_contended() {
         policy.evict_after
     } else {
-        policy.evict_after.saturating_mul(UNHURRIED)
+        policy.evict_after.saturating_mul(RELAXED_STALL_FACTOR)
     };
     let stalled = |monitor: &mut ConnectionMonitor| monitor.stalled(now);
     cut_oldest(monitors, stalled, least, budget.eviction_goal())
 }
 
 /// Evicts connections with incomplete request heads until enough bytes are about to be freed. Returns how many.
-pub(super) fn heads<K: Hash + Eq>(
+pub(super) fn evict_heads<K: Hash + Eq>(
     monitors: &mut HashMap<K, ConnectionMonitor>,
     budget: &ByteBudget,
     now: u64,
@@ -43,12 +43,12 @@ pub(super) fn heads<K: Hash + Eq>(
 }
 
 /// Evicts up to `count` connections that have not sent a whole request head, longest waiting first.
-pub(super) fn headless<K: Hash + Eq>(
+pub(super) fn evict_headless<K: Hash + Eq>(
     monitors: &mut HashMap<K, ConnectionMonitor>,
     count: usize,
     now: u64,
 ) -> usize {
-    let slot = |stalled| Stalled {
+    let slot = |stalled| StallInfo {
         bytes: 1,
         ..stalled
     };
@@ -63,7 +63,7 @@ pub(super) fn headless<K: Hash + Eq>(
 /// have not ended yet count towards the goal.
 fn cut_oldest<K: Hash + Eq>(
     monitors: &mut HashMap<K, ConnectionMonitor>,
-    mut stalled: impl FnMut(&mut ConnectionMonitor) -> Option<Stalled>,
+    mut stalled: impl FnMut(&mut ConnectionMonitor) -> Option<StallInfo>,
     least: u64,
     goal: usize,
 ) -> usize {
@@ -158,7 +158,7 @@ mod tests {
         }
 
         fn evict_unread(&mut self, now: u64) -> Vec<usize> {
-            unread(
+            evict_unread(
                 &mut self.monitors,
                 self.budgets.answers(),
                 &self.policy,
@@ -251,8 +251,8 @@ mod tests {
         let mut world = World::new();
         let asked = world.connect(true);
         let fresh = [world.connect(false), world.connect(false)];
-        assert_eq!(headless(&mut world.monitors, 1, 0), 1);
-        assert_eq!(headless(&mut world.monitors, 5, 0), 1);
+        assert_eq!(evict_headless(&mut world.monitors, 1, 0), 1);
+        assert_eq!(evict_headless(&mut world.monitors, 5, 0), 1);
         assert_eq!(world.cut(), fresh);
         assert!(!world.monitors[&asked].is_evicted());
     }
@@ -270,7 +270,7 @@ mod tests {
         // The clock of a connection starts when it is accepted, just now.
         let later = 60_000;
         let requests = world.budgets.requests();
-        assert_eq!(heads(&mut world.monitors, requests, later), 2);
+        assert_eq!(evict_heads(&mut world.monitors, requests, later), 2);
         assert!(world.cut().iter().all(|number| *number < 4), "not at work");
     }
 }

@@ -60,7 +60,7 @@ impl UnreadProgress {
     }
 }
 
-/// Minimum progress in bytes, if so many wait.
+/// The fewest bytes that count as progress. If fewer wait, all of them do.
 const LEAST_TAKEN: usize = 2 * 1024;
 
 impl ConnectionMonitor {
@@ -77,19 +77,19 @@ impl ConnectionMonitor {
     }
 
     /// Returns the unread responses and for how long the client has read too little of them.
-    pub(super) fn stalled(&mut self, now: u64) -> Option<Stalled> {
+    pub(super) fn stalled(&mut self, now: u64) -> Option<StallInfo> {
         self.unread.observe(&self.shares.answers, now);
         let for_millis = self.unread.stalled(now)?;
         let bytes = self.unread.waiting;
-        Some(Stalled { for_millis, bytes })
+        Some(StallInfo { for_millis, bytes })
     }
 
     /// Returns the bytes of an incomplete request head and since when it has been arriving. `None` for a connection
     /// that has sent a request before and nothing of the next.
-    pub(super) fn headless(&self, now: u64) -> Option<Stalled> {
+    pub(super) fn headless(&self, now: u64) -> Option<StallInfo> {
         let state = self.connection.snapshot();
         let headless = !state.busy && state.phase != ConnectionPhase::Idle;
-        headless.then(|| Stalled {
+        headless.then(|| StallInfo {
             for_millis: now.saturating_sub(state.since),
             bytes: self.shares.bodies.held(),
         })
@@ -127,7 +127,7 @@ impl ConnectionMonitor {
 
 /// What a connection holds, and for how long it has made no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stalled {
+pub(super) struct StallInfo {
     pub(super) for_millis: u64,
     pub(super) bytes: usize,
 }
@@ -155,8 +155,9 @@ pub(super) struct TimeoutPolicy {
     pub(super) flooded: bool,
 }
 
-/// Time limit of a request head, and of the silence before it, while connections or the memory for requests run out.
-const HURRIED_HEAD: u64 = 2_000;
+/// Time limit for a request head, and for the silence before one, while few connection slots or little memory for
+/// requests is left.
+const HEAD_LIMIT_UNDER_LOAD: u64 = 2_000;
 
 impl TimeoutPolicy {
     pub(super) fn new(limits: &HttpLimits) -> Self {
@@ -237,9 +238,9 @@ impl TimeoutPolicy {
     }
 
     /// Shortens a limit on a request head, or on the silence before one, under load.
-    fn hurried(&self, limit: u64) -> u64 {
+    fn limit_under_load(&self, limit: u64) -> u64 {
         if self.crowded || self.flooded {
-            limit.min(HURRIED_HEAD)
+            limit.min(HEAD_LIMIT_UNDER_LOAD)
         } else {
             limit
         }
@@ -269,10 +270,12 @@ impl TimeoutPolicy {
         }
         match state.phase {
             ConnectionPhase::Fresh => {
-                self.has_elapsed(state.since, self.hurried(self.first_byte), now)
+                self.has_elapsed(state.since, self.limit_under_load(self.first_byte), now)
                     || leaving.is_some_and(|since| self.has_lingered(since, now))
             }
-            ConnectionPhase::Head => self.has_elapsed(state.since, self.hurried(self.headers), now),
+            ConnectionPhase::Head => {
+                self.has_elapsed(state.since, self.limit_under_load(self.headers), now)
+            }
             // It was told to close and has nothing left to answer, but the client does not read what is buffered or
             // does not complete an HTTP/2 shutdown.
             ConnectionPhase::Idle => {

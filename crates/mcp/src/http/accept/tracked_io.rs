@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_state::{ConnectionState, RequestInFlight};
 use super::framing::FramingScanner;
-use crate::http::byte_budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use crate::http::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 
 /// A socket that reports received bytes, runs the framing scanner, and charges long incomplete HTTP/1 heads.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ enum BodyAccounting {
     /// Charged part by part. `unread` is an extra charge for as long as the client does not ask for the next part.
     Stream {
         share: Arc<ConnectionShare>,
-        owner: Option<OwnerSlot>,
+        caller: Option<CallerSlot>,
         unread: Option<ByteReservation>,
     },
 }
@@ -194,25 +194,25 @@ impl TrackedBody {
         body: Body,
         busy: RequestInFlight,
         share: &Arc<ConnectionShare>,
-        owner: Option<OwnerSlot>,
+        caller: Option<CallerSlot>,
     ) -> Result<Self, RequestInFlight> {
         let counted = match body.size_hint().exact() {
             Some(0) => BodyAccounting::Free,
             Some(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 let bytes = length.saturating_add(OVERHEAD);
-                match share.reserve_evicting(bytes, owner).await {
+                match share.reserve_evicting(bytes, caller).await {
                     Some(reservation) => BodyAccounting::Whole(reservation),
                     None => return Err(busy),
                 }
             }
             None => match share
-                .reserve_evicting(unread_stream_charge(share), owner)
+                .reserve_evicting(unread_stream_charge(share), caller)
                 .await
             {
                 Some(reservation) => BodyAccounting::Stream {
                     share: Arc::clone(share),
-                    owner,
+                    caller,
                     unread: Some(reservation),
                 },
                 None => return Err(busy),
@@ -251,12 +251,12 @@ impl BodyAccounting {
             Self::Whole(rest) => Some(rest.split(length)),
             Self::Stream {
                 share,
-                owner,
+                caller,
                 unread,
             } => {
                 // The client asked for this part, so it is not behind with earlier ones.
                 *unread = None;
-                let part = share.reserve(length, *owner);
+                let part = share.reserve(length, *caller);
                 *unread = Some(share.charge(unread_stream_charge(share)));
                 // A client that falls this far behind, or comes when the budget is spent, loses its stream.
                 Some(part.ok_or_else(|| axum::Error::new(UnreadOverflow))?)

@@ -105,7 +105,7 @@ async fn a_flood_of_made_up_names_from_one_network_leaves_the_others_their_turn(
     assert_eq!(hashed, 30);
     // While every hashing slot is taken, a request over the rate limit is refused at once instead of
     // waiting for a slot.
-    let all = verifier(&world).take_all_turns().await;
+    let all = verifier(&world).take_all_slots().await;
     assert_eq!(flood.sign_in("anna", PASSWORD).await.status, 429);
     drop(all);
     let reply = Browser::new(&world, &page, ELSEWHERE)
@@ -256,6 +256,6 @@ async fn a_known_browser_signs_in_while_all_the_world_takes_every_turn() {
     let page = page(&world).await;
     let mut home = Browser::new(&world, &page, ELSEWHERE);
     home.remember("anna").await;
-    let _all = verifier(&world).take_all_turns().await;
+    let _all = verifier(&world).take_all_slots().await;
     assert_eq!(home.sign_in("anna", PASSWORD).await.status, 200);
 }

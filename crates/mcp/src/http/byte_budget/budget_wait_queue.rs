@@ -1,4 +1,4 @@
-//! Pressure on a byte budget: calls for eviction, and a bounded queue of reservations that wait for room.
+//! Wait queue of a byte budget: a bounded number of reservations that wait for room, and their requests for eviction.
 //!
 //! A budget does not know which connections to evict. It signals, the accept loop cuts the connections that have made
 //! no progress for longest, and request bodies that arrive too slowly end themselves. What they free wakes the
@@ -14,29 +14,29 @@ use tokio::time::{Instant, timeout_at};
 /// Waiting items are in memory but not charged yet, so they may be one part in this many of the budget. One may wait
 /// whatever its size.
 const WAITING_PART: usize = 8;
-/// Interval at which a waiting reservation repeats its call, because connections that were too young to be evicted
-/// get older.
-const CALL_EVERY: Duration = Duration::from_millis(25);
+/// Interval at which a waiting reservation repeats its request for eviction, because connections that were too
+/// young to be evicted get older.
+const EVICTION_REQUEST_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The wait queue of a budget, and its signals for eviction.
 #[derive(Debug)]
-pub(crate) struct Pressure {
+pub(crate) struct BudgetWaitQueue {
     max_wait: Duration,
-    calls: Notify,
+    eviction_requests: Notify,
     freed: Notify,
-    spread: Notify,
+    forwarded_requests: Notify,
     waiters: AtomicUsize,
     waiting_bytes: AtomicUsize,
     held_back: AtomicUsize,
 }
 
-impl Pressure {
+impl BudgetWaitQueue {
     pub(super) fn new(max_wait: Duration) -> Self {
         Self {
             max_wait,
-            calls: Notify::new(),
+            eviction_requests: Notify::new(),
             freed: Notify::new(),
-            spread: Notify::new(),
+            forwarded_requests: Notify::new(),
             waiters: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
             held_back: AtomicUsize::new(0),
@@ -53,7 +53,7 @@ impl Pressure {
     }
 
     /// Whether a reservation waits for room, or a request is held back until there is some.
-    pub(crate) fn is_urgent(&self) -> bool {
+    pub(crate) fn is_contended(&self) -> bool {
         self.has_waiters() || self.held_back.load(Ordering::Relaxed) > 0
     }
 
@@ -67,24 +67,24 @@ impl Pressure {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Calls for eviction. Repeated calls coalesce until the accept loop reacts.
-    pub(super) fn call(&self) {
-        self.calls.notify_one();
+    /// Requests eviction. Repeated requests coalesce until the accept loop reacts.
+    pub(super) fn request_eviction(&self) {
+        self.eviction_requests.notify_one();
     }
 
-    /// Waits for a call. Only the accept loop may use it.
-    pub(super) async fn called(&self) {
-        self.calls.notified().await;
+    /// Waits for a request for eviction. Only the accept loop may use it.
+    pub(super) async fn eviction_requested(&self) {
+        self.eviction_requests.notified().await;
     }
 
-    /// Forwards a call to everything that can free memory by itself.
-    pub(crate) fn spread(&self) {
-        self.spread.notify_waiters();
+    /// Forwards a request for eviction to everything that can free memory by itself.
+    pub(crate) fn forward_eviction(&self) {
+        self.forwarded_requests.notify_waiters();
     }
 
-    /// Waits for a forwarded call.
-    pub(crate) fn spreading(&self) -> impl Future<Output = ()> {
-        self.spread.notified()
+    /// Waits for a forwarded request for eviction.
+    pub(crate) fn eviction_forwarded(&self) -> impl Future<Output = ()> {
+        self.forwarded_requests.notified()
     }
 
     /// Wakes a waiting reservation because bytes were freed.
@@ -95,25 +95,25 @@ impl Pressure {
     }
 
     /// Enters the wait queue; `None` if it is full.
-    pub(super) fn enter(&self, bytes: usize, total: usize) -> Option<WaitingPlace<'_>> {
+    pub(super) fn enter(&self, bytes: usize, total: usize) -> Option<QueuedReservation<'_>> {
         if !self.is_evicting() {
             return None;
         }
-        let place = WaitingPlace {
-            pressure: self,
+        let reservation = QueuedReservation {
+            queue: self,
             bytes,
             deadline: Instant::now().checked_add(self.max_wait),
         };
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         let fits = before == 0 || before.saturating_add(bytes) <= total / WAITING_PART;
-        fits.then_some(place)
+        fits.then_some(reservation)
     }
 }
 
 /// Guard of a request that is held back because there is no room for its response.
 #[derive(Debug)]
-pub(super) struct HeldBack<'a>(&'a Pressure);
+pub(super) struct HeldBack<'a>(&'a BudgetWaitQueue);
 
 impl Drop for HeldBack<'_> {
     fn drop(&mut self) {
@@ -123,22 +123,22 @@ impl Drop for HeldBack<'_> {
 
 /// A reservation in the wait queue.
 #[derive(Debug)]
-pub(super) struct WaitingPlace<'a> {
-    pressure: &'a Pressure,
+pub(super) struct QueuedReservation<'a> {
+    queue: &'a BudgetWaitQueue,
     bytes: usize,
     deadline: Option<Instant>,
 }
 
-impl WaitingPlace<'_> {
+impl QueuedReservation<'_> {
     /// Waits until it is worth trying again; false once the deadline has passed. It subscribes when it is called,
     /// before the first poll, so no release after that is missed.
     pub(super) fn next_chance(&mut self) -> impl Future<Output = bool> {
-        let mut freed = Box::pin(self.pressure.freed.notified());
+        let mut freed = Box::pin(self.queue.freed.notified());
         freed.as_mut().enable();
         async move {
-            self.pressure.call();
+            self.queue.request_eviction();
             let now = Instant::now();
-            let soon = now + CALL_EVERY;
+            let soon = now + EVICTION_REQUEST_INTERVAL;
             let until = self.deadline.map_or(soon, |deadline| deadline.min(soon));
             let _ = timeout_at(until, freed).await;
             self.deadline
@@ -147,13 +147,13 @@ impl WaitingPlace<'_> {
     }
 }
 
-impl Drop for WaitingPlace<'_> {
+impl Drop for QueuedReservation<'_> {
     fn drop(&mut self) {
-        self.pressure
+        self.queue
             .waiting_bytes
             .fetch_sub(self.bytes, Ordering::Relaxed);
-        self.pressure.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.queue.waiters.fetch_sub(1, Ordering::SeqCst);
         // What was freed may be enough for the next waiter too.
-        self.pressure.freed();
+        self.queue.freed();
     }
 }

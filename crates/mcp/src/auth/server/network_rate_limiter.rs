@@ -1,7 +1,7 @@
 //! Rate limits for registrations and logins by the client's network.
 //!
-//! A connection from a public address comes from that address. One from a loopback or private address is
-//! most likely a reverse proxy's: then the last entry of `X-Forwarded-For` names the client. Whoever is
+//! The address of a public peer is taken as the client's network. A peer with a loopback or private address
+//! is most likely a reverse proxy: then the last entry of `X-Forwarded-For` names the client. Whoever is
 //! inside that network could have forged it, so a rate that all forwarded requests share applies as well.
 //! Nothing else is decided by that header.
 //!
@@ -77,7 +77,7 @@ impl NetworkBucket {
 pub(crate) struct NetworkLimits {
     customer: NetworkBucket,
     site: NetworkBucket,
-    /// The rate that all requests share whose network may be forged.
+    /// The limiter shared by all requests whose network may be forged.
     shared: NetworkBucket,
     /// The share of the reserve that one provider's networks may use, and the reserve itself.
     reserve_each: NetworkBucket,
@@ -105,7 +105,7 @@ pub(crate) const SIGN_INS: NetworkLimits = NetworkLimits {
 };
 
 /// Rate limiter of one kind of request by the client's network.
-pub(crate) struct NetworkRate {
+pub(crate) struct NetworkRateLimiter {
     customers: RateLimiter,
     sites: RateLimiter,
     shared: RateLimiter,
@@ -113,7 +113,7 @@ pub(crate) struct NetworkRate {
     reserve: RateLimiter,
 }
 
-impl NetworkRate {
+impl NetworkRateLimiter {
     pub(crate) fn new(limits: &NetworkLimits) -> Self {
         Self {
             customers: limits.customer.limiter(SLOTS),
@@ -187,12 +187,12 @@ mod tests {
     const SHARED_BURST: u32 = REGISTRATIONS.shared.burst;
     const PROXY: &str = "127.0.0.1";
 
-    fn registrations() -> NetworkRate {
-        NetworkRate::new(&REGISTRATIONS)
+    fn registrations() -> NetworkRateLimiter {
+        NetworkRateLimiter::new(&REGISTRATIONS)
     }
 
     /// The number of `tries` requests that are admitted.
-    fn taken(rate: &NetworkRate, peer: &str, forwarded: Option<&str>, tries: u32) -> u32 {
+    fn taken(rate: &NetworkRateLimiter, peer: &str, forwarded: Option<&str>, tries: u32) -> u32 {
         let now = Instant::now();
         let peer = peer.parse().ok();
         let ok = |_: &u32| rate.take_from(peer, forwarded, now).is_ok();
@@ -200,7 +200,12 @@ mod tests {
     }
 
     /// The number of registrations from one /48 that are admitted, spread over its 256 customer networks.
-    fn taken_by_site(rate: &NetworkRate, proxy: Option<&str>, site: &str, tries: u32) -> u32 {
+    fn taken_by_site(
+        rate: &NetworkRateLimiter,
+        proxy: Option<&str>,
+        site: &str,
+        tries: u32,
+    ) -> u32 {
         let one = |n: u32| {
             let address = format!("{site}:{:x}::1", (n % 256) << 8);
             match proxy {
@@ -294,10 +299,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn while_the_shared_rate_is_spent_a_network_that_is_new_has_the_reserve() {
         for limits in [REGISTRATIONS, SIGN_INS] {
-            let rate = NetworkRate::new(&limits);
+            let rate = NetworkRateLimiter::new(&limits);
             let each = limits.reserve_each.burst;
             // One provider's customers, from many sites.
-            let flood = |rate: &NetworkRate| -> u32 {
+            let flood = |rate: &NetworkRateLimiter| -> u32 {
                 (0..3_000_u32)
                     .map(|n| taken(rate, PROXY, Some(&format!("2001:470:{n:x}::1")), 1))
                     .sum()
