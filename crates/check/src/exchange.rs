@@ -80,7 +80,7 @@ pub(crate) enum ExchangeError {
     #[error(
         "the address was not called: it is less public than the server that names it (SSRF protection)"
     )]
-    OutOfReach,
+    BlockedAddress,
     #[error("the server did not answer in time{0}")]
     TimedOut(ProgramOutput),
     #[error("the answer has more than {0} bytes")]
@@ -198,7 +198,7 @@ impl RecordedExchange {
         failure.is_some_and(|failure| {
             matches!(
                 failure,
-                ExchangeError::BudgetSpent | ExchangeError::OutOfReach
+                ExchangeError::BudgetSpent | ExchangeError::BlockedAddress
             )
         })
     }

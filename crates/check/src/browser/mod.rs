@@ -30,7 +30,7 @@ const NAMES: [&str; 5] = [
     "chrome",
 ];
 /// The paths of the macOS application bundles.
-const PLACES: [&str; 2] = [
+const MACOS_BUNDLE_PATHS: [&str; 2] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 ];
@@ -67,7 +67,7 @@ pub fn find() -> Option<PathBuf> {
     let named =
         std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
     named
-        .chain(PLACES.into_iter().map(PathBuf::from))
+        .chain(MACOS_BUNDLE_PATHS.into_iter().map(PathBuf::from))
         .find(|path| path.is_file())
 }
 

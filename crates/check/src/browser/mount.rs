@@ -84,7 +84,7 @@ pub(super) struct MountSession<'a> {
 
 impl MountSession<'_> {
     /// Mounts the widget and observes it. `None` where the deadline of all mounts, `latest`, cut the observation short:
-    /// an incomplete record would accuse the widget of what it had no time to do.
+    /// an incomplete record would report false violations.
     pub(super) fn run(
         &self,
         pipe: &mut DevtoolsPipe,

@@ -15,7 +15,7 @@ use ureq::{Agent, Body};
 use super::OutgoingRequest;
 use super::bounded_json;
 use super::budget::CheckBudget;
-use super::network::{GuardedResolver, OutOfReach, TargetHost, TargetResolver};
+use super::network::{BlockedAddress, GuardedResolver, TargetHost, TargetResolver};
 use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
 use crate::sse::next_data;
 
@@ -420,7 +420,7 @@ fn exchange_error(error: &ureq::Error) -> ExchangeError {
     match error {
         ureq::Error::Timeout(_) => ExchangeError::timed_out(),
         ureq::Error::HostNotFound => ExchangeError::NoSuchHost,
-        ureq::Error::Other(inner) if inner.is::<OutOfReach>() => ExchangeError::OutOfReach,
+        ureq::Error::Other(inner) if inner.is::<BlockedAddress>() => ExchangeError::BlockedAddress,
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             ExchangeError::ConnectionRefused
         }

@@ -154,10 +154,10 @@ impl Resolver for TargetResolver {
     }
 }
 
-/// A URL named by the server resolves to an address that the SSRF guard blocks.
+/// The error for a URL named by the server that resolves to an address which the SSRF guard blocks.
 #[derive(Debug, thiserror::Error)]
 #[error("address blocked by the SSRF guard")]
-pub(super) struct OutOfReach;
+pub(super) struct BlockedAddress;
 
 /// Resolves hosts that a server names, and blocks those below its own scope. The connection goes to exactly the
 /// addresses that were examined, so there is no second lookup that could return others.
@@ -178,7 +178,7 @@ impl Resolver for GuardedResolver {
         if found.iter().all(is_allowed) {
             Ok(found)
         } else {
-            Err(Error::Other(Box::new(OutOfReach)))
+            Err(Error::Other(Box::new(BlockedAddress)))
         }
     }
 }
@@ -278,7 +278,7 @@ mod tests {
         let is_refused = |target: &str, found: &str, host: &str| {
             let agent = agent(GuardedResolver(self::host(target, &[found])));
             let got = agent.get(format!("http://{host}:{port}/")).call();
-            matches!(got, Err(Error::Other(inner)) if inner.is::<OutOfReach>())
+            matches!(got, Err(Error::Other(inner)) if inner.is::<BlockedAddress>())
         };
         for host in [
             "127.0.0.1",

@@ -79,10 +79,12 @@ fn cell(text: &str) -> String {
 #[must_use]
 pub fn rules_markdown() -> String {
     let mut out = String::from(
-        "# The rules of `docent check`\n\nGenerated from the table in `crates/check/src/rules` by `docent check --list-rules --format markdown`.\n\n\
-         An error stands for a MUST of the source or for something that hosts refuse, a warning for a SHOULD, a note\n\
-         for what is worth knowing. A rule that rests on a single report, or on our own measure, is never an error,\n\
-         and says so. Each rule follows its source as it was, or as it was read, on the date beside it.\n\n| profile | stands for |\n|---|---|\n",
+        "# Check rules\n\n\
+         This page lists the rules of `docent check`. `docent check --list-rules --format markdown` generates it.\n\n\
+         An error is a violation of a MUST of the source, or something that hosts refuse. A warning is a violation of a\n\
+         SHOULD. A note is worth knowing. A rule that rests on a single report, or on our own measurements, is never an\n\
+         error, and says so. The date after a source is that of its version, or the day on which it was read.\n\n\
+         | profile | rules of |\n|---|---|\n",
     );
     for profile in CheckProfile::ALL {
         out.push_str(&format!(
@@ -113,7 +115,7 @@ fn entry(rule: &CheckRule) -> String {
         requirement.replace_range(..1, &first);
     }
     format!(
-        "\n### {}\n\n{}.\n\n- Asked by: {}\n- Source: {}\n- Fix: {}\n",
+        "\n### {}\n\n{}.\n\n- Severity: {}\n- Source: {}\n- Fix: {}\n",
         rule.id,
         cell(&requirement),
         weights.join(", "),

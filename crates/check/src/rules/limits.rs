@@ -13,7 +13,7 @@ use crate::exchange::ExchangeError;
 use crate::text::estimate_tokens;
 
 /// The bytes of a description or of instructions that Claude Code keeps.
-const MAX_WORDS: usize = 2_048;
+const MAX_DESCRIPTION_BYTES: usize = 2_048;
 /// The size limits of a result: characters in Claude, tokens by default in Claude Code.
 const MAX_RESULT_CHARS: usize = 150_000;
 const MAX_RESULT_TOKENS: usize = 25_000;
@@ -132,7 +132,7 @@ fn largest(survey: &ServerSurvey) -> String {
 fn description(survey: &ServerSurvey) -> RuleVerdict {
     for_each_tool(survey, |tool| {
         let length = text(tool, "description").len();
-        (length > MAX_WORDS).then(|| {
+        (length > MAX_DESCRIPTION_BYTES).then(|| {
             let start: String = text(tool, "description").chars().take(80).collect();
             RuleViolation::new(format!(
                 "the description of `{}` has {length} bytes",
@@ -148,7 +148,7 @@ fn instructions(survey: &ServerSurvey) -> RuleVerdict {
     if found.is_empty() {
         return RuleVerdict::Skipped("there are no instructions");
     }
-    RuleVerdict::from_option((found.len() > MAX_WORDS).then(|| {
+    RuleVerdict::from_option((found.len() > MAX_DESCRIPTION_BYTES).then(|| {
         RuleViolation::new(format!("the instructions have {} bytes", found.len()))
             .with_excerpt(&found)
     }))

@@ -1,7 +1,8 @@
 //! The rule table: one file for each group, and the helpers that evaluate a rule for every tool, call or probe.
 //!
-//! To add a rule, add an entry to the table of its group, write its `evaluate` function, and add a server that breaks
-//! it to the contract tests, which run every entry.
+//! To add a rule, add an entry to the table of its group, write its `evaluate` function, add a server that breaks it to
+//! `tests/contract/broken/*.rs`, and write `docs/rules.md` again with `docent check --list-rules --format markdown`.
+//! Tests fail for a rule without such a server, and for a page that is out of date.
 
 mod auth;
 mod baseline;

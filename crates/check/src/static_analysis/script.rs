@@ -8,7 +8,7 @@ mod functions;
 mod lexer;
 mod scopes;
 
-use functions::{CallGraph, Site};
+use functions::{CallGraph, CodeLocation};
 use lexer::{JsLexer, JsToken};
 
 use super::{DocumentScan, LoadKind, LoadTrigger, origin};
@@ -16,7 +16,7 @@ use super::{DocumentScan, LoadKind, LoadTrigger, origin};
 /// Names of the global object.
 const GLOBALS: [&str; 4] = ["window", "self", "globalThis", "top"];
 /// The most addresses, and the most calls, that are collected of one script, and the longest address in characters.
-const MAX_PLACES: usize = 2_000;
+const MAX_SCRIPT_FINDINGS: usize = 2_000;
 const MAX_ADDRESS: usize = 300;
 
 /// A call of something that hosts forbid, such as `eval` or `alert`, with how certain it is to run.
@@ -42,13 +42,13 @@ struct FoundAddress {
     trigger: LoadTrigger,
     address: String,
     is_open: bool,
-    site: Site,
+    location: CodeLocation,
 }
 
 /// A forbidden call while its script is still being scanned.
 struct FoundCall {
     name: &'static str,
-    site: Site,
+    location: CodeLocation,
     /// The bracket depth inside its parentheses; `None` once they are closed.
     depth: Option<usize>,
     /// Whether it turned out to be the definition of a method of that name.
@@ -56,39 +56,39 @@ struct FoundCall {
 }
 
 #[derive(Default)]
-struct FoundPlaces {
+struct ScriptFindings {
     addresses: Vec<FoundAddress>,
     calls: Vec<FoundCall>,
 }
 
 pub(super) fn scan(script: &str, start: ScriptStart, found: &mut DocumentScan) {
-    let mut places = FoundPlaces::default();
+    let mut findings = ScriptFindings::default();
     let mut lexer = JsLexer::new(script);
     while let Some(token) = lexer.next_token() {
-        places.take(token, &mut lexer);
+        findings.take(token, &mut lexer);
     }
-    let addresses = places.addresses.iter().map(|address| address.site);
-    let calls = places.calls.iter().map(|call| call.site);
-    let sites: Vec<Site> = addresses.chain(calls).collect();
-    let graph = CallGraph::new(script, lexer.into_functions(), &sites);
-    let is_certain = |site| start == ScriptStart::Document && graph.is_certain(site);
-    for address in places.addresses {
+    let addresses = findings.addresses.iter().map(|address| address.location);
+    let calls = findings.calls.iter().map(|call| call.location);
+    let locations: Vec<CodeLocation> = addresses.chain(calls).collect();
+    let graph = CallGraph::new(script, lexer.into_functions(), &locations);
+    let is_certain = |location| start == ScriptStart::Document && graph.is_certain(location);
+    for address in findings.addresses {
         let trigger = match address.trigger {
-            LoadTrigger::Call if !is_certain(address.site) => LoadTrigger::Deferred,
+            LoadTrigger::Call if !is_certain(address.location) => LoadTrigger::Deferred,
             trigger => trigger,
         };
         found.load(address.kind, trigger, &address.address, address.is_open);
     }
-    for call in places.calls.iter().filter(|call| !call.is_definition) {
+    for call in findings.calls.iter().filter(|call| !call.is_definition) {
         found.call(ScriptCall {
             name: call.name,
-            is_tried: graph.is_tried(call.site),
-            is_certain: is_certain(call.site),
+            is_tried: graph.is_tried(call.location),
+            is_certain: is_certain(call.location),
         });
     }
 }
 
-impl FoundPlaces {
+impl ScriptFindings {
     /// Examines the token that was just read.
     fn take(&mut self, token: JsToken, lexer: &mut JsLexer) {
         match token {
@@ -98,7 +98,7 @@ impl FoundPlaces {
         }
         if let Some(name) = forbidden_call(lexer.before(), token) {
             let depth = (token == JsToken::Mark(b'(')).then(|| lexer.depth());
-            self.add_call(name, lexer.site(), depth);
+            self.add_call(name, lexer.location(), depth);
         }
     }
 
@@ -107,13 +107,15 @@ impl FoundPlaces {
         if let Some((kind, trigger)) = load_position(lexer.before()) {
             let address: String = value.chars().take(MAX_ADDRESS).collect();
             let address = address.replace("\\/", "/");
-            if self.addresses.len() < MAX_PLACES && origin(address.trim(), is_open).is_some() {
+            if self.addresses.len() < MAX_SCRIPT_FINDINGS
+                && origin(address.trim(), is_open).is_some()
+            {
                 self.addresses.push(FoundAddress {
                     kind,
                     trigger,
                     address,
                     is_open,
-                    site: lexer.site(),
+                    location: lexer.location(),
                 });
             }
         }
@@ -122,14 +124,14 @@ impl FoundPlaces {
             [.., JsToken::Word("setInterval"), JsToken::Mark(b'(')] => "setInterval(\"",
             _ => return,
         };
-        self.add_call(name, lexer.site(), None);
+        self.add_call(name, lexer.location(), None);
     }
 
-    fn add_call(&mut self, name: &'static str, site: Site, depth: Option<usize>) {
-        if self.calls.len() < MAX_PLACES {
+    fn add_call(&mut self, name: &'static str, location: CodeLocation, depth: Option<usize>) {
+        if self.calls.len() < MAX_SCRIPT_FINDINGS {
             self.calls.push(FoundCall {
                 name,
-                site,
+                location,
                 depth,
                 is_definition: false,
             });

@@ -147,7 +147,7 @@ impl Server {
 /// How long the server waits for a slow client.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// The timeout for the rest of a request; `None` waits for ever.
+    /// The timeout for the rest of a request; `None` waits forever.
     pub headers: Option<Duration>,
 }
 

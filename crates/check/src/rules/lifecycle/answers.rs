@@ -54,7 +54,7 @@ fn explain_failure(failure: &ExchangeError, survey: &ServerSurvey) -> (String, &
         } => "correct the command, or install it; it is looked for in the folders of PATH",
         ExchangeError::NotStarted { .. } => "make the file executable, and name the program itself",
         ExchangeError::Ended(output) => return explain_exit(output),
-        ExchangeError::Unreachable(_) | ExchangeError::OutOfReach => {
+        ExchangeError::Unreachable(_) | ExchangeError::BlockedAddress => {
             "check host and port, and the network in between"
         }
         ExchangeError::BudgetSpent => "check again; the check had no time left",

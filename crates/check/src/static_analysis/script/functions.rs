@@ -24,7 +24,7 @@ pub(super) enum FunctionId {
 
 /// The location of a token: its function, and whether a `try` encloses it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Site {
+pub(super) struct CodeLocation {
     pub function: FunctionId,
     /// Whether a `try` of the same function encloses it.
     pub is_tried: bool,
@@ -34,7 +34,7 @@ pub(super) struct Site {
 struct Function<'a> {
     name: Option<&'a str>,
     /// The call site, where the function is invoked immediately: `(() => {})()`.
-    called_at: Option<Site>,
+    called_at: Option<CodeLocation>,
 }
 
 #[derive(Debug, Default)]
@@ -54,12 +54,12 @@ impl<'a> FunctionTable<'a> {
         FunctionId::Known(self.functions.len() - 1)
     }
 
-    /// Records that a function is invoked immediately at `site`.
-    pub(super) fn call(&mut self, function: FunctionId, site: Site) {
+    /// Records that a function is invoked immediately at `location`.
+    pub(super) fn call(&mut self, function: FunctionId, location: CodeLocation) {
         if let FunctionId::Known(id) = function
             && let Some(function) = self.functions.get_mut(id)
         {
-            function.called_at = Some(site);
+            function.called_at = Some(location);
         }
     }
 
@@ -70,12 +70,12 @@ impl<'a> FunctionTable<'a> {
         }
     }
 
-    /// The name of the function that encloses a site, where immediately invoked functions are transparent.
-    fn name_around(&self, mut site: Site) -> Option<&'a str> {
+    /// The name of the function that encloses a location, where immediately invoked functions are transparent.
+    fn name_around(&self, mut location: CodeLocation) -> Option<&'a str> {
         loop {
-            let function = self.get(site.function)?;
+            let function = self.get(location.function)?;
             match function.called_at {
-                Some(outer) => site = outer,
+                Some(outer) => location = outer,
                 None => return function.name,
             }
         }
@@ -85,7 +85,7 @@ impl<'a> FunctionTable<'a> {
 /// A call by name; `is_plain` says that it is a statement of its own, outside of branches and loops.
 #[derive(Debug, Clone, Copy)]
 struct NamedCall {
-    site: Site,
+    location: CodeLocation,
     is_plain: bool,
 }
 
@@ -98,17 +98,24 @@ struct NameUses {
     is_ambiguous: bool,
 }
 
-/// Answers for a site whether it is certain to be reached, and whether an error there is caught.
+/// Answers for a location whether it is certain to be reached, and whether an error there is caught.
 pub(super) struct CallGraph<'a> {
     functions: FunctionTable<'a>,
     names: Vec<(&'a str, NameUses)>,
 }
 
 impl<'a> CallGraph<'a> {
-    /// Tokenizes the script a second time, for the calls of the functions that enclose these sites.
-    pub(super) fn new(script: &'a str, functions: FunctionTable<'a>, sites: &[Site]) -> Self {
+    /// Tokenizes the script a second time, for the calls of the functions that enclose these locations.
+    pub(super) fn new(
+        script: &'a str,
+        functions: FunctionTable<'a>,
+        locations: &[CodeLocation],
+    ) -> Self {
         let mut names: Vec<(&str, NameUses)> = Vec::new();
-        for name in sites.iter().filter_map(|site| functions.name_around(*site)) {
+        for name in locations
+            .iter()
+            .filter_map(|location| functions.name_around(*location))
+        {
             if names.len() < MAX_NAMES && !names.iter().any(|(known, _)| *known == name) {
                 names.push((name, NameUses::default()));
             }
@@ -119,42 +126,42 @@ impl<'a> CallGraph<'a> {
         Self { functions, names }
     }
 
-    /// Whether the code at a site runs as soon as the script does. Branches at the top level count as executed.
-    pub(super) fn is_certain(&self, site: Site) -> bool {
-        self.reaches(site, 0)
+    /// Whether the code at a location runs as soon as the script does. Branches at the top level count as executed.
+    pub(super) fn is_certain(&self, location: CodeLocation) -> bool {
+        self.reaches(location, 0)
     }
 
-    fn reaches(&self, site: Site, steps: usize) -> bool {
-        if site.function == FunctionId::TopLevel {
+    fn reaches(&self, location: CodeLocation, steps: usize) -> bool {
+        if location.function == FunctionId::TopLevel {
             return true;
         }
-        let Some(function) = self.functions.get(site.function) else {
+        let Some(function) = self.functions.get(location.function) else {
             return false;
         };
         if let Some(outer) = function.called_at {
             return self.reaches(outer, steps);
         }
-        let runs = |call: &NamedCall| call.is_plain && self.reaches(call.site, steps + 1);
+        let runs = |call: &NamedCall| call.is_plain && self.reaches(call.location, steps + 1);
         steps < MAX_STEPS && self.calls_of(function).iter().any(runs)
     }
 
-    /// Whether a `try` encloses the site, or encloses every call of its function.
-    pub(super) fn is_tried(&self, site: Site) -> bool {
-        self.catches(site, 0)
+    /// Whether a `try` encloses the location, or encloses every call of its function.
+    pub(super) fn is_tried(&self, location: CodeLocation) -> bool {
+        self.catches(location, 0)
     }
 
-    fn catches(&self, site: Site, steps: usize) -> bool {
-        if site.is_tried {
+    fn catches(&self, location: CodeLocation, steps: usize) -> bool {
+        if location.is_tried {
             return true;
         }
-        let Some(function) = self.functions.get(site.function) else {
+        let Some(function) = self.functions.get(location.function) else {
             return false;
         };
         if let Some(outer) = function.called_at {
             return self.catches(outer, steps);
         }
         let calls = self.calls_of(function);
-        let is_caught = |call: &NamedCall| self.catches(call.site, steps + 1);
+        let is_caught = |call: &NamedCall| self.catches(call.location, steps + 1);
         steps < MAX_STEPS && !calls.is_empty() && calls.iter().all(is_caught)
     }
 
@@ -179,7 +186,7 @@ fn collect<'a>(script: &'a str, names: &mut [(&'a str, NameUses)]) {
             continue;
         };
         let call = NamedCall {
-            site: lexer.site(),
+            location: lexer.location(),
             is_plain: lexer.begins_plain_statement(),
         };
         let rest = lexer.rest();

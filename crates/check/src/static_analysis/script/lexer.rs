@@ -1,6 +1,6 @@
 //! JavaScript lexer: turns source into tokens, and tells regular expressions from divisions.
 
-use super::functions::{FunctionTable, Site};
+use super::functions::{CodeLocation, FunctionTable};
 use super::scopes::{Opener, Scope, Scopes};
 
 /// Keywords after which a `/` begins a regular expression.
@@ -65,8 +65,8 @@ impl<'a> JsLexer<'a> {
         }
     }
 
-    pub(super) fn site(&self) -> Site {
-        self.scopes.site()
+    pub(super) fn location(&self) -> CodeLocation {
+        self.scopes.location()
     }
 
     /// The number of open parentheses, brackets and braces.

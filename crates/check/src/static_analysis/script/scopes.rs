@@ -1,6 +1,6 @@
 //! Scope stack of the lexer: the open parentheses, brackets and braces, and the functions that they delimit.
 
-use super::functions::{FunctionId, FunctionTable, Site};
+use super::functions::{CodeLocation, FunctionId, FunctionTable};
 use super::lexer::{BEFORE_EXPRESSION, JsToken};
 
 /// Keywords whose parentheses are followed by a statement.
@@ -42,12 +42,12 @@ pub(super) enum Opener {
     Operator,
 }
 
-/// An open scope with the site of the code in it. `is_plain` says that this code runs whenever its function does, and
-/// `name` is, for a parenthesis, the name of the function that has these parameters.
+/// An open scope with the location of the code in it. `is_plain` says that this code runs whenever its function does,
+/// and `name` is, for a parenthesis, the name of the function that has these parameters.
 #[derive(Debug, Clone, Copy)]
 struct OpenScope<'a> {
     scope: Scope,
-    site: Site,
+    location: CodeLocation,
     is_plain: bool,
     name: Option<&'a str>,
 }
@@ -63,12 +63,12 @@ pub(super) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    pub(super) fn site(&self) -> Site {
-        let top = Site {
+    pub(super) fn location(&self) -> CodeLocation {
+        let top = CodeLocation {
             function: FunctionId::TopLevel,
             is_tried: false,
         };
-        self.open.last().map_or(top, |open| open.site)
+        self.open.last().map_or(top, |open| open.location)
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -120,30 +120,30 @@ impl<'a> Scopes<'a> {
     }
 
     pub(super) fn open(&mut self, scope: Scope, name: Option<&'a str>) {
-        let outer = self.site();
-        let (site, is_plain) = match scope {
+        let outer = self.location();
+        let (location, is_plain) = match scope {
             // The body of a function runs when the function is called, so an enclosing `try` does not count.
             Scope::Function { .. } | Scope::Arrow => {
                 let function = self.functions.add(name);
-                let site = Site {
+                let location = CodeLocation {
                     function,
                     is_tried: false,
                 };
-                (site, true)
+                (location, true)
             }
             Scope::Try => {
-                let site = Site {
+                let location = CodeLocation {
                     is_tried: true,
                     ..outer
                 };
-                (site, self.is_plain())
+                (location, self.is_plain())
             }
             Scope::Block { is_branch } => (outer, self.is_plain() && !is_branch),
             _ => (outer, false),
         };
         self.open.push(OpenScope {
             scope,
-            site,
+            location,
             is_plain,
             name,
         });
@@ -152,7 +152,7 @@ impl<'a> Scopes<'a> {
     /// Closes the arrow functions inside the innermost bracket.
     pub(super) fn close_arrows(&mut self) {
         while self.is_in_arrow() {
-            self.ended = self.open.pop().map(|open| open.site.function);
+            self.ended = self.open.pop().map(|open| open.location.function);
         }
     }
 
@@ -170,9 +170,9 @@ impl<'a> Scopes<'a> {
         let (ended, is_called) = match closed.scope {
             Scope::Function {
                 is_expression: true,
-            } => (Some(closed.site.function), is_called),
+            } => (Some(closed.location.function), is_called),
             // An arrow function can be invoked only through the parentheses around it.
-            Scope::Function { .. } => (Some(closed.site.function), false),
+            Scope::Function { .. } => (Some(closed.location.function), false),
             Scope::Parenthesis(Opener::Operator) => (self.ended, is_called),
             _ => (None, false),
         };
@@ -180,7 +180,7 @@ impl<'a> Scopes<'a> {
         if let Some(function) = ended
             && is_called
         {
-            self.functions.call(function, self.site());
+            self.functions.call(function, self.location());
         }
     }
 
