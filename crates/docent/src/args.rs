@@ -77,7 +77,7 @@ pub enum CliCommand {
     Init(InitArgs),
     /// Update the index of a folder and report what changed
     Index(IndexArgs),
-    /// Copy the index of a folder to another engine, without parsing or embedding the documents again
+    /// Copy the index of a folder to another engine, with its vectors
     Migrate(MigrateArgs),
     /// Search the index of a folder in the terminal
     Search(SearchArgs),
@@ -254,7 +254,8 @@ Examples:
   docent migrate ./documents --to qdrant      from the folder's index to the cluster in docent.toml
   docent migrate ./documents --to embedded    from the cluster to the folder's index
 
-Resumes where it was interrupted, and compares both indexes at the end. See docs/cluster.md.";
+Reads no files, and embeds only documents that have no vectors yet. Resumes where it was
+interrupted, and compares both indexes at the end. See docs/cluster.md.";
 
 /// Arguments of `docent migrate`, which copies an index to another engine.
 #[derive(Debug, Flags)]
@@ -280,15 +281,15 @@ pub struct MigrateArgs {
 const SEARCH_EXAMPLES: &str = "\
 Examples:
   docent search \"ferry timetable\"
-  docent search 'housing party:Labor date:2024-06..2024-09 -tag:budget'
-  docent search '\"exact words\" since:30d' --explain
+  docent search 'housing party:Harbour date:2024-06..2025-06 -topic_tags:budget'
+  docent search '\"lead pipes\" since:2025' --explain
   docent search \"who may vote\" --mode lexical --json";
 
 /// Arguments of `docent search`, which queries an index without a server.
 #[derive(Debug, Flags)]
 #[command(after_help = SEARCH_EXAMPLES)]
 pub struct SearchArgs {
-    /// The query, which may contain filters such as `party:Labor since:30d`
+    /// The query, which may contain filters such as `party:Harbour since:2024-06`
     pub query: String,
 
     /// The folder with the documents

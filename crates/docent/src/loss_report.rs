@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::corpus::SyncReport;
 
 /// Maximum number of losses that the report lists; the others are only counted.
-const MOST_LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Maximum size of the file. A hundred paths, messages and hints stay far below it.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The files and rows that the last sync lost, of which at most [`MOST_LISTED`] are listed.
+/// The files and rows that the last sync lost, of which at most [`MAX_LISTED`] are listed.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LossReport {
     /// Total number of losses, including those that are not listed.
@@ -40,7 +40,7 @@ impl LossReport {
             .skipped
             .iter()
             .filter(|one| one.reason.lost_items() > 0);
-        let listed = lost.take(MOST_LISTED).map(|one| LostItem {
+        let listed = lost.take(MAX_LISTED).map(|one| LostItem {
             path: one.path.clone(),
             line: one.line,
             message: one.reason.to_string(),
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn the_list_and_the_file_end_at_their_bounds() {
-        let all = LossReport::of(&report(MOST_LISTED));
-        assert_eq!(all.listed.len(), MOST_LISTED);
-        let more = LossReport::of(&report(MOST_LISTED + 1));
+        let all = LossReport::of(&report(MAX_LISTED));
+        assert_eq!(all.listed.len(), MAX_LISTED);
+        let more = LossReport::of(&report(MAX_LISTED + 1));
         assert_eq!(
             (more.lost as usize, more.listed.len()),
-            (MOST_LISTED + 1, MOST_LISTED)
+            (MAX_LISTED + 1, MAX_LISTED)
         );
         let dir = tempfile::tempdir().unwrap();
         for bad in ["", "{", &" ".repeat(MAX_BYTES as usize + 1)] {

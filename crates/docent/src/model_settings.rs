@@ -48,14 +48,14 @@ const NONE: &str = "none";
 
 /// How many CPU cores the embedding model may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoreShare {
+pub enum CpuCoreLimit {
     /// All cores, for commands that do nothing else meanwhile.
     All,
     /// Half of the cores, for a server that answers queries while it embeds.
     Half,
 }
 
-impl CoreShare {
+impl CpuCoreLimit {
     fn count(self) -> usize {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         match self {
@@ -71,7 +71,7 @@ impl CoreShare {
 /// If the model name is unknown, or the endpoint does not answer.
 pub fn embedder(
     settings: &Settings,
-    cores: CoreShare,
+    cores: CpuCoreLimit,
 ) -> Result<Option<Arc<dyn Embedder>>, CliError> {
     let model = &settings.model;
     if settings.search_method == RankingMethod::Lexical {
@@ -105,7 +105,7 @@ pub fn embedder(
 #[must_use]
 pub fn built_in() -> Vec<Arc<dyn Embedder>> {
     let granite: Arc<dyn Embedder> =
-        Arc::new(GraniteEmbedder::with_threads(CoreShare::Half.count()));
+        Arc::new(GraniteEmbedder::with_threads(CpuCoreLimit::Half.count()));
     let table = StaticEmbedder::new().ok().map(|table| Arc::new(table) as _);
     std::iter::once(granite).chain(table).collect()
 }
@@ -126,7 +126,7 @@ mod tests {
     fn model(name: &str) -> Result<Option<String>, CliError> {
         let mut settings = Settings::default();
         settings.model.name = name.to_owned();
-        let model = embedder(&settings, CoreShare::Half)?;
+        let model = embedder(&settings, CpuCoreLimit::Half)?;
         Ok(model.map(|model| model.fingerprint().to_owned()))
     }
 
@@ -148,6 +148,6 @@ mod tests {
             search_method: RankingMethod::Lexical,
             ..Settings::default()
         };
-        assert!(embedder(&settings, CoreShare::All).unwrap().is_none());
+        assert!(embedder(&settings, CpuCoreLimit::All).unwrap().is_none());
     }
 }

@@ -314,6 +314,16 @@ impl ClaimMapping {
         name: &str,
         claim: impl Fn(&str) -> Vec<String>,
     ) -> ReaderIdentity {
+        ReaderIdentity::holder(self.principals(issuer, name, claim))
+    }
+
+    /// The principals of an authenticated caller with these claims, for the server and for `docent permissions explain`.
+    pub(crate) fn principals(
+        &self,
+        issuer: Option<(&str, IssuerCount)>,
+        name: &str,
+        claim: impl Fn(&str) -> Vec<String>,
+    ) -> BTreeSet<Principal> {
         let mut all = vec![principal(SIGNED_IN)];
         match issuer {
             None => all.push(exact_principal("key", name)),
@@ -345,7 +355,7 @@ impl ClaimMapping {
             let emails = emails.iter().filter(|_| is_verified);
             all.extend(emails.map(|name| exact_principal("email", &name.to_ascii_lowercase())));
         }
-        ReaderIdentity::holder(all.into_iter().flatten())
+        all.into_iter().flatten().collect()
     }
 }
 

@@ -57,21 +57,25 @@ pub(crate) fn write_pages(folder: &Path) -> Result<usize, CliError> {
     Ok(pages.len())
 }
 
-/// Generates `docs/cli.md`: the `--help` output of every command on one Markdown page.
+/// Generates `docs/cli.md`: the `-h` output of every command and subcommand on one Markdown page.
 pub(crate) fn markdown() -> String {
     let mut page = String::from(
         "# Commands\n\n\
-         What `docent --help` says, made by `docent man --markdown`; a test compares it. Settings that have no flag are\n\
-         in [settings.md](settings.md).\n",
+         This page shows the help of every command, as `docent COMMAND -h` prints it. `docent man --markdown` generates it, and\n\
+         a test compares it. For settings without a flag, see [settings.md](settings.md).\n",
     );
-    let mut root = CliArgs::command().term_width(WIDTH);
+    let mut root = CliArgs::command();
     root.build();
-    section(&mut page, NAME, &mut root.clone());
-    for command in commands(&root) {
-        let name = format!("{NAME} {}", command.get_name());
-        section(&mut page, &name, &mut command.clone().term_width(WIDTH));
-    }
+    sections(&mut page, NAME, &root);
     page
+}
+
+/// Appends a section for a command, and one for each of its subcommands.
+fn sections(page: &mut String, name: &str, command: &Command) {
+    section(page, name, &mut command.clone().term_width(WIDTH));
+    for inner in commands(command) {
+        sections(page, &format!("{name} {}", inner.get_name()), inner);
+    }
 }
 
 fn section(page: &mut String, name: &str, command: &mut Command) {

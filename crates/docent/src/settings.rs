@@ -1,8 +1,9 @@
 //! Configuration: resolves defaults, `docent.toml`, environment variables and flags into one [`Settings`], in that
 //! order of precedence.
 //!
-//! No other module reads these sources. Every setting is one entry in [`KEYS`], and an unknown key in the file is an
-//! error, so that a typo cannot silently leave a restriction off.
+//! No other module reads these sources. Every setting is one entry in [`KEYS`], except those in `[fields]` and
+//! `[permissions]`: names of fields may contain dots, so the modules `fields` and `permissions` read these sections as
+//! a whole. An unknown key in the file is an error, so that a typo cannot silently leave a restriction off.
 
 mod auth;
 mod engine;

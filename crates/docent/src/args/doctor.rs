@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args as Flags;
 
 const EXAMPLES: &str = "\
-Checks the settings, folder, index, permissions, model, disk, clock, file watching, sandbox, port and
-public URL. Changes nothing.
-Exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage.";
+Checks the settings, folder, index, permissions, model, disk, clock, file watching, sandbox, port
+and public URL. Changes nothing. Does not check the nodes of a cluster.
+Exit status: 0 nothing is wrong (there may be warnings), 1 something is wrong, 2 wrong usage.";
 
 /// Arguments of `docent doctor`, which diagnoses a folder before or while it is served.
 #[derive(Debug, Flags)]

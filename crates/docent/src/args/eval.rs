@@ -49,7 +49,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "MODE", conflicts_with = "make")]
     pub mode: Option<String>,
 
-    /// Relevance judgements (qrels) in a separate file: query, document and grade, tab-separated
+    /// Relevance judgments (qrels) in a separate file: query, document and grade, tab-separated
     #[arg(long, value_name = "FILE", conflicts_with = "make")]
     pub qrels: Option<PathBuf>,
 

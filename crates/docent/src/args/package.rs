@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   docent package ./documents
   docent package ./documents --url https://docs.example.org/mcp --author \"Harbour Office\"
-  docent package ./documents --bundle-url https://example.org/releases/docs-1.0.0.mcpb --version 1.0.0
+  docent package ./documents --bundle-url https://example.org/docs-1.0.0.mcpb --version 1.0.0
 
 Writes into OUT:
   NAME.mcpb                      a bundle for Claude Desktop: docent itself and its manifest

@@ -15,8 +15,10 @@ Examples:
                                       list documents that nobody can read, why, and the fix
 
 NAME is a user of `docent user`, an API key, a group, an email address, `sub:…`, `key:…`, `group:…`,
-`signed-in` or `everyone`. Permissions are read from the index; `docent index` updates it.
-Exit status: 0 success, or NAME may read it; 1 failure, or NAME may not; 2 wrong usage, or no such document.";
+`signed-in` or `everyone`. The readers of a document come from the index, which `docent index`
+updates; the file itself shows which rule named them.
+Exit status: 0 success, or NAME may read it; 1 failure, or NAME may not; 2 wrong usage, or no such
+document.";
 
 /// Arguments of `docent permissions`, which explains the access control of an index.
 #[derive(Debug, Flags)]

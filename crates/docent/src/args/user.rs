@@ -11,8 +11,8 @@ Examples:
   docent user add nils --stdin < password.txt
                                       add a user with a password of your choice
   docent user list --path ./documents
-  docent user password anna           reset a password and end the user's sessions
-  docent user remove anna             remove a user and end the user's sessions
+  docent user password anna           reset a password; access ends within 15 minutes
+  docent user remove anna             remove a user; access ends within 15 minutes
 
 Users sign in if the folder is served with `--auth password`. See docs/signin.md.";
 

@@ -8,7 +8,7 @@ use crate::args::{DoctorArgs, SettingOverrides};
 use crate::cli_error::CliError;
 use crate::doctor::{self, DoctorFinding, FindingStatus, folder, index, network, system};
 use crate::index_location::{self, IndexLocation};
-use crate::model_settings::{self, CoreShare};
+use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, AnsiStyler, StepSpinner};
 use crate::settings::{self, FILE, SettingSources, Settings};
 
@@ -99,7 +99,7 @@ fn load_settings(root: &Path, flags: SettingOverrides) -> (Vec<DoctorFinding>, S
 }
 
 fn model(settings: &Settings) -> DoctorFinding {
-    match model_settings::embedder(settings, CoreShare::Half) {
+    match model_settings::embedder(settings, CpuCoreLimit::Half) {
         Ok(Some(_)) => DoctorFinding::good("model", format!("`{}` is ready", settings.model.name)),
         Ok(None) => DoctorFinding::good("model", "not needed: search is lexical only"),
         Err(problem) => {

@@ -16,7 +16,7 @@ use crate::corpus::{
 };
 use crate::knowledge_base::pluralize;
 use crate::loss_report::LossReport;
-use crate::model_settings::{self, CoreShare};
+use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, ProgressReporter};
 
 /// Number of documents to embed between two progress reports.
@@ -97,7 +97,7 @@ pub(super) fn save_losses(report: &SyncReport, index: &Path) {
 
 /// Opens the engine for writing. Returns it with the location of its index for the report.
 fn open(context: &CommandContext) -> Result<(Box<dyn Engine>, String), CliError> {
-    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&context.settings, CpuCoreLimit::All)?;
     let shared = &context.settings.engine;
     if shared.is_shared() {
         return Ok((Box::new(shared.open(embedder)?), shared.index_address()));

@@ -16,7 +16,7 @@ use crate::args;
 use crate::cli_error::CliError;
 use crate::engine_settings::EngineKind;
 use crate::knowledge_base::pluralize;
-use crate::model_settings::{self, CoreShare};
+use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, ProgressReporter};
 
 /// Batch size in documents. An interrupted migration resumes after the last batch that arrived.
@@ -45,7 +45,7 @@ pub(super) fn run(
                 .hint("write `qdrant` or `embedded`"));
         }
     };
-    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&context.settings, CpuCoreLimit::All)?;
     let source = open_engine(context, from, embedder.clone(), true)?;
     let precomputed = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
     let target = open_engine(

@@ -1,25 +1,25 @@
 //! `docent permissions`: explains who may read a document and by which rule, and lists documents that nobody can read.
 
-use std::collections::{BTreeSet, HashMap};
+mod named_caller;
+
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use docent_ingest::ReaderField;
-use docent_mcp::ApiKeyStore;
-use docent_mcp::sign_in::UserStore;
 use docent_search::{
     AllowedReaders, DocId, Document, Engine, InventoryEntry, Principal, ReaderIdentity,
 };
 use serde_json::{Value, json};
 
+use self::named_caller::NamedCaller;
 use super::CommandContext;
-use super::serve::KEYS;
 use crate::args::{ExplainArgs, PermissionsCommand};
 use crate::cli_error::CliError;
 use crate::corpus;
 use crate::document_transform::reader_fault_of;
 use crate::knowledge_base::pluralize;
 use crate::output;
-use crate::permissions::{self, PermissionRules, ReaderAudience};
+use crate::permissions::PermissionRules;
 
 /// Maximum number of documents in a list.
 const MAX_LISTED: usize = 10_000;
@@ -175,89 +175,55 @@ fn explain_access(
     })
 }
 
-/// Whether a caller may read a document: all principals of the caller, and those that grant access.
+/// Whether a caller may read a document: the caller, and which of its principals grant access.
 struct AccessVerdict {
-    name: String,
+    caller: NamedCaller,
     may: bool,
-    holds: BTreeSet<Principal>,
     by: Vec<String>,
 }
 
 impl AccessVerdict {
     fn of(context: &CommandContext, name: &str, document: &Document) -> Result<Self, CliError> {
-        let holds = principals_of(context, name)?;
-        let may = ReaderIdentity::holder(holds.iter().cloned()).can_see(document);
+        let caller = NamedCaller::find(context, name)?;
+        let reader = ReaderIdentity::holder(caller.principals.iter().cloned());
+        let may = caller.refusal.is_none() && reader.can_see(document);
         let by = match &document.readers {
+            _ if !may => Vec::new(),
             AllowedReaders::Everyone => vec!["everyone".to_owned()],
             AllowedReaders::Only(named) => named
-                .intersection(&holds)
+                .intersection(&caller.principals)
                 .map(Principal::to_string)
                 .collect(),
         };
-        Ok(Self {
-            name: name.to_owned(),
-            may,
-            holds,
-            by,
-        })
+        Ok(Self { caller, may, by })
     }
 
     fn words(&self) -> String {
-        let holds: Vec<_> = self.holds.iter().map(Principal::as_str).collect();
+        let name = &self.caller.name;
+        if self.may {
+            return format!("  as `{name}`: yes, by `{}`", self.by.join("`, `"));
+        }
+        if let Some(refusal) = &self.caller.refusal {
+            return format!("  as `{name}`: no, because the server refuses it: {refusal}");
+        }
+        let holds: Vec<_> = self.holds().collect();
         let holds = match holds.as_slice() {
             [] => "nothing".to_owned(),
             some => format!("`{}`", some.join("`, `")),
         };
-        if self.may {
-            format!("  as `{}`: yes, by `{}`", self.name, self.by.join("`, `"))
-        } else {
-            format!(
-                "  as `{}`: no, because {holds} is not among its readers",
-                self.name
-            )
-        }
+        format!("  as `{name}`: no, because {holds} is not among its readers")
+    }
+
+    fn holds(&self) -> impl Iterator<Item = &str> {
+        self.caller.principals.iter().map(Principal::as_str)
     }
 
     fn wire(&self) -> Value {
-        let holds: Vec<_> = self.holds.iter().map(Principal::as_str).collect();
-        json!({"name": self.name, "may_read": self.may, "holds": holds, "by": self.by})
+        json!({
+            "name": self.caller.name, "may_read": self.may, "refused": self.caller.refusal,
+            "holds": self.holds().collect::<Vec<_>>(), "by": self.by,
+        })
     }
-}
-
-/// Principals of a name: those of a user of the built-in sign-in, else of an API key, else the name parsed as a
-/// principal.
-fn principals_of(context: &CommandContext, name: &str) -> Result<BTreeSet<Principal>, CliError> {
-    if name == "everyone" {
-        return Ok(BTreeSet::new());
-    }
-    let signed_in = ReaderAudience::SignedIn.readers();
-    let AllowedReaders::Only(mut holds) = signed_in else {
-        return Ok(BTreeSet::new());
-    };
-    let claims = &context.settings.permissions.claims;
-    let failed = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
-    let users = UserStore::in_dir(&context.sign_in_dir());
-    if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
-        holds.extend(permissions::subject(&user.name));
-        holds.extend(user.groups.iter().filter_map(|one| permissions::group(one)));
-        holds.extend(user.email.iter().filter_map(|one| permissions::email(one)));
-        return Ok(holds);
-    }
-    let keys =
-        ApiKeyStore::open(context.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
-    if let Some(key) = keys.list().into_iter().find(|key| key.grant.name == name) {
-        let claim = |name: &str| key.grant.claims.get(name).into_iter().flatten();
-        holds.extend(permissions::key(name));
-        holds.extend(claim(&claims.groups).filter_map(|one| permissions::group(one)));
-        holds.extend(claim(&claims.email).filter_map(|one| permissions::email(one)));
-        return Ok(holds);
-    }
-    let Some(one) = permissions::parse_principal(name.trim()) else {
-        let hint = "name a user, an API key, a group, an email address, `sub:…` or `everyone`";
-        return Err(CliError::usage(format!("`{name}` is not a valid caller")).hint(hint));
-    };
-    holds.insert(one);
-    Ok(holds)
 }
 
 /// Documents with their readers, up to a limit.

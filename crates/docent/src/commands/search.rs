@@ -14,7 +14,7 @@ use super::CommandContext;
 use crate::args;
 use crate::cli_error::CliError;
 use crate::knowledge_base::KnowledgeBase;
-use crate::model_settings::{self, CoreShare};
+use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, AnsiStyler};
 use crate::tools::search_notes;
 
@@ -76,7 +76,7 @@ pub(super) fn run(
 
 /// Opens the index of the folder read-only.
 pub(super) fn engine(context: &CommandContext) -> Result<Arc<dyn Engine>, CliError> {
-    let embedder = model_settings::embedder(&context.settings, CoreShare::All)?;
+    let embedder = model_settings::embedder(&context.settings, CpuCoreLimit::All)?;
     if context.settings.engine.is_shared() {
         return Ok(Arc::new(context.settings.engine.open_read_only(embedder)?));
     }

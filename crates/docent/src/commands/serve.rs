@@ -8,6 +8,7 @@ mod certificate_authorities;
 mod folder_watcher;
 mod metrics_listener;
 pub(super) use auth_config::KEYS;
+pub(super) use sign_in::issuer_name;
 mod embed_pending;
 mod folder_sync;
 mod sign_in;
@@ -28,7 +29,7 @@ use super::CommandContext;
 use crate::cli_error::CliError;
 
 use crate::knowledge_base::KnowledgeBase;
-use crate::model_settings::{self, CoreShare};
+use crate::model_settings::{self, CpuCoreLimit};
 use crate::output;
 use crate::pages;
 use crate::preview;
@@ -59,7 +60,7 @@ struct OpenedIndex {
 /// Opens the index for writing. Falls back to read-only if another process holds the lock or the folder is not
 /// writable.
 fn open(context: &CommandContext) -> Result<OpenedIndex, CliError> {
-    let embedder = model_settings::embedder(&context.settings, CoreShare::Half)?;
+    let embedder = model_settings::embedder(&context.settings, CpuCoreLimit::Half)?;
     if context.settings.engine.is_shared() {
         return Ok(OpenedIndex {
             engine: Arc::new(context.settings.engine.open(embedder)?),

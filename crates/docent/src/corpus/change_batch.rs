@@ -12,7 +12,7 @@ use super::memory_budget::IndexMemoryBudget;
 
 /// Document limits of the first batch and of every batch; the limit doubles from one to the other.
 const FIRST_DOCUMENTS: usize = 1_000;
-pub(super) const MOST_DOCUMENTS: usize = 50_000;
+pub(super) const MAX_COMMIT_DOCUMENTS: usize = 50_000;
 
 /// Estimated memory overhead of a document beside its texts.
 const OWN_BYTES: usize = 256;
@@ -60,7 +60,7 @@ impl ChangeBatch {
     /// Takes the pending changes out for a flush and doubles the document limit of the next batch.
     pub(super) fn take(&mut self) -> Vec<DocumentChange> {
         self.bytes = 0;
-        self.most_documents = MOST_DOCUMENTS.min(2 * self.most_documents);
+        self.most_documents = MAX_COMMIT_DOCUMENTS.min(2 * self.most_documents);
         std::mem::take(&mut self.changes)
     }
 

@@ -17,7 +17,7 @@ const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 /// The most problems remembered for all files together, which bounds the memory of the cache. A file beyond it is
 /// not recorded and therefore read again in every sync.
-const MOST_PROBLEMS: usize = 10_000;
+const MAX_PROBLEMS: usize = 10_000;
 
 /// The file states that the previous sync recorded and those that the current one records, by path.
 ///
@@ -140,7 +140,7 @@ impl FileStateCache {
     /// with a transient error, or with neither a trusted timestamp nor a checksum.
     pub(super) fn record(&mut self, entry: &FileEntry, mut state: FileState, at: SystemTime) {
         let all = self.problems + state.problems.len();
-        if all > MOST_PROBLEMS || state.problems.is_transient() {
+        if all > MAX_PROBLEMS || state.problems.is_transient() {
             return;
         }
         let is_settled = |modified: &SystemTime| {

@@ -14,7 +14,7 @@ use docent_search::{
     DocId, Document, DocumentChange, Engine, InventoryEntryRef, MAX_DOCUMENT_BYTES,
 };
 
-use super::change_batch::{ChangeBatch, MOST_DOCUMENTS};
+use super::change_batch::{ChangeBatch, MAX_COMMIT_DOCUMENTS};
 use super::file_state::{FileProblems, FileState, FileStateCache};
 use super::id_claims::{ClaimOutcome, IdClaims};
 use super::prefetch::{FilePrefetcher, ReadEvent, SyncInput};
@@ -257,8 +257,8 @@ impl<'a> SyncRun<'a> {
         file: &mut FileSyncState,
     ) -> Option<Result<ClaimOutcome, IngestError>> {
         /// Bounds the search when real ids happen to end like generated ones.
-        const MOST_TRIES: u64 = 100;
-        for _ in 0..MOST_TRIES {
+        const MAX_TRIES: u64 = 100;
+        for _ in 0..MAX_TRIES {
             file.repeated += 1;
             let qualified = qualified_id(&document.source, &format!("{id}~{}", file.repeated + 1))?;
             let claimed = self
@@ -385,7 +385,7 @@ impl<'a> SyncRun<'a> {
         self.report.removed = removed.len();
         removed.sort();
         while !removed.is_empty() {
-            let rest = removed.split_off(removed.len().min(MOST_DOCUMENTS));
+            let rest = removed.split_off(removed.len().min(MAX_COMMIT_DOCUMENTS));
             let changes = removed.into_iter().map(DocumentChange::Remove).collect();
             self.apply(changes, observer).await?;
             removed = rest;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use docent_ingest::ReaderFault;
 use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
 
-use super::change_batch::MOST_DOCUMENTS;
+use super::change_batch::MAX_COMMIT_DOCUMENTS;
 use crate::cli_error::CliError;
 use crate::document_transform::{DocumentTransform, reader_fault_of};
 
@@ -101,7 +101,7 @@ pub(crate) async fn remove_stale(
     let mut ids = stale_ids(engine, transform).await?;
     let count = ids.len();
     while !ids.is_empty() {
-        let rest = ids.split_off(ids.len().min(MOST_DOCUMENTS));
+        let rest = ids.split_off(ids.len().min(MAX_COMMIT_DOCUMENTS));
         let changes = ids.into_iter().map(DocumentChange::Remove).collect();
         engine.apply(changes).await?;
         ids = rest;

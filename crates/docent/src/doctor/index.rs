@@ -14,7 +14,7 @@ use crate::loss_report::LossReport;
 use crate::settings::Settings;
 
 /// Maximum number of losses with a finding of their own.
-const MOST_LOSSES: usize = 10;
+const MAX_LOSSES: usize = 10;
 
 /// Maximum number of unreadable documents with a finding of their own.
 const MAX_NAMED: usize = 3;
@@ -190,7 +190,7 @@ fn losses(dir: &Path, folder: &Path) -> Vec<DoctorFinding> {
             )];
         }
     };
-    let shown = losses.listed.iter().take(MOST_LOSSES);
+    let shown = losses.listed.iter().take(MAX_LOSSES);
     let mut found: Vec<_> = shown
         .map(|loss| {
             let at = match loss.line {

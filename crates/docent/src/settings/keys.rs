@@ -1,5 +1,6 @@
-//! Registry of all settings. To add one, add a field to [`Settings`](super::Settings), an entry here and a row to
-//! `docs/settings.md`; tests compare the three.
+//! Registry of all settings but those in `[fields]` and `[permissions]`. To add one, add a field to
+//! [`Settings`](super::Settings), an entry here and a row to `docs/settings.md`; tests compare the three. Add a path
+//! also to the list in `from_file` of `settings.rs`, so that a relative one is relative to the folder of `docent.toml`.
 
 use std::time::Duration;
 
@@ -159,7 +160,8 @@ pub const KEYS: &[SettingKey] = &[
         v.number(1..=366).map(|days| s.auth.link_days = days)
     }),
     SettingKey::new("auth.mode", "none", |s, v| {
-        v.choice(&sign_in::BY).map(|by| s.sign_in.by = by)
+        v.choice(&sign_in::SIGN_IN_METHODS)
+            .map(|by| s.sign_in.by = by)
     })
     .flag("--auth"),
     SettingKey::new("auth.dir", ".docent/sign-in", |s, v| {

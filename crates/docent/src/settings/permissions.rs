@@ -238,27 +238,18 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), PermissionSettingErro
 
 /// Whether callers can sign in with anything but API keys.
 fn signs_in(settings: &Settings) -> bool {
-    settings.sign_in.by != SignInMethod::Disabled || !external_issuers(settings).is_empty()
-}
-
-/// Trusted external issuers, including the one behind token introspection.
-fn external_issuers(settings: &Settings) -> Vec<&str> {
-    let auth = &settings.auth;
-    let introspected = auth.introspection.issuer.as_ref();
-    let introspected = introspected.filter(|_| auth.introspection.url.is_some());
-    let all = auth.issuers.iter().chain(introspected);
-    all.map(String::as_str).collect()
+    settings.sign_in.by != SignInMethod::Disabled || !settings.external_issuers().is_empty()
 }
 
 /// Whether an issuer is certainly not trusted. With the built-in sign-in this is unknown, because its issuer name is
 /// the server's URL, which may be known only once it listens. `docent index` may run without any issuer configured.
 fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
-    let named = external_issuers(settings);
+    let named = settings.external_issuers();
     settings.sign_in.by == SignInMethod::Disabled && !named.is_empty() && !named.contains(&issuer)
 }
 
 fn known_issuers_hint(settings: &Settings) -> String {
-    let named = external_issuers(settings);
+    let named = settings.external_issuers();
     format!(
         "write one of `{}`, exactly as configured",
         named.join("`, `")
@@ -269,11 +260,19 @@ impl Settings {
     /// Whether one or several issuers are trusted. With several, a subject is unique only together with its issuer.
     pub(crate) fn issuers(&self) -> IssuerCount {
         let own = usize::from(self.sign_in.by != SignInMethod::Disabled);
-        if own + external_issuers(self).len() > 1 {
+        if own + self.external_issuers().len() > 1 {
             IssuerCount::Several
         } else {
             IssuerCount::One
         }
+    }
+
+    /// Trusted external issuers, including the one behind token introspection.
+    pub(crate) fn external_issuers(&self) -> Vec<&str> {
+        let introspected = self.auth.introspection.issuer.as_ref();
+        let introspected = introspected.filter(|_| self.auth.introspection.url.is_some());
+        let all = self.auth.issuers.iter().chain(introspected);
+        all.map(String::as_str).collect()
     }
 }
 

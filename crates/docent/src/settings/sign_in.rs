@@ -19,7 +19,7 @@ pub enum SignInMethod {
 }
 
 /// Values of `auth.mode` with their meaning.
-pub(super) const BY: [(&str, SignInMethod); 3] = [
+pub(super) const SIGN_IN_METHODS: [(&str, SignInMethod); 3] = [
     ("none", SignInMethod::Disabled),
     ("password", SignInMethod::Password),
     ("upstream", SignInMethod::Upstream),

@@ -9,8 +9,8 @@ const MAX_NAME_CHARS: usize = 64;
 /// Maximum length of a tool's title in characters.
 const MAX_TITLE_CHARS: usize = 64;
 
-/// Names of built-in tools, which cannot be reused.
-const TAKEN: [&str; 5] = [
+/// Names of the built-in tools, which the tools named by settings cannot have.
+const RESERVED_TOOL_NAMES: [&str; 5] = [
     "search",
     "fetch",
     "list_fields",
@@ -18,8 +18,8 @@ const TAKEN: [&str; 5] = [
     "show_document",
 ];
 
-/// Other members of a `find` result, which the list of results cannot be named like.
-const BESIDE: [&str; 5] = ["total_count", "query", "next_offset", "facets", "note"];
+/// The other members of a `find` result, which the list of results cannot be named like.
+const RESERVED_MEMBERS: [&str; 5] = ["total_count", "query", "next_offset", "facets", "note"];
 
 /// Settings of `find`, the search tool with typed parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,7 +133,8 @@ pub struct NameAlias {
 pub(super) fn tool(given: &SettingValue) -> Result<String, InvalidSetting> {
     let name = given.line(MAX_NAME_CHARS).ok();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let fits = |name: &String| name.chars().all(plain) && !TAKEN.contains(&name.as_str());
+    let fits =
+        |name: &String| name.chars().all(plain) && !RESERVED_TOOL_NAMES.contains(&name.as_str());
     name.filter(fits).ok_or_else(|| {
         given.invalid(
             "is not an available tool name",
@@ -160,7 +161,7 @@ pub(super) fn name(given: &SettingValue) -> Result<String, InvalidSetting> {
 
 /// Parses the name of the list of results, which must differ from the other members of the answer.
 pub(super) fn list(given: &SettingValue) -> Result<String, InvalidSetting> {
-    let is_free = |name: &String| !BESIDE.contains(&name.as_str());
+    let is_free = |name: &String| !RESERVED_MEMBERS.contains(&name.as_str());
     name(given).ok().filter(is_free).ok_or_else(|| {
         given.invalid(
             "is not a name for a list of results",
@@ -217,7 +218,15 @@ pub(super) fn token(given: &SettingValue) -> Result<String, InvalidSetting> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use docent_mcp::{DualFormat, TextForm};
+    use docent_search::MemoryEngine;
+
     use super::*;
+    use crate::knowledge_base::KnowledgeBase;
+    use crate::settings::Settings;
 
     fn text(text: &str) -> SettingValue {
         SettingValue::Text(text.to_owned())
@@ -244,6 +253,18 @@ mod tests {
         ] {
             assert!(tool(&text(bad)).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn reserved_names_are_those_of_the_tools_that_settings_do_not_name() {
+        let mut settings = Settings::default();
+        settings.find.enabled = false;
+        let engine = Arc::new(MemoryEngine::new());
+        let knowledge = Arc::new(KnowledgeBase::new(engine, &settings, "folder"));
+        let app = crate::app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
+        let offered: BTreeSet<String> = app.tool_names().into_iter().collect();
+        let reserved = BTreeSet::from(RESERVED_TOOL_NAMES.map(str::to_owned));
+        assert_eq!(offered, reserved);
     }
 
     #[test]

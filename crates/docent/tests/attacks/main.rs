@@ -17,6 +17,7 @@ mod authority;
 mod browser;
 mod deep_paging;
 mod departed_visitors;
+mod explained_callers;
 mod explained_permissions;
 mod fake_issuer;
 mod guessing;
@@ -24,6 +25,7 @@ mod hostile_server;
 mod introspection_floods;
 mod invisible_characters;
 mod large_messages;
+mod latency;
 mod malformed_permissions;
 #[path = "../../../mcp/src/auth/mint.rs"]
 #[allow(dead_code, reason = "shared with the tests of sign-in")]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, CALLBACK, HttpReply, HttpRequest};
+use crate::latency::Latencies;
 use crate::process::{ServerProcess, TestDir, until};
 use crate::stop_on_drop::StopOnDrop;
 
@@ -18,6 +19,8 @@ const SHARED_EACH_SECOND: usize = 2;
 /// The token bucket of one site (an IPv6 /48).
 const SITE_BURST: usize = 180;
 const SITE_EACH_SECOND: usize = 1;
+/// The target for refreshes while 30 threads register.
+const MAX_REFRESH_P99: Duration = Duration::from_millis(50);
 /// The size limit of the file that stores the registrations.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -94,7 +97,9 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
         drop(stop);
         (statuses, refreshing.join().unwrap())
     });
-    report(waits);
+    // That no refresh waits for a registration is also proven without a clock, where the writer of registrations can be
+    // blocked: `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp.
+    Latencies::new(waits).report("refreshes during a flood", Some(MAX_REFRESH_P99));
 
     let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
     assert_eq!(
@@ -127,22 +132,6 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
         let bytes = std::fs::metadata(path).unwrap().len();
         assert!(bytes < MAX_FILE_BYTES, "{name}: {bytes}");
     }
-}
-
-/// Prints the latencies of refreshes, for information only. That no refresh waits for a registration is asserted where
-/// the writer of registrations can be blocked: `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in
-/// docent-mcp. The target, a p99 of 50 ms, holds for a release build on an idle machine: `cargo test --release -p
-/// docent --test attacks a_flood_neither -- --nocapture`. Beside other tests on two cores, the p99 of a debug build
-/// mostly measures the scheduler, as does any ratio of two such numbers.
-#[allow(clippy::print_stderr, reason = "a measurement for people")]
-fn report(mut waits: Vec<Duration>) {
-    waits.sort();
-    let at = |percent: usize| waits.get((waits.len() * percent / 100).min(waits.len() - 1));
-    let (median, late, longest) = (at(50), at(99), waits.last());
-    eprintln!(
-        "{} refreshes during the flood: p50 {median:?}, p99 {late:?}, longest {longest:?}",
-        waits.len()
-    );
 }
 
 #[test]

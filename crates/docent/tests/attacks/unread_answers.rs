@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::latency::Latencies;
 use crate::process::{ServerProcess, TestDir, until};
 use crate::stop_on_drop::StopOnDrop;
 use crate::wire::{self, EventStream, MuteConnection};
@@ -21,11 +22,13 @@ const MESSAGES_EACH: usize = 40;
 const CONNECTIONS: usize = 24;
 const CALLS_EACH: usize = 30;
 /// The most answers that one connection requests in search of its limit; far more than its share.
-const MOST_FOR_ONE: usize = 100;
+const MAX_FOR_ONE: usize = 100;
 /// With half a megabyte each, three times the budget for unread bytes.
 const ONE_ANSWER_CONNECTIONS: usize = 400;
 /// The fewest measured calls: enough for the p99 to be more than one call.
 const MEASURED: usize = 200;
+/// The target for the p99 of honest clients during an attack, as a multiple of theirs alone.
+const MAX_SLOWDOWN: u32 = 3;
 
 fn serve(dir: &TestDir, settings: &[(&str, &str)]) -> ServerProcess {
     wire::long_document(dir);
@@ -58,6 +61,13 @@ fn honest(server: &ServerProcess, done: &AtomicBool) -> Vec<Duration> {
     waits
 }
 
+/// The latencies of honest clients before an attack.
+fn honest_alone(server: &ServerProcess) -> Latencies {
+    let alone = Latencies::new(honest(server, &AtomicBool::new(true)));
+    alone.report("alone", None);
+    alone
+}
+
 /// Opens event streams and never reads them; returns how many messages the server accepted for each.
 fn unread_streams(server: &ServerProcess) -> Vec<(EventStream, usize)> {
     let mut streams: Vec<_> = (0..EVENT_STREAMS)
@@ -88,22 +98,11 @@ fn mute_connections(server: &ServerProcess) -> Vec<(MuteConnection, usize)> {
     connections
 }
 
-/// Prints the latencies of the honest clients, for information only: the test asserts that each of their calls is
-/// answered. The target, a p99 of at most three times that without an attack, holds for a release build on an idle
-/// machine: `cargo test --release -p docent --test attacks unread_answers -- --nocapture --test-threads 1`. Beside
-/// other tests on two cores, both numbers mostly measure the scheduler.
-#[allow(clippy::print_stderr, reason = "a measurement for people")]
-fn report(name: &str, mut waits: Vec<Duration>) {
-    waits.sort();
-    let at = |percent: usize| waits[(waits.len() * percent / 100).min(waits.len() - 1)];
-    eprintln!("{name}: {} p50 {:?} p99 {:?}", waits.len(), at(50), at(99));
-}
-
 #[test]
 fn unread_answers_take_a_bounded_part_of_the_memory() {
     let dir = TestDir::small();
     let server = serve(&dir, &[]);
-    report("alone", honest(&server, &AtomicBool::new(true)));
+    let alone = honest_alone(&server);
     let share = answers_for_one(&server);
     let before = wire::memory(&server, "VmRSS");
 
@@ -116,7 +115,8 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
         let streams = streams.join().unwrap();
         // The honest clients go on for a while beside the open connections that do not read.
         drop(stop);
-        report("meanwhile", reading.join().unwrap());
+        let waits = reading.join().unwrap();
+        Latencies::new(waits).report("beside unread answers", Some(alone.p99() * MAX_SLOWDOWN));
         (streams, connections)
     });
     let after = wire::memory(&server, "VmRSS");
@@ -144,7 +144,7 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
 fn connections_with_one_unread_answer_each_starve_nobody() {
     let dir = TestDir::small();
     let server = serve(&dir, &[]);
-    honest(&server, &AtomicBool::new(true));
+    let alone = honest_alone(&server);
     let before = wire::memory(&server, "VmRSS");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -166,7 +166,8 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
             connection.answered();
         }
         drop(stop);
-        report("beside one answer each", reading.join().unwrap());
+        let waits = reading.join().unwrap();
+        Latencies::new(waits).report("beside one answer each", Some(alone.p99() * MAX_SLOWDOWN));
     });
     let peak = wire::memory(&server, "VmHWM");
     let grown = peak.saturating_sub(before);
@@ -176,7 +177,7 @@ fn connections_with_one_unread_answer_each_starve_nobody() {
 /// The number of unread answers that a single connection may hold while there are no others.
 fn answers_for_one(server: &ServerProcess) -> usize {
     let mut connection = MuteConnection::open(server);
-    let answered = (0..MOST_FOR_ONE).take_while(|_| {
+    let answered = (0..MAX_FOR_ONE).take_while(|_| {
         connection.post(&fetch());
         connection.answered() == Some(true)
     });
@@ -299,7 +300,7 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     const LINES: usize = 200;
     // 49 lines are read: those that fit into the pipe, run concurrently, or wait as answers. If the limit counted
     // answers instead of bytes, it would be 109.
-    const MOST_HEARD: usize = 80;
+    const MAX_HEARD: usize = 80;
     let dir = TestDir::small();
     wire::long_document(&dir);
     // Indexed beforehand, because a stdio server answers while its first sync still runs.
@@ -365,7 +366,7 @@ fn a_client_that_does_not_read_its_pipe_is_not_read_either() {
     });
     let count = heard.load(Ordering::SeqCst);
     assert_eq!(stuck, Some(true), "{count} of {LINES} lines were heard");
-    assert!(count < MOST_HEARD, "{count} lines were heard");
+    assert!(count < MAX_HEARD, "{count} lines were heard");
 
     // Reading the answers resumes the server.
     let reading = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));

@@ -187,9 +187,11 @@ fn the_page_of_tools_is_fresh() {
     server.wait_until_synced();
     let listed = server.mcp("tools/list", &serde_json::json!({}));
     let mut page = String::from(
-        "# Tools\n\nWhat `tools/list` shows, made from a small folder of three documents whose only field is `speaker`; a test \
-         compares it. Your fields\nstand in the place of that one. How to name, choose and leave out tools: \
-         [settings.md](settings.md#the-other-tools).\n",
+        "# Tools\n\n\
+         This page shows what `tools/list` returns for a small folder of three documents whose only field is `speaker`. A test\n\
+         compares it with the program. Your own fields take the place of that one. `read_record` is there because `record.name`\n\
+         names it; by default there is no such tool. To name, choose and leave out tools, see\n\
+         [settings.md](settings.md#search-tools).\n",
     );
     for tool in listed["tools"].as_array().unwrap() {
         page.push_str(&section(tool));
@@ -212,8 +214,8 @@ fn section(tool: &Value) -> String {
         text(&tool["description"])
     );
     for (heading, schema) in [
-        ("takes", &tool["inputSchema"]),
-        ("gives", &tool["outputSchema"]),
+        ("parameter", &tool["inputSchema"]),
+        ("result member", &tool["outputSchema"]),
     ] {
         let Some(members) = schema["properties"]
             .as_object()
@@ -222,10 +224,12 @@ fn section(tool: &Value) -> String {
             continue;
         };
         let needed = schema["required"].as_array().cloned().unwrap_or_default();
-        out.push_str(&format!("\n| {heading} | type | | |\n|---|---|---|---|\n"));
+        out.push_str(&format!(
+            "\n| {heading} | type | required | description |\n|---|---|---|---|\n"
+        ));
         for (member, about) in members {
             let needed = if needed.iter().any(|name| name == member) {
-                "always"
+                "yes"
             } else {
                 ""
             };

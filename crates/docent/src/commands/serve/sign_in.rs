@@ -46,8 +46,10 @@ pub(super) fn open(
                 .hint(format!("leave it out: `{SCOPE}` is what its tokens grant")),
         );
     }
-    let mut addresses = addresses(bound, &context.settings.server)?;
-    let address = addresses.remove(0);
+    let server = &context.settings.server;
+    let issuer = issuer_name(bound, server)?;
+    let mut more_addresses = addresses(bound, server)?;
+    more_addresses.retain(|address| *address != issuer);
     let title = context
         .settings
         .title
@@ -55,11 +57,11 @@ pub(super) fn open(
         .unwrap_or_else(|| context.name());
     let server = AuthorizationServer::open(AuthorizationServerOptions {
         login,
-        more_addresses: addresses.clone(),
+        more_addresses,
         scope: SCOPE.to_owned(),
         provider_authorities: certificate_authorities::of_issuers(&context.settings.auth)?,
         own_hosts: own_hosts(settings)?,
-        ..AuthorizationServerOptions::new(&address, &title, &dir)
+        ..AuthorizationServerOptions::new(&issuer, &title, &dir)
     })
     .map_err(open_error)?;
     Ok(Some(SignInServer {
@@ -82,6 +84,14 @@ fn require_user(context: &CommandContext, users: &UserStore) -> Result<(), CliEr
     Ok(())
 }
 
+/// The issuer name of the built-in sign-in, which is also in the `sub:` principals of its users.
+pub(in crate::commands) fn issuer_name(
+    bound: SocketAddr,
+    server: &ServerSettings,
+) -> Result<String, CliError> {
+    Ok(addresses(bound, server)?.remove(0))
+}
+
 /// URLs at which the server is reachable. The first one is the issuer name. A public URL must be https or loopback, so
 /// that passwords and tokens are never sent in the clear.
 pub(super) fn addresses(
@@ -101,7 +111,8 @@ pub(super) fn addresses(
             return Err(CliError::usage(message).hint("use an https URL for `--public-url`"));
         }
         let base = public.as_str().trim_end_matches('/');
-        addresses.push(base.strip_suffix("/mcp").unwrap_or(base).to_owned());
+        let base = base.strip_suffix("/mcp").unwrap_or(base);
+        addresses.push(base.trim_end_matches('/').to_owned());
     }
     if bound.ip().is_loopback() {
         let scheme = server.tls.scheme();
@@ -185,6 +196,7 @@ mod tests {
             "https://docs.example.org",
             "https://docs.example.org/mcp",
             "https://docs.example.org/",
+            "https://docs.example.org//mcp/",
         ] {
             let found = of("127.0.0.1:8787", Some(public)).unwrap();
             assert_eq!(found, [&["https://docs.example.org"], &local[..]].concat());
