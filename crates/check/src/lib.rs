@@ -164,7 +164,7 @@ pub fn check(target: &CheckTarget, options: &CheckOptions, progress: &dyn Fn(&st
 /// The target of a redirect from the given URL to another path of the same origin. The check follows it once, so that
 /// one redirect does not hide the rest of the server; a redirect to another host is only reported.
 fn same_host_redirect(survey: &ServerSurvey) -> Option<(String, Arc<RecordedExchange>)> {
-    let (_, exchange) = survey.greetings.first()?;
+    let (_, exchange) = survey.handshakes.first()?;
     let received = exchange.received()?;
     let location = received
         .header("location")

@@ -83,9 +83,9 @@ pub fn probe(
     timeout: Duration,
 ) -> Result<ProbeSummary, ProbeError> {
     let connection = connect(target, token, timeout)?;
-    let (builder, greeting) = initialize_session(&connection)?;
+    let (builder, handshake) = initialize_session(&connection)?;
     let text = |pointer: &str| {
-        let found = greeting.pointer(pointer).and_then(Value::as_str);
+        let found = handshake.pointer(pointer).and_then(Value::as_str);
         found.map(one_line).unwrap_or_default()
     };
     let tools = tools(&connection, &builder)?;
@@ -158,8 +158,8 @@ fn initialize_session(
 ) -> Result<(McpRequestBuilder, Value), ProbeError> {
     let mut builder = McpRequestBuilder::new(ClientIdentity::ChatGpt, LEGACY_REVISIONS[0]);
     let exchange = connection.send(builder.initialize(LEGACY_REVISIONS[0]));
-    let greeting = request_result(&exchange)?.clone();
-    if let Some(agreed) = greeting.get("protocolVersion").and_then(Value::as_str) {
+    let handshake = request_result(&exchange)?.clone();
+    if let Some(agreed) = handshake.get("protocolVersion").and_then(Value::as_str) {
         builder.version = one_line(agreed);
     }
     let session = exchange
@@ -167,7 +167,7 @@ fn initialize_session(
         .and_then(|got| got.header("mcp-session-id"));
     builder.session = session.map(str::to_owned);
     connection.send(builder.notification("notifications/initialized"));
-    Ok((builder, greeting))
+    Ok((builder, handshake))
 }
 
 /// The result of a successful tool call, or the text of its error.

@@ -1,4 +1,7 @@
 //! Profiles: the hosts, and the features of hosts, that have requirements of their own.
+//!
+//! A rule lists each profile that requires it with the severity there, so one table serves all of them. The same fault
+//! may be an error for the review of a directory and a warning for a host. `Protocol` is the specification alone.
 
 /// A host, or a feature of one, whose requirements a check evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,7 @@
 //! Output formats of a report (terminal, JSON, SARIF, JUnit, Markdown, HTML) and of the rule table.
+//!
+//! Each format is a pure function of the report and gives the fix with every finding. Messages quote an untrusted
+//! server. The report has made them printable already; each format escapes them for its own syntax on top of that.
 
 mod html;
 mod json;

@@ -1,5 +1,8 @@
-//! The shape of a rule and of its result: what it requires and of which profiles, the source that it is taken from,
-//! and the violations that it reports.
+//! The shape of a rule and of its result: what it requires and of which profiles, the source that it is taken from, and
+//! the violations that it reports.
+//!
+//! Every rule names its source with a date, because hosts change. How reliable the source is limits the severity: what
+//! rests on one report, or on our own measure, is never an error.
 
 use crate::exchange::RecordedExchange;
 use crate::profile::CheckProfile;

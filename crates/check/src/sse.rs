@@ -1,5 +1,8 @@
 //! Parser for server-sent events. It reads one event at a time, so that the response can be taken from a stream that
 //! the server keeps open.
+//!
+//! Only `data` matters here; comments, ids and event names are skipped. It is lenient where real servers are sloppy:
+//! the last event counts even without the empty line after it.
 
 use std::io::{self, BufRead};
 

@@ -1,5 +1,8 @@
 //! Text helpers for untrusted text: escaping and truncation for display, detection of hidden characters, and an
 //! estimate of tokens.
+//!
+//! Everything that a report quotes passes through here, so that a server can neither send escape sequences to a
+//! terminal nor fill the report. Hidden characters become visible, because that they are there is often the finding.
 
 /// Makes a text safe to print: truncated, on one line, with control and hidden characters replaced by U+FFFD.
 pub(crate) fn printable(text: &str, most: usize) -> String {

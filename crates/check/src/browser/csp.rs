@@ -1,5 +1,9 @@
 //! The Content Security Policy (CSP) that a host derives from what a widget declares, after the MCP Apps specification
 //! of 2026-01-26 ("Host Behavior" and "CSP Construction from Metadata").
+//!
+//! The check mounts each widget under this policy, so that it sees the violations that users of the host would. The
+//! hosts differ: ChatGPT falls back to its own key, and Claude blocks frames. A declared value that could inject a
+//! directive is dropped.
 
 use serde_json::Value;
 

@@ -1,21 +1,21 @@
 //! The deadline of a mounted widget.
 //!
 //! A widget can send any message repeatedly. So each stage is entered once, and no message extends a deadline twice: a
-//! mount takes at most `LOAD + GREET + SHOW` (24.8 seconds), and never longer than the time left for all mounts.
+//! mount takes at most `LOAD + HANDSHAKE + SHOW` (24.8 seconds), and never longer than the time left for all mounts.
 
 use std::time::{Duration, Instant};
 
 /// The time limits for loading, for the `ui/initialize` handshake, and for rendering the result. The first two stages
 /// end early when the widget is done. The values are ours, since hosts publish none.
 const LOAD: Duration = Duration::from_secs(20);
-const GREET: Duration = Duration::from_secs(4);
+const HANDSHAKE: Duration = Duration::from_secs(4);
 const SHOW: Duration = Duration::from_millis(800);
 
 /// The stage that a widget has reached; stages only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stage {
     Loading,
-    Greeting,
+    Handshake,
     Showing,
 }
 
@@ -48,7 +48,7 @@ impl MountDeadline {
     /// Advances to the stage that a message begins. No message returns to an earlier stage or restarts the same one.
     pub(super) fn advance(&mut self, message: &str, now: Instant) {
         let (stage, time) = match message {
-            "loaded" => (Stage::Greeting, GREET),
+            "loaded" => (Stage::Handshake, HANDSHAKE),
             "ui/notifications/initialized" => (Stage::Showing, SHOW),
             _ => return,
         };
@@ -86,7 +86,7 @@ mod tests {
     fn messages_that_repeat_move_no_deadline() {
         let long = Duration::from_secs(120);
         assert_eq!(watched(&["anything"], long), LOAD);
-        assert_eq!(watched(&[LOADED], long), GREET);
+        assert_eq!(watched(&[LOADED], long), HANDSHAKE);
         assert_eq!(watched(&[READY], long), SHOW);
         assert_eq!(watched(&[LOADED, READY], long), TICK + SHOW);
         assert_eq!(watched(&[READY, LOADED], long), SHOW);

@@ -1,5 +1,8 @@
 //! Mounts one widget as one host does: serves it under its CSP, completes the handshake, sends a tool result, and
 //! records violations, errors and requests.
+//!
+//! The widget is untrusted, so events, notes and time are bounded, and no request leaves the browser. A record that the
+//! deadline cut short is discarded: it would report false violations.
 
 use std::time::Instant;
 

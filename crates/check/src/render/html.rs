@@ -1,4 +1,7 @@
 //! HTML output: one self-contained page without scripts.
+//!
+//! The page loads nothing, so it can be attached to a build or sent by mail and looks the same offline. Messages and
+//! evidence quote an untrusted server, so every text that does not come from our own rule table is escaped.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::report::{CheckReport, RuleFinding};

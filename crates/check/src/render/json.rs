@@ -1,4 +1,8 @@
 //! JSON output, for scripts and other programs.
+//!
+//! Findings are not grouped by rule as in the formats for people: each has its message, evidence, fix and source. Rules
+//! that passed and rules that were skipped are listed too, so that a program can tell a rule that holds from one that
+//! was never evaluated.
 
 use serde_json::{Value, json};
 

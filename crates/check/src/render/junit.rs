@@ -1,4 +1,7 @@
 //! JUnit XML output, which CI servers show as tests: a suite for each group, a test case for each rule.
+//!
+//! Only errors are failures. Warnings and notes go to the output of their test case, so that a build breaks only on a
+//! violated MUST or on what hosts refuse. A skipped rule is a skipped test with its reason.
 
 use super::html::escape_markup;
 use crate::report::{CheckReport, RuleFinding, Severity};

@@ -1,4 +1,7 @@
 //! Markdown output, for issues and pull requests, and the page of all rules.
+//!
+//! Text of the server cannot break out of its line or code span: backticks, bars and `<` are replaced. The page of the
+//! rules is generated from the rule table, and a test compares `docs/rules.md` with it.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::profile::CheckProfile;

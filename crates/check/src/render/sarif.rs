@@ -1,4 +1,7 @@
 //! SARIF 2.1.0 output, which code hosting services show as code scanning results.
+//!
+//! Each result is placed at a URI, but a server has no source file. The checked URL takes its place, or the command
+//! line under the scheme `stdio:`. The rules of the chosen profiles are declared even where they found nothing.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

@@ -1,4 +1,7 @@
 //! Terminal output: the measurements, then the findings, worst first, each with its fix.
+//!
+//! Findings of one rule share one block with one piece of evidence and one fix, since the same mistake usually occurs
+//! many times. The caller chooses whether there are colors, because only it knows whether stdout is a terminal.
 
 use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
 use crate::profile::CheckProfile;

@@ -1,4 +1,7 @@
 //! Each output format of one small report.
+//!
+//! The report has several findings of one rule and text with markup in it, so that the tests see the grouping and the
+//! escaping of every format. The page of all rules is compared with the rule table.
 
 use super::*;
 use crate::profile::CheckProfile;

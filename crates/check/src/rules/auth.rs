@@ -1,5 +1,8 @@
 //! Rules about OAuth: the 401 challenge, the protected resource metadata, the authorization server metadata, the login,
 //! and forged tokens.
+//!
+//! Most of them apply only where the server asks for a token, for every request or for one tool, and are skipped
+//! otherwise. A server on this machine may use `http`, and may name its public URL; both would be faults elsewhere.
 
 mod login;
 mod server;

@@ -1,5 +1,8 @@
 //! Rules about changes since a baseline: ChatGPT caches the tools until the user presses Refresh, and a reviewed plugin
 //! keeps them until the next review.
+//!
+//! So a host may call tools that are gone, with arguments that the server no longer accepts. What breaks such a call is
+//! an error. Texts that differ and members that results lost are warnings, and a new tool is a note.
 
 use serde_json::Value;
 

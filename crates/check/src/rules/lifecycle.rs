@@ -1,5 +1,8 @@
 //! Rules about the lifecycle: discovery, `initialize`, version negotiation, capabilities, lists, and the form of
 //! responses.
+//!
+//! A server may support either protocol era or both. Rules of an era that it does not support are skipped, so that they
+//! are no findings against it. If it supports both, clients of both must see the same tools.
 
 mod answers;
 mod lists;
@@ -280,7 +283,7 @@ fn discover_kept(survey: &ServerSurvey) -> RuleVerdict {
 
 fn initialize_result(survey: &ServerSurvey) -> RuleVerdict {
     let Some((exchange, result)) = survey
-        .greetings
+        .handshakes
         .first()
         .and_then(|(_, found)| Some((found, found.result()?)))
     else {
@@ -307,7 +310,7 @@ fn version_negotiation(survey: &ServerSurvey) -> RuleVerdict {
         return RuleVerdict::Skipped("the server does not know `initialize`");
     }
     let supported: Vec<&str> = survey
-        .greetings
+        .handshakes
         .iter()
         .filter_map(|(_, exchange)| version(exchange))
         .collect();
@@ -348,7 +351,7 @@ fn version_negotiation(survey: &ServerSurvey) -> RuleVerdict {
     };
     RuleVerdict::Evaluated(
         survey
-            .greetings
+            .handshakes
             .iter()
             .filter(|(_, exchange)| !exchange.was_not_sent())
             .filter_map(fault)
@@ -365,7 +368,7 @@ fn no_modern_initialize(survey: &ServerSurvey) -> RuleVerdict {
         return RuleVerdict::Skipped("the server does not know `initialize`");
     }
     let wrong = survey
-        .greetings
+        .handshakes
         .iter()
         .find(|(_, exchange)| version(exchange) == Some(MODERN_REVISION));
     RuleVerdict::from_option(wrong.map(|(requested, exchange)| {

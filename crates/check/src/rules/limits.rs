@@ -1,4 +1,8 @@
 //! Rules about size and latency: lists, descriptions and results against the limits of hosts.
+//!
+//! Hosts cut longer texts off or refuse them, so a server may look healthy while the model misses the end. Tokens are
+//! estimated. Of each tool only the largest result is judged, and only its text, since the structured content says the
+//! same.
 
 use std::time::Duration;
 

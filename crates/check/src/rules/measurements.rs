@@ -1,4 +1,7 @@
 //! Measurements for the head of the report: revisions, sizes and latencies. They are facts without a verdict.
+//!
+//! Limits are the business of rules; a number helps even where no rule exists for it. The first call is shown apart
+//! from the median of the others, because it may pay for connections and caches.
 
 use std::time::Duration;
 
@@ -101,7 +104,7 @@ fn revisions(survey: &ServerSurvey) -> Vec<&str> {
                 .and_then(Value::as_str);
             requested == version && answered == Some(version)
         };
-        survey.greetings.iter().any(fits)
+        survey.handshakes.iter().any(fits)
     };
     modern
         .into_iter()

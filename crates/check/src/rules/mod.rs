@@ -75,7 +75,7 @@ pub(crate) fn skip_reason(rule: &CheckRule, survey: &ServerSurvey) -> Option<&'s
             (false, false) => Some("the server asks for sign-in; give a token"),
         };
     }
-    (!survey.is_connected).then_some("not checked, because the greeting failed")
+    (!survey.is_connected).then_some("not checked, because the handshake failed")
 }
 
 const NOT_HTTP: RuleVerdict =

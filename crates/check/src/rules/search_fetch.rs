@@ -1,5 +1,8 @@
 //! Rules about the tools `search` and `fetch`, which deep research and company knowledge call by their exact
 //! signatures: their declarations, and what they return.
+//!
+//! Declarations are judged only where both tools exist. One alone is usually an unrelated tool of that name, and
+//! `search-fetch/exist` reports the missing one.
 
 mod behavior;
 mod payload;

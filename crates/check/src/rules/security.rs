@@ -1,5 +1,8 @@
 //! Rules about attacks: foreign origins and hosts (CORS, DNS rebinding), hostile bodies, path traversal, and responses
 //! that leak internals.
+//!
+//! Where the server runs decides how much an attack matters. A web page can reach a server on this machine through the
+//! browser of its user; on a public server it can do no more than any other client.
 
 use super::{
     CallPurpose, ChatGpt, CheckRule, Claude, EVERYWHERE, Error, MUST, Note, Protocol, RuleVerdict,

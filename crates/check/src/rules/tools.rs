@@ -1,4 +1,7 @@
 //! Rules about tools: their descriptors, their schemas, and the form of their results.
+//!
+//! A descriptor is all that a model knows of a tool before it calls it. So the rules judge names, texts, hints and
+//! schemas in detail, and compare what was declared with what calls returned.
 
 mod descriptions;
 mod hints;

@@ -1,4 +1,7 @@
 //! Rules about the HTTP transport: paths, headers, sessions, batches, and concurrent requests that share an id.
+//!
+//! Most of them judge one probe of the survey. Where a deviation breaks no client, the severity is lower: a JSON-RPC
+//! error with status 200, for example, tells a client as much as one with status 400.
 
 mod modern;
 mod sessions;
@@ -200,7 +203,7 @@ fn no_redirect(survey: &ServerSurvey) -> RuleVerdict {
     if !survey.is_http() {
         return NOT_HTTP;
     }
-    let first = survey.greetings.first().map(|(_, exchange)| exchange);
+    let first = survey.handshakes.first().map(|(_, exchange)| exchange);
     let leads_on = |status: u16| (300..400).contains(&status);
     let redirected = survey
         .redirect

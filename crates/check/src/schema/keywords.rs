@@ -1,4 +1,8 @@
 //! Validation of schemas: whether every known keyword has a value of the right type.
+//!
+//! Unknown keywords are ignored, because JSON Schema permits them. A `$ref` within the document must resolve; other
+//! links are not followed, since a check never loads what a schema names. Depth, steps and faults are bounded, as for
+//! values.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,7 @@
 //! HTML scanner: finds tags with their attributes, and the contents of scripts and styles.
+//!
+//! It follows browsers where it matters for what loads: raw text elements, unclosed tags, inert `template` content and
+//! scripts that are data. It never fails, and each step consumes at least one character, so hostile markup ends too.
 
 use super::script::{self, ScriptStart};
 use super::{DocumentScan, LoadKind, LoadTrigger, stylesheet};

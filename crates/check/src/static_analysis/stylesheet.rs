@@ -1,4 +1,8 @@
 //! CSS scanner: finds the URLs in `url()` and `@import`.
+//!
+//! Not every URL in a stylesheet is loaded. A namespace is only a name, an `@import` after the first rule is invalid,
+//! and a font or a custom property loads only when something uses it. The first two are left out, and the others are
+//! marked as deferred, so that no rule takes them for certain.
 
 use super::{DocumentScan, LoadKind, LoadTrigger};
 

@@ -1,5 +1,8 @@
 //! Calls tools as hosts do: `search` with ordinary and with odd queries, `fetch` with ids that search returned and with
 //! unknown ones, and other read-only tools without required arguments.
+//!
+//! A check must not change anything. So another tool is called only if it declares itself read-only, and the pair
+//! unless it declares the opposite; `allow_writes` lifts this. The number of calls is bounded.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,8 @@
 //! Protocol negotiation as ChatGPT does it: `server/discover` first, then `initialize`; then `initialize` once in every
 //! other revision, so that rules can judge the version negotiation.
+//!
+//! A stdio program gets a fresh process for each attempt, because one that has answered in one era may refuse the
+//! other. Sessions that these attempts open are ended.
 
 use std::sync::Arc;
 
@@ -14,7 +17,7 @@ use crate::request_builder::{LEGACY_REVISIONS, MODERN_REVISION, McpRequestBuilde
 pub(crate) const UNKNOWN_REVISION: &str = "1999-01-01";
 
 pub(super) fn negotiate(ctx: &mut SurveySession) {
-    ctx.survey.greetings.clear();
+    ctx.survey.handshakes.clear();
     let modern = McpRequestBuilder::new(ctx.identity, MODERN_REVISION);
     let id = json!("openai-mcp-discover");
     let discover = ctx
@@ -24,20 +27,20 @@ pub(super) fn negotiate(ctx: &mut SurveySession) {
     ctx.survey.modern = names_modern(discover.result());
     if discover.outcome.is_err() && ctx.wire.as_http().is_some() {
         // The server is unreachable or hangs; the next request tells which.
-        (ctx.progress)("greeting again");
+        (ctx.progress)("handshake again");
     }
     // A program that has answered in one era may refuse the other in the same process.
     ctx.wire.restart();
     let mut legacy = initialize(ctx, LEGACY_REVISIONS[0]);
     ctx.survey.legacy = legacy.is_some();
     ctx.survey.is_connected = ctx.survey.modern || ctx.survey.legacy;
-    let initialize_status = ctx.first_greeting().and_then(RecordedExchange::status);
+    let initialize_status = ctx.first_handshake().and_then(RecordedExchange::status);
     ctx.survey.requires_sign_in = !ctx.survey.is_connected && initialize_status == Some(401);
     if let Some(legacy) = &legacy {
         ctx.survey.has_session = legacy.session.is_some();
     }
     let initialized = ctx
-        .first_greeting()
+        .first_handshake()
         .and_then(RecordedExchange::result)
         .cloned();
     let discovered = discover.result().cloned();
@@ -64,7 +67,7 @@ fn initialize(ctx: &mut SurveySession, version: &'static str) -> Option<McpReque
     let mut builder = McpRequestBuilder::new(ctx.identity, version);
     let exchange = ctx.wire.send(builder.initialize(version));
     ctx.survey
-        .greetings
+        .handshakes
         .push((version.to_owned(), Arc::clone(&exchange)));
     let answered = exchange.result()?.get("protocolVersion")?.as_str()?;
     // The version is sent back in a header, so it must be printable ASCII.
@@ -108,7 +111,7 @@ fn other_versions(ctx: &mut SurveySession) {
         {
             batch(ctx, version);
         }
-        ctx.survey.greetings.push((version.to_owned(), exchange));
+        ctx.survey.handshakes.push((version.to_owned(), exchange));
     }
     // The survey goes on in a fresh process, which has seen no other handshake.
     ctx.wire.restart();
@@ -171,9 +174,9 @@ fn end_session(ctx: &SurveySession, session: &str) -> Arc<RecordedExchange> {
 }
 
 impl SurveySession<'_> {
-    fn first_greeting(&self) -> Option<&RecordedExchange> {
+    fn first_handshake(&self) -> Option<&RecordedExchange> {
         self.survey
-            .greetings
+            .handshakes
             .first()
             .map(|(_, exchange)| exchange.as_ref())
     }

@@ -1,4 +1,7 @@
 //! Reads the lists of a server: tools (twice, and in both protocol eras), resources, resource templates and prompts.
+//!
+//! The second reading shows whether the list is stable, the other era whether all clients see the same tools. Pages and
+//! tools are bounded, since a server may hand out cursors forever.
 
 use std::sync::Arc;
 

@@ -69,10 +69,10 @@ pub(super) fn sign_in(ctx: &mut SurveySession) {
     let token = auth_endpoints(ctx).and_then(|endpoints| run_flow(ctx, &endpoints, &mut login));
     if let (Some(token), Some(http)) = (token, ctx.wire.as_http()) {
         http.sign_in(&token);
-        (ctx.progress)("greeting");
+        (ctx.progress)("handshake");
         handshake::negotiate(ctx);
-        let greeting = ctx.survey.greetings.first();
-        login.accepted = greeting.map(|(_, exchange)| Arc::clone(exchange));
+        let handshake = ctx.survey.handshakes.first();
+        login.accepted = handshake.map(|(_, exchange)| Arc::clone(exchange));
         let builder = McpRequestBuilder::new(ctx.identity, LEGACY_REVISIONS[0]);
         let request = builder.initialize(LEGACY_REVISIONS[0]).anonymous();
         let bearer = format!("Bearer {}", tampered(&token));

@@ -38,7 +38,7 @@ pub(crate) struct ServerSurvey {
     /// The `server/discover` request, which ChatGPT sends first.
     pub discover: Option<Arc<RecordedExchange>>,
     /// The `initialize` requests, each with the requested version.
-    pub greetings: Vec<(String, Arc<RecordedExchange>)>,
+    pub handshakes: Vec<(String, Arc<RecordedExchange>)>,
     /// Whether the server answered the handshake with 401.
     pub requires_sign_in: bool,
     /// Whether the requests carried a token.
@@ -140,7 +140,7 @@ pub(crate) fn survey(
         },
         progress,
     };
-    progress("greeting");
+    progress("handshake");
     handshake::negotiate(&mut ctx);
     // A server that cannot be reached has one problem, and its consequences are not probed.
     if http.is_some() && (ctx.survey.is_connected || ctx.survey.requires_sign_in) {

@@ -1,4 +1,8 @@
 //! Reads the widgets of a server: each `ui://` template that a tool names or `resources/list` contains.
+//!
+//! Metadata is looked up as hosts do it: in the item that was read and, only where that has none, in the list. The
+//! tools that name a template are kept with it, since a widget is tested with their results. The number of widgets is
+//! bounded.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@
 mod broken;
 mod client;
 mod good;
-mod greeting;
+mod handshake;
 mod hostile;
 mod program;
 mod server;

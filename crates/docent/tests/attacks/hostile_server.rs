@@ -171,7 +171,7 @@ fn a_check_is_led_to_no_other_network_and_writes_nothing() {
 }
 
 #[test]
-fn a_failed_greeting_is_one_finding_with_its_own_hint() {
+fn a_failed_handshake_is_one_finding_with_its_own_hint() {
     let server = HostileServer::start(|_, _| {
         answer(
             403,

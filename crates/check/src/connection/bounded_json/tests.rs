@@ -1,4 +1,7 @@
 //! Compares the estimate with the resident memory of a process that really parses the text.
+//!
+//! The estimate guards a limit, so it must be too low for no shape. It may be three times too high at most, or ordinary
+//! answers would be refused. Each shape gets a process of its own, where no other test allocates memory.
 
 use super::*;
 

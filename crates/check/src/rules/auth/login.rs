@@ -1,4 +1,7 @@
 //! Rules about the OAuth login, one for each of its steps.
+//!
+//! The steps build on each other: without a code there is no token. So a rule is judged only if its step was reached,
+//! and skipped otherwise. A failure is not followed by findings about steps that could not happen.
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
 use crate::survey::{LoginFlow, LoginStep};

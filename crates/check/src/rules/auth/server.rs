@@ -1,4 +1,8 @@
 //! Rules about the authorization server metadata (RFC 8414).
+//!
+//! Clients read this document before they sign in, and some stop when a member is missing. An absent list counts as
+//! what the RFC assumes for it, not as what the server probably means. A trailing slash that differs in the issuer is
+//! only a warning.
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! Rules about forged tokens, which must be refused, and about tools that require sign-in by themselves.
+//!
+//! Only a forged token that gets a successful answer has its full severity. A refusal with another status than 401 is
+//! still a refusal, so it is a warning: clients do not sign in again, but nobody gets in.
 
 use serde_json::Value;
 

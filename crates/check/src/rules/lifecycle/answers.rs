@@ -13,7 +13,7 @@ pub(super) fn answers(survey: &ServerSurvey) -> RuleVerdict {
     if survey.is_connected || (survey.requires_sign_in && !survey.has_token) {
         return RuleVerdict::Evaluated(Vec::new());
     }
-    let Some((_, exchange)) = survey.greetings.first() else {
+    let Some((_, exchange)) = survey.handshakes.first() else {
         let url = survey.url.as_deref().unwrap_or_default();
         let fault = RuleViolation::new(format!("`{url}` is not an http or https address"));
         let fault = fault.fix("give an address such as `https://docs.example.org/mcp`");

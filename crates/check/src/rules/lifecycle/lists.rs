@@ -1,4 +1,7 @@
 //! Rules about the lists of resources and prompts: whether they can be read, and whether their entries are complete.
+//!
+//! A declared capability is a promise, so its list must be readable. An undeclared one must be empty or refused
+//! cleanly, because ChatGPT was seen to ask every server for it.
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! Rules about the form of single responses: ids, errors, and the members that a revision requires in every result.
+//!
+//! Most look at every exchange of the survey and not at probes alone, since one code path may differ from the others. A
+//! mistake that occurs everywhere is reported three times at most.
 
 use serde_json::Value;
 

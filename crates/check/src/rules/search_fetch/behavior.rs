@@ -1,4 +1,8 @@
-//! Rules about the behaviour of `search` and `fetch` in real calls.
+//! Rules about the behavior of `search` and `fetch` in real calls.
+//!
+//! A declaration can be perfect while the tool finds nothing, so these rules judge what came back: results, ids that
+//! can be fetched, and answers to hostile queries. An error with a message is an answer; a query that breaks the server
+//! is the worst case.
 
 use std::collections::BTreeSet;
 

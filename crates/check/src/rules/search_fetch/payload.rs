@@ -1,4 +1,7 @@
 //! Rules about the form of what `search` and `fetch` return.
+//!
+//! The hosts parse these answers by a fixed shape, so a missing member, or a `null` in place of a text, is a violation.
+//! A mistake of form usually occurs in every response; it is reported once, not once for each call.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
 //! Rules about the texts of tools and instructions: hidden characters, steering of the model, prompt injection.
+//!
+//! The model reads these texts and the user rarely does, which makes them the place of tool poisoning. The phrases are
+//! fixed lists that ordinary descriptions do not contain. Depth and number of texts are bounded.
 
 use serde_json::Value;
 

@@ -1,4 +1,8 @@
 //! Rules about the annotations `readOnlyHint`, `destructiveHint` and `openWorldHint`.
+//!
+//! Hosts decide by them whether a call needs the confirmation of the user; without them, every call asks. What a tool
+//! really does cannot be seen from outside. Only its name can contradict `readOnlyHint`, by the verb that it begins
+//! with.
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! Rules about `tools/list` as a whole: its form, its pages and its order.
+//!
+//! The order matters because hosts cache the list: one that changes by chance looks like new tools. A list that the
+//! budget of the check cut short is not judged, since its end is unknown.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Rules about the host-specific metadata of tools: status texts, icons, security schemes, `_meta` keys.
+//!
+//! The keys are optional, so most of these rules are skipped where no tool has the key in question. A retired key is no
+//! fault where its replacement stands beside it, because both together serve old and new hosts.
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! Rules about the schemas of tools, and about results that do not conform to them.
+//!
+//! A model builds its arguments from the input schema, and strict clients validate results against the output schema.
+//! Both are judged with the validator of `schema`, which overlooks a fault rather than report one that is none.
 
 use serde_json::Value;
 

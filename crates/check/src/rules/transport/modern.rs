@@ -1,4 +1,7 @@
 //! Rules about requests of revision 2026-07-28 whose headers and bodies contradict each other.
+//!
+//! This revision has no handshake: each request repeats its revision and its method in headers, where proxies can read
+//! them. If server and proxy trusted different copies, a request could pass a filter as something else.
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey, for_probe};
 use crate::exchange::RecordedExchange;

@@ -1,4 +1,7 @@
 //! Rules about sessions that are unknown, missing or ended, and about concurrent requests that share an id.
+//!
+//! A server may lose its sessions, such as in a restart. A client starts a new one when the answer is 404, so another
+//! status strands it. A server that answers all the same breaks nobody, and that is a note.
 
 use super::super::{NOT_HTTP, Note, RuleVerdict, RuleViolation, ServerSurvey, Warning, for_probe};
 use crate::exchange::RecordedExchange;

@@ -1,4 +1,8 @@
 //! Rules about the CSP that a widget declares.
+//!
+//! The hosts read different keys with different member names, so a policy under one key may not exist for another host.
+//! That host blocks every foreign origin, and the widget fails there although it works elsewhere. A declaration without
+//! any domain needs no second key.
 
 use serde_json::Value;
 

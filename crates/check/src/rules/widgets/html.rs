@@ -1,4 +1,8 @@
 //! Rules about what a template loads and calls, by static analysis of its text.
+//!
+//! A bundle contains much code that never runs. So the severity follows the evidence: what a browser requested counts
+//! as certain, else how sure the analysis is that the load happens. A call inside a `try` is a feature test and no
+//! fault.
 
 use serde_json::Value;
 

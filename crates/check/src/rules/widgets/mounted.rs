@@ -1,4 +1,7 @@
 //! Rules about what happened when a browser mounted the widgets.
+//!
+//! Every foreign request is blocked during a check, and few tools are called. An error may have either cause, and a
+//! missing handshake the first; where that is possible, the finding is only a note.
 
 use super::super::{Note, RuleVerdict, RuleViolation, ServerSurvey};
 use crate::browser::{WidgetHost, WidgetMount};

@@ -1,4 +1,7 @@
 //! JavaScript lexer: turns source into tokens, and tells regular expressions from divisions.
+//!
+//! The difference decides what is code: a `/` that is read wrongly would turn strings into code, or the reverse, up to
+//! the next one. So the lexer keeps the last few tokens and a stack of scopes. Its time is linear in the source.
 
 use super::functions::{CodeLocation, FunctionTable};
 use super::scopes::{Opener, Scope, Scopes};

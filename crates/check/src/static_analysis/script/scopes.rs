@@ -1,4 +1,7 @@
 //! Scope stack of the lexer: the open parentheses, brackets and braces, and the functions that they delimit.
+//!
+//! A brace may open a block, an object, a function or a `try`. Which one it is decides what a following `/` means, and
+//! whether the code inside is certain to run. In doubt, code counts as not certain.
 
 use super::functions::{CodeLocation, FunctionId, FunctionTable};
 use super::lexer::{BEFORE_EXPRESSION, JsToken};
