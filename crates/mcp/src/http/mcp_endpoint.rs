@@ -1,5 +1,7 @@
 //! The MCP endpoint: the handler of `POST /mcp` for every revision, from body to response.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -7,6 +9,7 @@ use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Uri, header};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -88,9 +91,14 @@ impl HttpSender<'_> {
         let agent = self.headers.get(header::USER_AGENT);
         let agent = agent.and_then(|value| value.to_str().ok());
         let named = agent.is_some_and(|agent| agent.to_ascii_lowercase().starts_with("openai-mcp"));
-        let meta = request.params.meta.map(RawValue::get);
-        named || meta.is_some_and(|meta| meta.contains("\"openai/"))
+        named || request.params.meta.is_some_and(has_openai_key)
     }
+}
+
+/// Whether `_meta` has a key in the namespace of ChatGPT. Values do not count, because any client may carry such text.
+fn has_openai_key(meta: &RawValue) -> bool {
+    let members: Option<HashMap<Cow<'_, str>, IgnoredAny>> = serde_json::from_str(meta.get()).ok();
+    members.is_some_and(|members| members.keys().any(|key| key.starts_with("openai/")))
 }
 
 /// Reads the body, if its type and size are acceptable. No in-flight permit is taken before the body is complete, so
@@ -221,11 +229,14 @@ impl McpEndpoint {
     /// Returns a 401 or 403 for a call without sufficient sign-in, for clients that act on the HTTP status.
     fn forbidden(&self, sender: &HttpSender<'_>, request: &RpcRequest<'_>) -> Option<Response> {
         let auth = self.dispatcher.auth.as_ref()?;
-        if request.method != "tools/call" || sender.reads_challenges_in_results(request) {
+        if request.method != "tools/call" {
             return None;
         }
         let name = RpcParams::string(request.params.name)?;
         let missing = self.dispatcher.missing_scope(sender.caller, &name)?;
+        if sender.reads_challenges_in_results(request) {
+            return None;
+        }
         let trace = TraceParent::of(sender.headers);
         let caller_context =
             self.dispatcher

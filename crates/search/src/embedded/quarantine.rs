@@ -36,7 +36,7 @@ impl Quarantine {
         let reason = reason.into();
         // The files of one segment have the same reason, which is logged once.
         if self.reasons.last() != Some(&reason) {
-            tracing::warn!(why = %reason, "corrupt segment or file quarantined, rebuilding");
+            tracing::warn!(why = %reason, "unusable segment or file quarantined, rebuilding");
             self.reasons.push(reason);
         }
         let io = |source| SearchError::io(path, source);

@@ -73,7 +73,9 @@ impl GuardRejection {
             Self::HostAbsent | Self::HostRepeated | Self::HostUnreadable | Self::HostsDiffer => {
                 "send exactly one `Host`, as it stands in the address"
             }
-            Self::HostUnknown(_) => "add it to the allowed hosts of the server",
+            Self::HostUnknown(_) => {
+                "set the server's public URL to its public address, or add the host to its allowed hosts"
+            }
             Self::OriginRepeated | Self::OriginUnreadable => {
                 "send one `Origin` as browsers write it, or none"
             }
