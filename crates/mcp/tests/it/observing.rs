@@ -202,7 +202,13 @@ async fn a_call_that_is_refused_before_it_begins_is_reported() {
     };
     let server = RouterServer::with(app.build().unwrap(), options);
     let params = json!({"name": "ending", "arguments": {"way": "well"}});
-    for (meta, status) in [(json!({}), 401), (json!({"openai/locale": "en"}), 200)] {
+    // ChatGPT is recognized by a key of its own. Text in a value can come from anybody.
+    for (meta, status) in [
+        (json!({}), 401),
+        (json!({"note": "\"openai/locale\""}), 401),
+        (json!({"nested": {"openai/locale": "en"}}), 401),
+        (json!({"openai/locale": "en"}), 200),
+    ] {
         let mut params = params.clone();
         params["_meta"] = meta;
         let answered = server.ask("2025-11-25", "tools/call", params).await;
