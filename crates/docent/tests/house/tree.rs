@@ -68,13 +68,93 @@ pub(crate) fn source_files(name: &str) -> Vec<SourceFile> {
     paths.into_iter().map(read).collect()
 }
 
-/// A file without its tests, which stand at its end.
-pub(crate) fn product_text(text: &str) -> &str {
-    let end = text.match_indices("#[cfg(test)]").find(|(at, _)| {
-        let start = text[..*at].rfind('\n').map_or(0, |at| at + 1);
-        text[start..*at].trim().is_empty() && text[*at..].lines().next() == Some("#[cfg(test)]")
+/// A file without the items behind `#[cfg(test)]`. The tree is formatted, so an item ends at the first line that is
+/// indented like its beginning and closes it.
+pub(crate) fn product_text(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut product = String::with_capacity(text.len());
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            product.push_str(line);
+            product.push('\n');
+            continue;
+        }
+        let indentation = line.len() - line.trim_start().len();
+        let ends_item = |line: &str| {
+            let is_same_depth = line.len() - line.trim_start().len() == indentation;
+            let is_attribute = line.trim_start().starts_with(['#', '/']);
+            is_same_depth && !is_attribute && line.ends_with([';', '}', ','])
+        };
+        lines.by_ref().find(|line| ends_item(line));
+    }
+    product
+}
+
+/// A text without its comments, as far as they begin a line or stand behind a space.
+pub(crate) fn without_comments(text: &str) -> String {
+    let code = text.lines().map(|line| {
+        let line = line.trim_start();
+        let end = if line.starts_with("//") {
+            0
+        } else {
+            line.find(" // ").unwrap_or(line.len())
+        };
+        &line[..end]
     });
-    end.map_or(text, |(at, _)| &text[..at])
+    code.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn product_text_has_every_item_but_those_of_tests() {
+    let text = "\
+mod a;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+use std::{
+    fmt,
+    io,
+};
+impl A {
+    #[cfg(test)]
+    /// One.
+    #[allow(dead_code)]
+    fn one() {
+        two();
+    }
+    fn three() {}
+}
+struct B {
+    #[cfg(test)]
+    four: u8,
+    five: u8,
+}
+#[cfg(test)]
+mod more {
+    fn six() {}
+}
+fn seven() {}
+";
+    let expected = "\
+mod a;
+impl A {
+    fn three() {}
+}
+struct B {
+    five: u8,
+}
+fn seven() {}
+";
+    assert_eq!(product_text(text), expected);
+}
+
+#[test]
+fn comments_are_not_code() {
+    let text = "//! crate::a\nuse b; // crate::c\n    /// crate::d\nlet url = \"http://e\";";
+    assert_eq!(
+        without_comments(text),
+        "\nuse b;\n\nlet url = \"http://e\";"
+    );
 }
 
 pub(crate) fn metadata(arguments: &[&str]) -> Value {
