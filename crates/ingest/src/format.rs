@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// All supported formats. Signatures are checked in this order.
-const FORMATS: &[FileFormat] = &[
+pub(crate) const FORMATS: &[FileFormat] = &[
     html::FORMAT,
     package::FORMAT,
     pdf::FORMAT,

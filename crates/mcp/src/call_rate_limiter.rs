@@ -1,10 +1,10 @@
-//! Rate limit for tool calls: one token bucket per caller.
+//! Rate limit for tool calls: one token bucket per caller. The dispatcher enforces it.
 //!
 //! The key is the verified caller, or else the pseudonym that the host gives its user. It is never the IP address,
 //! because all users of a host share a few. This is fairness among the users of honest hosts: a client that invents
 //! pseudonyms gets past it, and is bounded by the limits on connections and requests in flight.
 //!
-//! Logins and registrations have token buckets of their own, in `auth/server/rate_limit.rs`: a table of fixed size
+//! Logins and registrations have token buckets of their own, in `auth/server/rate_limiter.rs`: a table of fixed size
 //! without eviction, because there the keys are an attacker's choice.
 
 use std::collections::HashMap;

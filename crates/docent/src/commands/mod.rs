@@ -177,12 +177,12 @@ fn runtime() -> Result<Runtime, CliError> {
     built.map_err(|error| CliError::failed("cannot start threads").because(error))
 }
 
-/// Warns about corrupt segments that were quarantined when the index was opened, and about an index of another format
+/// Warns about corrupt segments that were found when the index was opened, and about an index of another format
 /// version.
 fn warn_corrupt_index(engine: &EmbeddedEngine) {
     for what in engine.quarantined() {
         let hint = "it is rebuilt from the documents";
-        output::warn(&format!("corrupt segment quarantined: {what}"), Some(hint));
+        output::warn(&format!("corrupt index segment: {what}"), Some(hint));
     }
     if engine.has_other_versions() {
         output::say("the index has another format version; a new one is built beside it");

@@ -1,5 +1,5 @@
-//! Edits the text of a client's configuration file, in JSON, JSON with comments or TOML. Everything else in the file is
-//! preserved: the result is parsed again and compared before it is written.
+//! Edits the text of an MCP client's configuration file (not of `docent.toml`), in JSON, JSON with comments or TOML.
+//! Everything else in the file is preserved: the result is parsed again and compared before it is written.
 
 use serde_json::{Map, Value};
 

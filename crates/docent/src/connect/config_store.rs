@@ -1,5 +1,5 @@
-//! Stores an edited configuration file: atomically, by rename, with a backup beside it, and with optimistic
-//! concurrency, so that changes of another program are never overwritten.
+//! Stores an edited configuration file of an MCP client: atomically, by rename, with a backup beside it, and with
+//! optimistic concurrency, so that changes of another program are never overwritten.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};

@@ -158,7 +158,7 @@ async fn state(dir: &Path, folder: &Path) -> DoctorFinding {
         Err(error) => return DoctorFinding::wrong("index", error.to_string(), rebuild),
     };
     if let Some(what) = engine.quarantined().first() {
-        return DoctorFinding::wrong("index", format!("corrupt segment: {what}"), rebuild);
+        return DoctorFinding::wrong("index", format!("corrupt index segment: {what}"), rebuild);
     }
     match engine.status().await {
         Ok(status) => DoctorFinding::good(

@@ -1,6 +1,8 @@
-//! Registry of all settings but those in `[fields]` and `[permissions]`. To add one, add a field to
-//! [`Settings`](super::Settings), an entry here and a row to `docs/settings.md`; tests compare the three. Add a path
-//! also to the list in `from_file` of `settings.rs`, so that a relative one is relative to the folder of `docent.toml`.
+//! Registry of all settings of the configuration but those in `[fields]` and `[permissions]`.
+//!
+//! To add a setting, add a field to [`Settings`](super::Settings), an entry here and a row to `docs/settings.md`; tests
+//! compare the three. Add a path also to the list in `from_file` of `settings.rs`, so that a relative one is relative to
+//! the folder of `docent.toml`. `CONTRIBUTING.md` has the other files to edit.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::*;
 use crate::error::IngestError;
 use crate::exports::FolderContext;
-use crate::format::{HEAD_BYTES, ParsedFile, detect};
+use crate::format::{FORMATS, HEAD_BYTES, ParsedFile, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 
@@ -296,6 +296,27 @@ const PLAIN: &[(&str, SampleWriter)] = &[
         None => parquet_row("", None),
     }),
 ];
+
+/// Formats without properties, so that only the rules of folders and the default apply to their documents.
+const WITHOUT_PROPERTIES: &[&str] = &["pdf", "code", "text", "eml", "mbox", "tar", "gzip"];
+
+#[test]
+fn every_format_has_a_sample_or_no_properties() {
+    let samples = RICH.iter().chain(PLAIN).map(|(path, write)| {
+        let bytes = write(None);
+        let head = bytes.get(..HEAD_BYTES.min(bytes.len())).unwrap();
+        let (_, extension) = path.rsplit_once('.').unwrap();
+        detect(head, extension).unwrap().name
+    });
+    let covered: Vec<_> = samples.chain(WITHOUT_PROPERTIES.iter().copied()).collect();
+    for format in FORMATS {
+        let name = format.name;
+        assert!(
+            covered.contains(&name),
+            "no sample of `{name}` with a reader field"
+        );
+    }
+}
 
 /// Whether a value is what the documentation calls a list of readers.
 pub(super) fn is_well_formed(raw: &Raw) -> bool {

@@ -86,7 +86,7 @@ pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller,
         PresentedCredential::Bearer(token) if super::api_key::is_key(token) => {
             auth.authenticate_key(token, now())
         }
-        PresentedCredential::Bearer(token) => auth.authenticate_token(token, now()).await,
+        PresentedCredential::Bearer(token) => auth.verify_token(token, now()).await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Token introspection (RFC 7662) for token tokens: the issuer validates each token, and its answer is
+//! Token introspection (RFC 7662) for opaque access tokens: the issuer validates each token, and its answer is
 //! cached for a minute.
 
 use std::collections::{BTreeSet, HashMap};

@@ -52,7 +52,7 @@ pub(crate) fn is_jwt(token: &str) -> bool {
 /// Validates an access token and returns its caller. One of `issuers` must have signed it, `aud` must match
 /// one of `audiences`, and its times must fit `now`, in seconds since 1970. The claims are checked before a
 /// key is fetched, because that is cheap.
-pub(crate) async fn verify(
+pub(crate) async fn verify_access_token(
     token: &str,
     issuers: &[Issuer],
     audiences: &BTreeSet<String>,

@@ -219,10 +219,10 @@ impl Auth {
     }
 
     /// Verifies a bearer token: a JWT by its issuer's keys, anything else by token introspection.
-    async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, AuthRejection> {
+    async fn verify_token(&self, token: &str, now: u64) -> Result<Caller, AuthRejection> {
         let inner = &self.0;
         if jwt::is_jwt(token) {
-            return jwt::verify(token, &inner.issuers, &inner.audiences, now).await;
+            return jwt::verify_access_token(token, &inner.issuers, &inner.audiences, now).await;
         }
         let introspector = inner
             .issuers

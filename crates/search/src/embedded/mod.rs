@@ -194,8 +194,8 @@ impl EmbeddedEngine {
         })))
     }
 
-    /// What failed its checks when the index was opened, in words. It was quarantined, and its documents have
-    /// to be applied again.
+    /// What failed its checks when the index was opened, in words. Vectors were discarded and are computed again.
+    /// Everything else was quarantined, and its documents have to be applied again.
     pub fn quarantined(&self) -> &[String] {
         &self.0.quarantine.reasons
     }

@@ -1,5 +1,6 @@
 //! Quarantine for index files that are corrupt or in a format that this version cannot read. They are moved into a
-//! folder of their own, never read again, and removed once their content has been rebuilt.
+//! folder of their own, never read again, and removed once their content has been rebuilt. Corrupt vectors are only
+//! reported here: `semantic_index.rs` discards them, because the documents that they are computed from are intact.
 
 use std::fs;
 use std::path::{Path, PathBuf};

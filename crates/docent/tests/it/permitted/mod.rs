@@ -75,6 +75,27 @@ async fn ten_thousand_calls_of_two_readers_show_nothing_of_the_other() {
     }
 }
 
+/// Without it, a new tool could leak what this test never asks.
+#[tokio::test]
+async fn every_tool_is_asked_about_documents_of_others() {
+    let server = PermissionServer::start(None).await;
+    let mut client = ReaderClient::new(&server);
+    let answer = client
+        .ask(ReaderRequest::Rpc("tools/list", "{}"), "", None)
+        .await;
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let tools = body["result"]["tools"].as_array().unwrap();
+    assert!(tools.len() >= 7, "{tools:?}");
+    for tool in tools {
+        let call = format!("{{\"name\":{},", tool["name"]);
+        let is_asked = ASKS.iter().any(|ask| {
+            matches!(ask, ReaderRequest::Rpc("tools/call", params) if params.starts_with(&call))
+        });
+        assert!(is_asked, "no request of `ASKS` calls {}", tool["name"]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anonymous_callers_see_public_documents_alone() {
     let server = PermissionServer::start(None).await;

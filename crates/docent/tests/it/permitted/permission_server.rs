@@ -84,7 +84,8 @@ impl PermissionServer {
             .apply(all.into_iter().map(DocumentChange::Put).collect())
             .await
             .unwrap();
-        let settings = Settings::default();
+        let mut settings = Settings::default();
+        settings.record.name = Some("record".to_owned());
         let knowledge = Arc::new(KnowledgeBase::new(Arc::new(engine), &settings, "world"));
         knowledge.refresh_counts().await.unwrap();
         let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
@@ -144,7 +145,7 @@ pub(super) enum ReaderRequest {
 }
 
 /// Every request that a caller can make about a group.
-pub(super) const ASKS: [ReaderRequest; 19] = [
+pub(super) const ASKS: [ReaderRequest; 20] = [
     ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"search","arguments":{"query":"{g}canary"}}"#,
@@ -168,6 +169,10 @@ pub(super) const ASKS: [ReaderRequest; 19] = [
     ReaderRequest::Rpc(
         "tools/call",
         r#"{"name":"fetch","arguments":{"id":"{g}-003#p1"}}"#,
+    ),
+    ReaderRequest::Rpc(
+        "tools/call",
+        r#"{"name":"record","arguments":{"id":"{g}-003"}}"#,
     ),
     ReaderRequest::Rpc(
         "tools/call",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::device::DeviceId;
-use super::rate_limit::RateLimiter;
+use super::rate_limiter::RateLimiter;
 
 /// The number of wrong passwords in a row before the rate limit applies.
 const BURST: u32 = 10;

@@ -46,7 +46,7 @@ mod network_rate_limiter;
 mod oauth_client;
 mod password;
 mod pending_clients;
-mod rate_limit;
+mod rate_limiter;
 mod redirect;
 mod register_endpoint;
 mod reverse_domain;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rate_limit::RateLimiter;
+use super::rate_limiter::RateLimiter;
 use crate::auth::outbound_http::is_public;
 use crate::http::RouteRequest;
 

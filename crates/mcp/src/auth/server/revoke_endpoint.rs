@@ -35,7 +35,7 @@ impl AuthorizationServer {
     /// Validates an access token of this server and returns its caller.
     pub(crate) async fn token_owner(&self, token: &str) -> Option<Caller> {
         let issuers = [self.issuer()];
-        let verified = jwt::verify(token, &issuers, &self.0.resources, self.now());
+        let verified = jwt::verify_access_token(token, &issuers, &self.0.resources, self.now());
         verified.await.ok()
     }
 }
