@@ -35,7 +35,7 @@ impl JwtBench {
     }
 
     async fn verify(&self, token: &str) -> Result<Caller, AuthRejection> {
-        verify(token, &self.issuers, &self.audiences, NOW).await
+        verify_access_token(token, &self.issuers, &self.audiences, NOW).await
     }
 
     /// Validates a token with the usual claims, some of them changed or removed by `null`.
