@@ -17,8 +17,8 @@ use serde_json::{Map, Value as Raw};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
+use crate::folded_path::is_under;
 use crate::format::ParserInput;
-use crate::options::is_under;
 
 use json_scan::Root;
 use names::is_nested;
@@ -450,3 +450,5 @@ mod property_files;
 mod property_formats;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod xls_sample;

@@ -11,6 +11,7 @@ use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::xls_sample::xls;
 use super::*;
 use crate::error::IngestError;
 use crate::exports::FolderContext;
@@ -97,7 +98,7 @@ const RICH: &[(&str, SampleWriter)] = &[
     }),
 ];
 
-fn text(raw: Option<&Raw>) -> Option<String> {
+pub(super) fn text(raw: Option<&Raw>) -> Option<String> {
     raw.map(|raw| raw.as_str().unwrap_or_default().to_owned())
 }
 
@@ -288,6 +289,7 @@ const PLAIN: &[(&str, SampleWriter)] = &[
         with("@article{k, title = {words}", field, "}\n")
     }),
     ("a.xlsx", xlsx),
+    ("a.xls", xls),
     ("a.docx", docx),
     ("a.odt", odt),
     ("a.db", sqlite),
