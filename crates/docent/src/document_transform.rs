@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use docent_ingest::{
     CLEANING_VERSION, IngestError, IngestOptions, Limits, ParsedDocument, ReaderFault, ReaderField,
-    ReaderFieldName, comparable_name, is_or_is_nested_in,
+    ReaderFieldName, comparable_name, is_or_is_nested_in, is_under,
 };
 use docent_search::{
     AllowedReaders, Document, DocumentValue, FieldKind, MAX_FIELDS, MAX_URL_BYTES,
@@ -83,11 +83,7 @@ impl Rule {
     }
 
     fn covers(&self, source: &str) -> bool {
-        let Some(folder) = &self.under else {
-            return true;
-        };
-        let rest = source.strip_prefix(folder.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+        is_under(source, self.under.as_deref())
     }
 
     /// Whether the rule hides a field: its own, and those nested in it.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::folded_path::is_under;
 use crate::reader_field::ReaderFieldName;
 
 /// Per-format options, filled from the settings file. The defaults change nothing.
@@ -57,14 +58,6 @@ impl IngestOptions {
     }
 }
 
-/// Whether a path lies in a folder, or in an archive of that name; every path does in no folder.
-pub(crate) fn is_under(path: &str, folder: Option<&str>) -> bool {
-    folder.is_none_or(|folder| {
-        let rest = path.strip_prefix(folder);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +78,7 @@ mod tests {
             ("a.csv", "noted", false),
             ("a.csv", "berth", false),
             ("boats/a.csv", "berth", true),
+            ("Boats/a.csv", "berth", true),
             ("boats.csv", "berth", false),
         ] {
             assert_eq!(options.hides(path, field), is_hidden, "{path} {field}");

@@ -200,6 +200,8 @@ fn the_hash_covers_rules_and_limits() {
     }
     assert_ne!(plain, ruled);
     assert_eq!(hash(&limits, &rules, "ab/b.md"), plain);
+    // A rule of permissions ignores case in paths, so the rule that names its field must too.
+    assert_eq!(hash(&limits, &rules, "A/b.md"), ruled);
     assert_ne!(hash(&limits, &[from("z", &["y"])], "a/b.md"), ruled);
     let lists = Limits {
         max_files: 1,

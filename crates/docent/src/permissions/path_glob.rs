@@ -5,13 +5,10 @@
 
 use std::fmt;
 
-use unicode_normalization::UnicodeNormalization as _;
+use docent_ingest::{PATH_SEPARATORS, fold_path};
 
 /// The length limit of a pattern, in characters.
 pub(crate) const MAX_CHARS: usize = 1_000;
-
-/// The separators of path segments; `#` separates a file from an item inside it.
-const ENDS: [char; 2] = ['/', '#'];
 
 /// A parsed glob: `*` matches any text within one path segment, `**` any number of segments.
 ///
@@ -55,23 +52,23 @@ impl PathGlob {
         }
         let part = |text: &str| match text {
             "**" => GlobSegment::Any,
-            text => GlobSegment::Like(folded(text).split('*').map(str::to_owned).collect()),
+            text => GlobSegment::Like(fold_path(text).split('*').map(str::to_owned).collect()),
         };
         Ok(Self {
-            parts: text.split(ENDS).map(part).collect(),
+            parts: text.split(PATH_SEPARATORS).map(part).collect(),
         })
     }
 
     /// Whether the pattern matches a file, or a folder or archive above it.
     pub(crate) fn covers(&self, source: &str) -> bool {
-        let source = folded(source);
+        let source = fold_path(source);
         // The active states of the automaton: the pattern positions reached so far.
         let mut at = vec![false; self.parts.len() + 1];
         if let Some(first) = at.first_mut() {
             *first = true;
         }
         self.skip_any(&mut at);
-        for part in source.split(ENDS) {
+        for part in source.split(PATH_SEPARATORS) {
             let mut next = vec![false; at.len()];
             for (place, own) in self.parts.iter().enumerate() {
                 let is_here = at.get(place).is_some_and(|here| *here);
@@ -108,11 +105,6 @@ impl PathGlob {
             }
         }
     }
-}
-
-fn folded(text: &str) -> String {
-    // Lowercasing can decompose an accented letter, so the result is normalized once more.
-    text.nfc().flat_map(char::to_lowercase).nfc().collect()
 }
 
 /// Whether a segment consists of the literal pieces in order, with any text between them.
