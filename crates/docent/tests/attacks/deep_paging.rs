@@ -27,9 +27,10 @@ fn ticks(server: &ServerProcess) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-#[test]
-fn a_deep_page_costs_no_more_than_a_few_searches() {
+/// Compares the cost of the last page of results with that of the first, under these settings.
+fn check_deep_page(settings: &str, has_vectors: bool) {
     let dir = TestDir::new();
+    dir.write("docs/docent.toml", settings);
     for file in 0..FILES {
         let mut table = "name,note\n".to_owned();
         for row in 0..ROWS {
@@ -44,12 +45,12 @@ fn a_deep_page_costs_no_more_than_a_few_searches() {
         let ran = dir.run(&["index", "docs"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
-    dir.write(
-        "docs/docent.toml",
-        "[search]\nmode = \"lexical\"\n[model]\nname = \"none\"\n",
-    );
     let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
-    server.wait_until_synced();
+    if has_vectors {
+        server.wait_until_embedded();
+    } else {
+        server.wait_until_synced();
+    }
     let cost = |offset: usize| {
         let ask = json!({"query": "ferry", "offset": offset, "limit": 10});
         let answer = server.call("find", &ask);
@@ -64,5 +65,19 @@ fn a_deep_page_costs_no_more_than_a_few_searches() {
         ticks(&server) - before
     };
     let (first, deep) = (cost(0).max(1), cost(9_980));
+    println!("ticks of {ROUNDS} calls: first page {first}, deep page {deep}");
     assert!(deep <= first * MAX_RATIO, "{first} and {deep} ticks");
+}
+
+#[test]
+fn a_deep_page_costs_no_more_than_a_few_searches() {
+    check_deep_page(
+        "[search]\nmode = \"lexical\"\n[model]\nname = \"none\"\n",
+        false,
+    );
+}
+
+#[test]
+fn a_deep_page_of_hybrid_search_costs_no_more_than_a_few_searches() {
+    check_deep_page("[model]\nname = \"table\"\n", true);
 }
