@@ -1,9 +1,9 @@
-//! Turns a running MCP server into numbers: what a load generator, a recorder and a stopwatch share.
+//! Shared library of the benchmark programs: HTTP client, closed-loop load generator, recorded payloads and statistics.
 
-pub mod connection;
+pub mod benchmark_request;
+pub mod http_connection;
 pub mod load;
+pub mod loopback_target;
 pub mod payload;
-pub mod process;
-pub mod question;
+pub mod process_tree;
 pub mod summary;
-pub mod target;

@@ -1,4 +1,5 @@
-//! Turns a question and a number of connections into a cell: a closed loop, bounded in time and count.
+//! The load generator: a closed loop over a number of connections, each of which sends its next request as soon as it has
+//! the response to the last one.
 
 use std::time::{Duration, Instant};
 
@@ -8,50 +9,53 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::connection::{Answer, Connection};
-use crate::process::Family;
-use crate::question::{Accept, Question};
-use crate::summary::{Cell, fill_latencies};
-use crate::target::Target;
+use crate::benchmark_request::{AcceptHeader, BenchmarkRequest};
+use crate::http_connection::{HttpConnection, HttpResponse};
+use crate::loopback_target::LoopbackTarget;
+use crate::process_tree::ProcessTree;
+use crate::summary::{BenchmarkResult, fill_latencies};
 
-/// The most connections that may ask at once.
+/// The largest number of concurrent connections.
 pub const MAX_CONNECTIONS: usize = 1024;
-/// The longest measurement.
+/// The longest warm-up, and the longest measurement.
 pub const MAX_MEASURED: Duration = Duration::from_secs(120);
-/// The most latencies kept, over all connections: 64 MiB of them.
+/// The number of latencies that all connections together record, which take 64 MiB.
 const MAX_LATENCIES: usize = 16 * 1024 * 1024;
-/// Errors after which one connection gives up: a broken server must not be hammered.
+/// A connection stops after this many errors, so that a broken server does not get an endless load.
 const MAX_ERRORS_PER_CONNECTION: u64 = 20;
-/// How often the server's memory is read. Reading it takes far less than a millisecond.
-const SAMPLE_EVERY: Duration = Duration::from_millis(200);
+/// How often the server's memory is sampled. A sample takes far less than a millisecond.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What to ask, of whom, for how long.
+/// One measurement: the server, the request, the concurrency and the duration.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct LoadSettings {
     /// The endpoint.
-    pub target: Target,
-    /// The kinds of answer to accept.
-    pub accept: Accept,
-    /// The request and the marker of its answer.
-    pub question: Question,
-    /// How many connections ask at once.
+    pub target: LoopbackTarget,
+    /// The media types to accept.
+    pub accept: AcceptHeader,
+    /// The request, and the marker of its response.
+    pub request: BenchmarkRequest,
+    /// The number of concurrent connections.
     pub connections: usize,
-    /// How long answers are not counted.
+    /// Time at the start during which responses are not counted.
     pub warm_up: Duration,
-    /// How long answers are counted.
+    /// Time after the warm-up during which responses are counted.
     pub measured: Duration,
-    /// The server's process, when its memory is to be read.
+    /// The server's process id, if its memory and processor time are measured.
     pub pid: Option<u32>,
 }
 
+/// The time span in which responses are counted.
 #[derive(Clone, Copy)]
-struct Window {
-    opens: Instant,
-    closes: Instant,
+struct MeasurementWindow {
+    start: Instant,
+    end: Instant,
 }
 
+/// The responses and errors of one connection.
 #[derive(Default)]
-struct Tally {
+struct ConnectionStats {
+    /// In microseconds, within the measurement window.
     latencies: Vec<u32>,
     errors: u64,
     first_error: Option<String>,
@@ -59,38 +63,38 @@ struct Tally {
     answer_bytes: usize,
 }
 
-/// Runs the load and says how the server did. Only the fields that the load knows are filled.
+/// Measures the server. The fields `server` and `operation` of the result stay empty; the caller fills them.
 ///
 /// # Errors
-/// When the load is out of bounds, or no connection can be opened at all.
-pub async fn run(load: &Load) -> anyhow::Result<Cell> {
-    check(load)?;
+/// When a setting is out of range, or a connection cannot be opened at the start.
+pub async fn run(load: &LoadSettings) -> anyhow::Result<BenchmarkResult> {
+    validate(load)?;
     let mut connections = Vec::with_capacity(load.connections);
     for _ in 0..load.connections {
-        connections.push(Connection::open(&load.target, load.accept).await?);
+        connections.push(HttpConnection::open(&load.target, load.accept).await?);
     }
-    let opens = Instant::now() + load.warm_up;
-    let window = Window {
-        opens,
-        closes: opens + load.measured,
+    let start = Instant::now() + load.warm_up;
+    let window = MeasurementWindow {
+        start,
+        end: start + load.measured,
     };
-    let watch = tokio::spawn(watch(load.pid, window));
-    let mut awake = JoinSet::new();
+    let usage = tokio::spawn(measure_usage(load.pid, window));
+    let mut busy_tasks = JoinSet::new();
     for _ in 0..Handle::current().metrics().num_workers() {
-        awake.spawn(stay_awake());
+        busy_tasks.spawn(keep_polling());
     }
-    let mut askers = JoinSet::new();
+    let mut clients = JoinSet::new();
     for connection in connections {
-        askers.spawn(ask_until_closed(load.clone(), connection, window));
+        clients.spawn(send_requests(load.clone(), connection, window));
     }
-    let total = askers
+    let total = clients
         .join_all()
         .await
         .into_iter()
-        .fold(Tally::default(), merge);
-    drop(awake);
-    let (spent, rss_peak_kib) = watch.await?;
-    let mut cell = Cell {
+        .fold(ConnectionStats::default(), merge);
+    drop(busy_tasks);
+    let (cpu_time, rss_peak_kib) = usage.await?;
+    let mut result = BenchmarkResult {
         connections: load.connections,
         accept: load.accept.header().to_owned(),
         content_type: total.content_type,
@@ -98,15 +102,16 @@ pub async fn run(load: &Load) -> anyhow::Result<Cell> {
         first_error: total.first_error,
         answer_bytes: total.answer_bytes,
         rss_peak_kib,
-        ..Cell::default()
+        ..BenchmarkResult::default()
     };
-    fill_latencies(&mut cell, total.latencies, load.measured);
-    cell.server_cpu_us_per_request = spent.as_micros() as f64 / (cell.requests.max(1)) as f64;
-    cell.server_cores = spent.as_secs_f64() / load.measured.as_secs_f64();
-    Ok(cell)
+    fill_latencies(&mut result, total.latencies, load.measured);
+    result.server_cpu_us_per_request =
+        cpu_time.as_micros() as f64 / (result.requests.max(1)) as f64;
+    result.server_cores = cpu_time.as_secs_f64() / load.measured.as_secs_f64();
+    Ok(result)
 }
 
-fn check(load: &Load) -> anyhow::Result<()> {
+fn validate(load: &LoadSettings) -> anyhow::Result<()> {
     ensure!(
         (1..=MAX_CONNECTIONS).contains(&load.connections),
         "`{}` connections are not between 1 and {MAX_CONNECTIONS}",
@@ -121,67 +126,72 @@ fn check(load: &Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps the load generator from falling asleep between two answers. Waking a process on another core takes a
-/// server, which does it while it sends, longer than sending; on a network that is not the server's work.
-async fn stay_awake() {
+/// Keeps a worker thread busy, so that the load generator never sleeps between two responses. On loopback, a server that
+/// sends to a sleeping process has to wake it on another core, and that takes longer than sending. A server with remote
+/// clients does not do that work.
+async fn keep_polling() {
     loop {
         tokio::task::yield_now().await;
     }
 }
 
-async fn ask_until_closed(load: Load, connection: Connection, window: Window) -> Tally {
-    let finder = Finder::new(load.question.marker.as_bytes());
-    let room = MAX_LATENCIES / load.connections;
-    let mut tally = Tally::default();
+async fn send_requests(
+    load: LoadSettings,
+    connection: HttpConnection,
+    window: MeasurementWindow,
+) -> ConnectionStats {
+    let finder = Finder::new(load.request.marker.as_bytes());
+    let max_latencies = MAX_LATENCIES / load.connections;
+    let mut stats = ConnectionStats::default();
     let mut open = Some(connection);
-    while tally.latencies.len() < room && tally.errors < MAX_ERRORS_PER_CONNECTION {
+    while stats.latencies.len() < max_latencies && stats.errors < MAX_ERRORS_PER_CONNECTION {
         let started = Instant::now();
-        if started >= window.closes {
+        if started >= window.end {
             break;
         }
-        match ask(&load, &finder, &mut open).await {
-            Ok(answer) => tally.good(&answer, started, window),
+        match send_request(&load, &finder, &mut open).await {
+            Ok(response) => stats.record(&response, started, window),
             Err(error) => {
-                // Whatever went wrong may have left bytes on the wire, so the next request
-                // begins on a new connection.
+                // The failed request may have left unread bytes on the connection, so the next one uses a new
+                // connection.
                 open = None;
-                tally.errors += 1;
-                tally
+                stats.errors += 1;
+                stats
                     .first_error
                     .get_or_insert_with(|| format!("{error:#}"));
             }
         }
     }
-    tally
+    stats
 }
 
-async fn ask(
-    load: &Load,
+async fn send_request(
+    load: &LoadSettings,
     marker: &Finder<'_>,
-    open: &mut Option<Connection>,
-) -> anyhow::Result<Answer> {
+    open: &mut Option<HttpConnection>,
+) -> anyhow::Result<HttpResponse> {
     let connection = match open {
         Some(connection) => connection,
-        None => open.insert(Connection::open(&load.target, load.accept).await?),
+        None => open.insert(HttpConnection::open(&load.target, load.accept).await?),
     };
-    let answer = connection.ask(&load.question.body).await?;
-    if answer.status != 200 {
-        bail!("status {}", answer.status);
+    let response = connection.post(&load.request.body).await?;
+    if response.status != 200 {
+        bail!("status {}", response.status);
     }
-    if marker.find(&answer.body).is_none() {
-        bail!("the answer lacks `{}`", load.question.marker);
+    if marker.find(&response.body).is_none() {
+        bail!("the response lacks `{}`", load.request.marker);
     }
-    Ok(answer)
+    Ok(response)
 }
 
-impl Tally {
-    fn good(&mut self, answer: &Answer, started: Instant, window: Window) {
+impl ConnectionStats {
+    fn record(&mut self, response: &HttpResponse, started: Instant, window: MeasurementWindow) {
         if self.answer_bytes == 0 {
-            self.answer_bytes = answer.body.len();
-            self.content_type.clone_from(&answer.content_type);
+            self.answer_bytes = response.body.len();
+            self.content_type.clone_from(&response.content_type);
         }
         let ended = Instant::now();
-        if ended >= window.opens && ended < window.closes {
+        if ended >= window.start && ended < window.end {
             let micros = ended.duration_since(started).as_micros();
             self.latencies
                 .push(u32::try_from(micros).unwrap_or(u32::MAX));
@@ -189,7 +199,7 @@ impl Tally {
     }
 }
 
-fn merge(mut all: Tally, one: Tally) -> Tally {
+fn merge(mut all: ConnectionStats, one: ConnectionStats) -> ConnectionStats {
     all.latencies.extend(one.latencies);
     all.errors += one.errors;
     all.first_error = all.first_error.or(one.first_error);
@@ -200,17 +210,17 @@ fn merge(mut all: Tally, one: Tally) -> Tally {
     all
 }
 
-/// The processor time the server spent within the window, and the most memory it was seen to hold.
-async fn watch(pid: Option<u32>, window: Window) -> (Duration, u64) {
+/// Measures the server's processor time within the window and its peak memory in KiB.
+async fn measure_usage(pid: Option<u32>, window: MeasurementWindow) -> (Duration, u64) {
     let Some(pid) = pid else {
         return (Duration::ZERO, 0);
     };
-    sleep_until(window.opens.into()).await;
-    let server = Family::of(pid);
+    sleep_until(window.start.into()).await;
+    let server = ProcessTree::of(pid);
     let before = server.usage();
     let mut peak = before.rss_kib;
-    while Instant::now() < window.closes {
-        sleep_until((Instant::now() + SAMPLE_EVERY).min(window.closes).into()).await;
+    while Instant::now() < window.end {
+        sleep_until((Instant::now() + SAMPLE_INTERVAL).min(window.end).into()).await;
         peak = peak.max(server.usage().rss_kib);
     }
     let spent = server.usage().cpu_ms.saturating_sub(before.cpu_ms);
@@ -227,8 +237,8 @@ mod tests {
     use std::convert::Infallible;
     use tokio::net::TcpListener;
 
-    /// A server that answers `status` and `body` to everything.
-    async fn server(status: u16, body: &'static str) -> Target {
+    /// Starts a server that responds to every request with `status` and `body`.
+    async fn server(status: u16, body: &'static str) -> LoopbackTarget {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -245,16 +255,16 @@ mod tests {
         format!("http://{address}/mcp").parse().unwrap()
     }
 
-    fn load(target: Target) -> Load {
-        let question = Question {
+    fn load(target: LoopbackTarget) -> LoadSettings {
+        let request = BenchmarkRequest {
             body: Bytes::from("{}"),
             marker: "hansard-7".into(),
         };
         let (warm_up, measured) = (Duration::ZERO, Duration::from_millis(200));
-        Load {
+        LoadSettings {
             target,
-            accept: Accept::Json,
-            question,
+            accept: AcceptHeader::Json,
+            request,
             connections: 3,
             warm_up,
             measured,
@@ -263,39 +273,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn good_answers_are_counted_and_none_is_an_error() {
-        let cell = run(&load(server(200, "id: hansard-7").await))
+    async fn correct_responses_are_counted_and_none_is_an_error() {
+        let result = run(&load(server(200, "id: hansard-7").await))
             .await
             .unwrap();
-        assert!(cell.requests > 0);
-        assert_eq!((cell.errors, cell.answer_bytes), (0, 13));
-        assert_eq!(cell.content_type, "text/x");
+        assert!(result.requests > 0);
+        assert_eq!((result.errors, result.answer_bytes), (0, 13));
+        assert_eq!(result.content_type, "text/x");
     }
 
     #[tokio::test]
-    async fn a_wrong_status_or_a_missing_marker_is_an_error_and_the_loop_gives_up() {
-        for (status, body, says) in [
+    async fn a_wrong_status_or_a_missing_marker_is_an_error_and_the_connection_stops() {
+        for (status, body, expected) in [
             (503, "hansard-7", "status 503"),
             (200, "hansard-8", "lacks `hansard-7`"),
         ] {
-            let cell = run(&load(server(status, body).await)).await.unwrap();
+            let result = run(&load(server(status, body).await)).await.unwrap();
             assert_eq!(
-                (cell.requests, cell.errors),
+                (result.requests, result.errors),
                 (0, 3 * MAX_ERRORS_PER_CONNECTION)
             );
-            assert!(cell.first_error.unwrap().contains(says));
+            assert!(result.first_error.unwrap().contains(expected));
         }
     }
 
     #[tokio::test]
-    async fn loads_out_of_bounds_are_refused() {
+    async fn settings_out_of_range_are_rejected() {
         let target = server(200, "hansard-7").await;
-        let with = |connections, seconds| Load {
+        let with = |connections, seconds| LoadSettings {
             connections,
             measured: Duration::from_secs(seconds),
             ..load(target.clone())
         };
-        assert!(check(&with(MAX_CONNECTIONS, 120)).is_ok());
+        assert!(validate(&with(MAX_CONNECTIONS, 120)).is_ok());
         for (connections, seconds) in [(0, 1), (MAX_CONNECTIONS + 1, 1), (1, 0), (1, 121)] {
             assert!(
                 run(&with(connections, seconds)).await.is_err(),

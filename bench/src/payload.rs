@@ -1,4 +1,4 @@
-//! Turns answers recorded from one server into the file that every peer answers from, and back.
+//! The payload file: responses recorded from one server, which the peers then return.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -8,15 +8,15 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The largest payload file that is read. A tool list and two answers are a few hundred kilobytes at most.
+/// The largest payload file that is read. A tool list and two responses take a few hundred kilobytes at most.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What the three questions are and what the answers to them look like.
+/// The arguments of the three benchmarked requests, and the recorded results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Payload {
-    /// The text that `search` is asked.
+    /// The query of `search`.
     pub query: String,
-    /// The document that `fetch` is asked for.
+    /// The id of the document to `fetch`.
     pub id: String,
     /// The `result` of `tools/list`.
     pub tools_list: Value,
@@ -30,7 +30,7 @@ impl Payload {
     /// Reads a payload file.
     ///
     /// # Errors
-    /// When the file cannot be read, is larger than 8 MiB or is not a payload.
+    /// When the file cannot be read, is larger than 8 MiB or is not a payload file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         let mut text = String::new();
@@ -61,24 +61,24 @@ pub fn first_hit(search: &Value) -> Option<&str> {
     search.pointer("/structuredContent/results/0/id")?.as_str()
 }
 
-/// The first place where `actual` lacks something `expected` has, as a JSON pointer.
+/// The JSON pointer of the first value in `expected` that `actual` lacks or has with another value.
 ///
-/// Keys that only `actual` has are allowed: a peer may add an `isError` or a `_meta` of its own.
+/// Members that only `actual` has are allowed, because a peer may add `isError` or `_meta`.
 #[must_use]
-pub fn missing(expected: &Value, actual: &Value) -> Option<String> {
+pub fn first_difference(expected: &Value, actual: &Value) -> Option<String> {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
             expected.iter().find_map(|(key, value)| {
                 let found = actual
                     .get(key)
-                    .map_or_else(|| Some(String::new()), |it| missing(value, it));
+                    .map_or_else(|| Some(String::new()), |it| first_difference(value, it));
                 found.map(|rest| format!("/{key}{rest}"))
             })
         }
         (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
             let mut pairs = expected.iter().zip(actual).enumerate();
             pairs.find_map(|(at, (one, other))| {
-                missing(one, other).map(|rest| format!("/{at}{rest}"))
+                first_difference(one, other).map(|rest| format!("/{at}{rest}"))
             })
         }
         _ => (expected != actual).then(String::new),
@@ -91,20 +91,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn missing_names_the_place() {
+    fn the_first_difference_is_a_json_pointer() {
         let expected = json!({"a": {"b": [1, {"c": "x"}]}});
-        assert_eq!(missing(&expected, &expected), None);
+        assert_eq!(first_difference(&expected, &expected), None);
         assert_eq!(
-            missing(&expected, &json!({"a": {"b": [1, {"c": "x"}]}, "more": 1})),
+            first_difference(&expected, &json!({"a": {"b": [1, {"c": "x"}]}, "more": 1})),
             None
         );
         let changed = json!({"a": {"b": [1, {"c": "y"}]}});
-        assert_eq!(missing(&expected, &changed).as_deref(), Some("/a/b/1/c"));
         assert_eq!(
-            missing(&expected, &json!({"a": {"b": [1]}})).as_deref(),
+            first_difference(&expected, &changed).as_deref(),
+            Some("/a/b/1/c")
+        );
+        assert_eq!(
+            first_difference(&expected, &json!({"a": {"b": [1]}})).as_deref(),
             Some("/a/b")
         );
-        assert_eq!(missing(&expected, &json!({})).as_deref(), Some("/a"));
+        assert_eq!(
+            first_difference(&expected, &json!({})).as_deref(),
+            Some("/a")
+        );
     }
 
     #[test]
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_example_can_be_read() {
+    fn the_committed_example_can_be_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("payload.example.json");
         let payload = Payload::read(&path).unwrap();
         assert_eq!(first_hit(&payload.search), Some(payload.id.as_str()));

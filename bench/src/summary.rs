@@ -1,31 +1,31 @@
-//! Turns latencies and counts into the JSON object of one cell of the table.
+//! The result of one measurement, its percentiles, and the median over several of them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One cell: one server, one operation, one number of connections.
+/// The result of one cell of the table: one server, one operation, one number of connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct BenchmarkResult {
     /// The server's name in the table.
     pub server: String,
     /// `tools_list`, `search` or `fetch`.
     pub operation: String,
-    /// How many connections asked at once.
+    /// The number of concurrent connections.
     pub connections: usize,
-    /// The `Accept` header sent.
+    /// The `Accept` header of the requests.
     pub accept: String,
-    /// The `Content-Type` of the answers.
+    /// The `Content-Type` of the responses.
     pub content_type: String,
-    /// Measured time in seconds, warm-up not counted.
+    /// Measured time in seconds, without the warm-up.
     pub seconds: f64,
-    /// Good answers that arrived within the measured time.
+    /// Correct responses that arrived within the measured time.
     pub requests: u64,
-    /// Bad status, missing marker, broken connection or no answer in time, warm-up included.
+    /// Requests that failed, including those of the warm-up: wrong status, missing marker, broken connection or timeout.
     pub errors: u64,
-    /// What the first error was.
+    /// The message of the first error.
     pub first_error: Option<String>,
-    /// Good answers a second.
+    /// Correct responses per second.
     pub rps: f64,
     /// Median latency in microseconds.
     pub p50_us: u64,
@@ -33,38 +33,38 @@ pub struct Cell {
     pub p99_us: u64,
     /// Longest latency in microseconds.
     pub max_us: u64,
-    /// Bytes of the first answer's body.
+    /// The length of the first response body.
     pub answer_bytes: usize,
-    /// Highest resident memory of the server seen while measuring, in KiB.
+    /// Peak resident memory of the server during the measurement, in KiB.
     pub rss_peak_kib: u64,
-    /// Processor time of the server per good answer, in microseconds.
+    /// Processor time of the server per correct response, in microseconds.
     pub server_cpu_us_per_request: f64,
-    /// Processor time of the server over measured time; 1.0 is one core kept busy.
+    /// Processor time of the server divided by the measured time; 1.0 means that one core was busy.
     pub server_cores: f64,
 }
 
-/// Fills `requests`, `rps` and the percentiles from the latencies of good answers, in microseconds.
-pub fn fill_latencies(cell: &mut Cell, mut latencies: Vec<u32>, measured: Duration) {
+/// Sets `requests`, `rps` and the percentiles from the latencies of correct responses, in microseconds.
+pub fn fill_latencies(result: &mut BenchmarkResult, mut latencies: Vec<u32>, measured: Duration) {
     latencies.sort_unstable();
-    cell.seconds = measured.as_secs_f64();
-    cell.requests = latencies.len() as u64;
-    cell.rps = if measured.is_zero() {
+    result.seconds = measured.as_secs_f64();
+    result.requests = latencies.len() as u64;
+    result.rps = if measured.is_zero() {
         0.0
     } else {
-        latencies.len() as f64 / cell.seconds
+        latencies.len() as f64 / result.seconds
     };
-    cell.p50_us = percentile(&latencies, 50);
-    cell.p99_us = percentile(&latencies, 99);
-    cell.max_us = latencies.last().copied().map_or(0, u64::from);
+    result.p50_us = percentile(&latencies, 50);
+    result.p99_us = percentile(&latencies, 99);
+    result.max_us = latencies.last().copied().map_or(0, u64::from);
 }
 
-/// The nearest-rank percentile of sorted values: the smallest that at least `percent` of all do not exceed.
+/// The nearest-rank percentile of sorted values: the smallest value that at least `percent` of all values do not exceed.
 fn percentile(sorted: &[u32], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(rank).copied().map_or(0, u64::from)
 }
 
-/// The median; for an even count the lower of the middle two. Zero when there is none.
+/// The median; for an even count, the lower of the two in the middle. Zero for an empty list.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -80,27 +80,31 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_rank() {
-        let mut cell = Cell::default();
-        fill_latencies(&mut cell, (1..=200).rev().collect(), Duration::from_secs(2));
+        let mut result = BenchmarkResult::default();
+        fill_latencies(
+            &mut result,
+            (1..=200).rev().collect(),
+            Duration::from_secs(2),
+        );
         assert_eq!(
-            (cell.requests, cell.p50_us, cell.p99_us, cell.max_us),
+            (result.requests, result.p50_us, result.p99_us, result.max_us),
             (200, 100, 198, 200)
         );
-        assert!((cell.rps - 100.0).abs() < f64::EPSILON);
+        assert!((result.rps - 100.0).abs() < f64::EPSILON);
     }
 
     #[test]
-    fn no_answers_are_zeros() {
-        let mut cell = Cell::default();
-        fill_latencies(&mut cell, Vec::new(), Duration::ZERO);
+    fn without_responses_all_figures_are_zero() {
+        let mut result = BenchmarkResult::default();
+        fill_latencies(&mut result, Vec::new(), Duration::ZERO);
         assert_eq!(
-            (cell.requests, cell.p50_us, cell.p99_us, cell.max_us),
+            (result.requests, result.p50_us, result.p99_us, result.max_us),
             (0, 0, 0, 0)
         );
     }
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn the_median_is_the_value_in_the_middle() {
         assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
         assert!(median(Vec::new()).abs() < f64::EPSILON);
     }

@@ -1,4 +1,4 @@
-//! Turns a payload file into the smallest rmcp server that answers from it, as rmcp's documentation serves.
+//! The peer `bare-rmcp`: a minimal rmcp server, set up as in rmcp's documentation, that returns recorded responses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::net::TcpListener;
 
-/// Serves recorded answers on loopback with rmcp and axum, and nothing else.
+/// Serves recorded responses on loopback with rmcp and axum alone.
 #[derive(Parser)]
-struct Options {
-    /// File with the answers to give
+struct BareServerArgs {
+    /// Payload file with the responses to return
     #[arg(long)]
     payload: PathBuf,
     /// Port on 127.0.0.1
@@ -27,16 +27,16 @@ struct Options {
     port: u16,
 }
 
-struct Answers {
+struct RecordedResponses {
     tools: Vec<Tool>,
     search: CallToolResult,
     fetch: CallToolResult,
 }
 
 #[derive(Clone)]
-struct Bare(Arc<Answers>);
+struct BareServer(Arc<RecordedResponses>);
 
-impl ServerHandler for Bare {
+impl ServerHandler for BareServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -71,8 +71,10 @@ impl ServerHandler for Bare {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let handler = Bare(Arc::new(answers(Payload::read(&options.payload)?)?));
+    let options = BareServerArgs::parse();
+    let handler = BareServer(Arc::new(recorded_responses(Payload::read(
+        &options.payload,
+    )?)?));
     let service = StreamableHttpService::new(
         move || Ok(handler.clone()),
         LocalSessionManager::default().into(),
@@ -85,9 +87,9 @@ async fn main() -> anyhow::Result<()> {
     Ok(axum::serve(listener, router).await?)
 }
 
-fn answers(payload: Payload) -> anyhow::Result<Answers> {
+fn recorded_responses(payload: Payload) -> anyhow::Result<RecordedResponses> {
     let list: ListToolsResult = serde_json::from_value(payload.tools_list).context("tools_list")?;
-    Ok(Answers {
+    Ok(RecordedResponses {
         tools: list.tools,
         search: serde_json::from_value(payload.search).context("search")?,
         fetch: serde_json::from_value(payload.fetch).context("fetch")?,

@@ -1,40 +1,40 @@
-//! Turns command-line options into one measured cell, printed as one JSON object.
+//! The load generator: measures one cell of the table and prints it as a JSON object.
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use docent_bench::load::{Load, run};
+use docent_bench::benchmark_request::{AcceptHeader, BenchmarkRequest, Operation};
+use docent_bench::load::{LoadSettings, run};
+use docent_bench::loopback_target::LoopbackTarget;
 use docent_bench::payload::Payload;
-use docent_bench::question::{Accept, Operation, Question};
-use docent_bench::summary::Cell;
-use docent_bench::target::Target;
+use docent_bench::summary::BenchmarkResult;
 
-/// Asks one MCP server the same question over and over and prints how it did.
+/// Sends the same request to an MCP server again and again, and prints latency and throughput.
 #[derive(Parser)]
-struct Options {
+struct LoadgenArgs {
     /// Loopback endpoint, for example `http://127.0.0.1:8787/mcp`
     #[arg(long)]
-    url: Target,
-    /// File with the questions and the answers expected
+    url: LoopbackTarget,
+    /// Payload file with the arguments of the requests and the expected responses
     #[arg(long)]
     payload: PathBuf,
-    /// What to ask
+    /// The operation to measure
     #[arg(long)]
     operation: Operation,
-    /// Connections that ask at once, 1 to 1024
+    /// Concurrent connections, 1 to 1024
     #[arg(long, default_value_t = 1)]
     connections: usize,
     /// Measured seconds, 1 to 120
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// Milliseconds before answers are counted
+    /// Milliseconds before responses are counted
     #[arg(long, default_value_t = 1000)]
     warm_up_ms: u64,
-    /// Kinds of answer to accept: `both` is what ChatGPT sends
+    /// Media types to accept: `both` is what ChatGPT sends
     #[arg(long, default_value = "both")]
-    accept: Accept,
+    accept: AcceptHeader,
     /// Process id of the server, to read its memory and processor time
     #[arg(long)]
     pid: Option<u32>,
@@ -44,9 +44,9 @@ struct Options {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let load = Load {
-        question: Question::new(options.operation, &Payload::read(&options.payload)?)?,
+    let options = LoadgenArgs::parse();
+    let load = LoadSettings {
+        request: BenchmarkRequest::new(options.operation, &Payload::read(&options.payload)?)?,
         target: options.url,
         accept: options.accept,
         connections: options.connections,
@@ -56,15 +56,15 @@ fn main() -> anyhow::Result<()> {
     };
     let operation = options.operation.to_possible_value();
     let operation = operation.map_or_else(String::new, |value| value.get_name().to_owned());
-    let cell = Cell {
+    let result = BenchmarkResult {
         server: options.server,
         operation,
         ..runtime()?.block_on(run(&load))?
     };
-    Ok(writeln!(stdout(), "{}", serde_json::to_string(&cell)?)?)
+    Ok(writeln!(stdout(), "{}", serde_json::to_string(&result)?)?)
 }
 
-/// On one core a second thread only costs switches, so the plain runtime is the faster client there.
+/// On one core, a second thread would only add context switches, so the single-threaded runtime is faster there.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
     let mut builder = if alone {
@@ -72,6 +72,6 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     } else {
         tokio::runtime::Builder::new_multi_thread()
     };
-    // Answers are looked for as often as the task that stays awake has its turn.
+    // Poll the sockets after every turn of the tasks that keep the threads busy.
     builder.enable_all().event_interval(1).build()
 }

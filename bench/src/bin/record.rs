@@ -1,31 +1,31 @@
-//! Turns a running server's answers into a payload file, or compares a peer's answers with such a file.
+//! Records a server's responses in a payload file, or compares a peer's responses with such a file.
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use docent_bench::connection::Connection;
-use docent_bench::payload::{Payload, first_hit, missing};
-use docent_bench::question::{Accept, fetch, search, tools_list};
-use docent_bench::target::Target;
+use docent_bench::benchmark_request::{AcceptHeader, fetch, search, tools_list};
+use docent_bench::http_connection::HttpConnection;
+use docent_bench::loopback_target::LoopbackTarget;
+use docent_bench::payload::{Payload, first_difference, first_hit};
 use serde_json::Value;
 
-/// Records the answers that peers are to give, or with `--check` makes sure that a peer gives them.
+/// Records the responses that peers are to return, or with `--check` tests that a peer returns them.
 #[derive(Parser)]
-struct Options {
+struct RecordArgs {
     /// Loopback endpoint, for example `http://127.0.0.1:8787/mcp`
     #[arg(long)]
-    url: Target,
+    url: LoopbackTarget,
     /// The file to write, or with `--check` to read
     #[arg(long)]
     payload: PathBuf,
     /// The text to search for; it must have a hit
     #[arg(long, default_value = "water")]
     query: String,
-    /// Kinds of answer to accept
+    /// Media types to accept
     #[arg(long, default_value = "both")]
-    accept: Accept,
+    accept: AcceptHeader,
     /// Compare instead of record
     #[arg(long)]
     check: bool,
@@ -33,8 +33,8 @@ struct Options {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let mut server = Connection::open(&options.url, options.accept).await?;
+    let options = RecordArgs::parse();
+    let mut server = HttpConnection::open(&options.url, options.accept).await?;
     let known = options
         .check
         .then(|| Payload::read(&options.payload))
@@ -54,7 +54,11 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-async fn record(server: &mut Connection, query: &str, id: Option<&str>) -> anyhow::Result<Payload> {
+async fn record(
+    server: &mut HttpConnection,
+    query: &str,
+    id: Option<&str>,
+) -> anyhow::Result<Payload> {
     let tools_list = result(server, &tools_list()).await.context("tools/list")?;
     let search = result(server, &search(query)).await.context("search")?;
     let hit = first_hit(&search).with_context(|| format!("no hit for `{query}`"))?;
@@ -69,8 +73,8 @@ async fn record(server: &mut Connection, query: &str, id: Option<&str>) -> anyho
     })
 }
 
-async fn result(server: &mut Connection, request: &Value) -> anyhow::Result<Value> {
-    let answer = server.ask(request.to_string().as_bytes()).await?;
+async fn result(server: &mut HttpConnection, request: &Value) -> anyhow::Result<Value> {
+    let answer = server.post(request.to_string().as_bytes()).await?;
     let text = String::from_utf8_lossy(&answer.body);
     ensure!(answer.status == 200, "status {}: {text}", answer.status);
     // An event stream carries the same object in its last `data:` line.
@@ -85,7 +89,7 @@ async fn result(server: &mut Connection, request: &Value) -> anyhow::Result<Valu
     let result = result.with_context(|| format!("no result: {text}"))?;
     ensure!(
         result.get("isError") != Some(&Value::Bool(true)),
-        "a tool error: {text}"
+        "the tool reports an error: {text}"
     );
     Ok(result)
 }
@@ -96,7 +100,7 @@ fn compare(known: &Payload, answers: &Payload) -> anyhow::Result<()> {
         ("search", &known.search, &answers.search),
         ("fetch", &known.fetch, &answers.fetch),
     ] {
-        if let Some(place) = missing(expected, actual) {
+        if let Some(place) = first_difference(expected, actual) {
             anyhow::bail!("the answer to {name} differs from the recorded one at `{place}`");
         }
         let (expected, actual) = (expected.to_string().len(), actual.to_string().len());

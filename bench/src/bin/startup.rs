@@ -1,4 +1,4 @@
-//! Turns a server's command line into the time from its start to its first correct answer.
+//! Measures the time from the start of a server's process to its first correct response.
 
 use std::io::{Read, Write, stdout};
 use std::net::{SocketAddr, TcpStream};
@@ -9,31 +9,32 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use docent_bench::benchmark_request::{BenchmarkRequest, Operation, PROTOCOL_VERSION};
+use docent_bench::loopback_target::LoopbackTarget;
 use docent_bench::payload::Payload;
-use docent_bench::question::{Operation, PROTOCOL_VERSION, Question};
 use docent_bench::summary::median;
-use docent_bench::target::Target;
 use serde_json::json;
 
-/// The longest wait for a server's first answer.
-const FIRST_ANSWER_DEADLINE: Duration = Duration::from_secs(30);
-/// The longest wait for a server to end after it was asked to.
-const END_DEADLINE: Duration = Duration::from_secs(10);
-/// Between two tries to connect: short beside the goal, and it leaves the processor to the server.
-const BETWEEN_TRIES: Duration = Duration::from_micros(200);
-/// The largest first answer that is read.
-const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
+/// The longest wait for a server's first correct response.
+const FIRST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest wait for a server to end after SIGTERM.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The wait between two connection attempts: short compared with the goal of 50 ms, and the server has the processor
+/// meanwhile.
+const RETRY_INTERVAL: Duration = Duration::from_micros(200);
+/// The largest first response that is read.
+const MAX_RESPONSE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Starts a server again and again and prints how long each start took up to a correct `search` answer.
+/// Starts a server several times and prints the time from each start to a correct response to `search`.
 #[derive(Parser)]
-struct Options {
+struct StartupArgs {
     /// Loopback endpoint at which the server will listen
     #[arg(long)]
-    url: Target,
-    /// File with the question and the answer expected
+    url: LoopbackTarget,
+    /// Payload file with the query and the expected response
     #[arg(long)]
     payload: PathBuf,
-    /// How many starts, 1 to 100
+    /// Number of starts, 1 to 100
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Name of the server in the table
@@ -45,21 +46,21 @@ struct Options {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let question = Question::new(Operation::Search, &Payload::read(&options.payload)?)?;
+    let options = StartupArgs::parse();
+    let request = BenchmarkRequest::new(Operation::Search, &Payload::read(&options.payload)?)?;
     let mut times = Vec::with_capacity(options.runs as usize);
     for _ in 0..options.runs {
-        times.push(time_one_start(&options, &question)?.as_secs_f64() * 1000.0);
+        times.push(time_one_start(&options, &request)?.as_secs_f64() * 1000.0);
     }
-    let most = times.iter().copied().fold(0.0, f64::max);
+    let longest = times.iter().copied().fold(0.0, f64::max);
     let report = json!({
         "server": options.server, "runs": options.runs,
-        "median_ms": median(times.clone()), "max_ms": most, "all_ms": times,
+        "median_ms": median(times.clone()), "max_ms": longest, "all_ms": times,
     });
     Ok(writeln!(stdout(), "{report}")?)
 }
 
-fn time_one_start(options: &Options, question: &Question) -> anyhow::Result<Duration> {
+fn time_one_start(options: &StartupArgs, request: &BenchmarkRequest) -> anyhow::Result<Duration> {
     let address = options.url.address();
     ensure!(
         TcpStream::connect(address).is_err(),
@@ -76,46 +77,49 @@ fn time_one_start(options: &Options, question: &Question) -> anyhow::Result<Dura
     let mut server = command
         .spawn()
         .with_context(|| format!("cannot start `{program}`"))?;
-    let outcome = first_answer(&options.url, question, started, &mut server);
-    let took = started.elapsed();
-    end(&mut server)?;
-    outcome.map(|()| took)
+    let outcome = wait_for_response(&options.url, request, started, &mut server);
+    let elapsed = started.elapsed();
+    shut_down(&mut server)?;
+    outcome.map(|()| elapsed)
 }
 
-/// Waits for the port, then for an answer that holds the marker.
-fn first_answer(
-    target: &Target,
-    question: &Question,
+/// Sends requests until a response contains the marker.
+fn wait_for_response(
+    target: &LoopbackTarget,
+    request: &BenchmarkRequest,
     started: Instant,
     server: &mut Child,
 ) -> anyhow::Result<()> {
-    while started.elapsed() < FIRST_ANSWER_DEADLINE {
+    while started.elapsed() < FIRST_RESPONSE_TIMEOUT {
         if let Some(status) = server.try_wait()? {
-            bail!("the server ended before its first answer: {status}");
+            bail!("the server ended before its first response: {status}");
         }
-        // A refused connection and a server that listens but is not ready are the same thing here:
-        // not yet an answer.
-        if is_answered(target, question).unwrap_or(false) {
+        // A refused connection and a response without the marker both mean that the server is not ready yet.
+        if is_ready(target, request).unwrap_or(false) {
             return Ok(());
         }
-        sleep(BETWEEN_TRIES);
+        sleep(RETRY_INTERVAL);
     }
-    bail!("no correct answer within {FIRST_ANSWER_DEADLINE:?}")
+    bail!("no correct response within {FIRST_RESPONSE_TIMEOUT:?}")
 }
 
-/// Whether a request gets status 200 and the marker.
-fn is_answered(target: &Target, question: &Question) -> std::io::Result<bool> {
+/// True if the server responds with status 200 and the marker.
+fn is_ready(target: &LoopbackTarget, request: &BenchmarkRequest) -> std::io::Result<bool> {
     let mut stream = TcpStream::connect(target.address())?;
-    stream.set_read_timeout(Some(FIRST_ANSWER_DEADLINE))?;
-    stream.write_all(&request(target.address(), target.path(), &question.body))?;
-    let mut answer = Vec::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
-    let marked = memchr::memmem::find(&answer, question.marker.as_bytes()).is_some();
-    Ok(answer.starts_with(b"HTTP/1.1 200") && marked)
+    stream.set_read_timeout(Some(FIRST_RESPONSE_TIMEOUT))?;
+    stream.write_all(&http_request(
+        target.address(),
+        target.path(),
+        &request.body,
+    ))?;
+    let mut response = Vec::new();
+    stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut response)?;
+    let has_marker = memchr::memmem::find(&response, request.marker.as_bytes()).is_some();
+    Ok(response.starts_with(b"HTTP/1.1 200") && has_marker)
 }
 
-fn request(address: SocketAddr, path: &str, body: &[u8]) -> Vec<u8> {
-    // `Connection: close` makes the end of the stream the end of the answer, so nothing is parsed here.
+fn http_request(address: SocketAddr, path: &str, body: &[u8]) -> Vec<u8> {
+    // With `Connection: close`, the response ends with the stream, so its headers need not be parsed.
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
          accept: application/json, text/event-stream\r\nmcp-protocol-version: {PROTOCOL_VERSION}\r\n\
@@ -125,11 +129,11 @@ fn request(address: SocketAddr, path: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Asks the server to end as a service manager would, and kills it only when it does not.
-fn end(server: &mut Child) -> anyhow::Result<()> {
+/// Ends the server with SIGTERM, as a service manager does, and with SIGKILL if that takes too long.
+fn shut_down(server: &mut Child) -> anyhow::Result<()> {
     Command::new("kill").arg(server.id().to_string()).status()?;
-    let asked = Instant::now();
-    while asked.elapsed() < END_DEADLINE {
+    let signalled = Instant::now();
+    while signalled.elapsed() < SHUTDOWN_TIMEOUT {
         if server.try_wait()?.is_some() {
             return Ok(());
         }
@@ -137,5 +141,5 @@ fn end(server: &mut Child) -> anyhow::Result<()> {
     }
     server.kill()?;
     server.wait()?;
-    bail!("the server did not end within {END_DEADLINE:?} of being asked to")
+    bail!("the server did not end within {SHUTDOWN_TIMEOUT:?} of SIGTERM")
 }

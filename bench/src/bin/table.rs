@@ -1,4 +1,4 @@
-//! Turns the measured cells of one run into a Markdown table, with the ratios to each peer and the goals.
+//! Prints the results of a run as Markdown tables, with the ratios to each peer and the goals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,40 +7,41 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use docent_bench::summary::{Cell, median};
+use docent_bench::summary::{BenchmarkResult, median};
 use serde::Deserialize;
 
-/// The most result files that are read.
+/// The largest number of result files that are read.
 const MAX_FILES: usize = 10_000;
 /// The server that the others are compared with.
 const OURS: &str = "docent";
-/// From start to first answer with an existing index, in milliseconds.
+/// The goal for the time from start to first response with an existing index, in milliseconds.
 const STARTUP_GOAL_MS: f64 = 50.0;
-/// How many times the requests per second of each peer are aimed at.
+/// The goal for docent's requests per second divided by those of each peer.
 const GOALS: [(&str, f64); 3] = [("fastmcp", 20.0), ("typescript", 8.0), ("bare-rmcp", 0.85)];
 
-/// Prints the table of one run. Fails when any answer of any server was wrong.
+/// Prints the tables of one run. Fails if any response of any server was wrong.
 #[derive(Parser)]
-struct Options {
+struct TableArgs {
     /// Folder with the JSON files of the run
     results: PathBuf,
 }
 
+/// The output of `startup` for one server.
 #[derive(Deserialize)]
-struct Startup {
+struct StartupTimes {
     server: String,
     runs: u32,
     median_ms: f64,
     max_ms: f64,
 }
 
-/// Operation, connections, server: the order of the table.
-type Key = (String, usize, String);
+/// Operation, connections and server, in the order of the table's columns.
+type ResultKey = (String, usize, String);
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
+    let options = TableArgs::parse();
     let cells = combine(read(&options, "cell-")?);
-    let startups: Vec<Startup> = read(&options, "startup-")?;
+    let startups: Vec<StartupTimes> = read(&options, "startup-")?;
     let mut out = stdout().lock();
     write_cells(&mut out, &cells)?;
     write_ratios(&mut out, &cells)?;
@@ -48,13 +49,13 @@ fn main() -> anyhow::Result<()> {
     let errors: u64 = cells.values().map(|cell| cell.errors).sum();
     ensure!(
         errors == 0,
-        "{errors} wrong answers; the first: {}",
+        "{errors} wrong responses; the first: {}",
         first_error(&cells)
     );
     Ok(())
 }
 
-fn read<T: for<'de> Deserialize<'de>>(options: &Options, prefix: &str) -> anyhow::Result<Vec<T>> {
+fn read<T: for<'de> Deserialize<'de>>(options: &TableArgs, prefix: &str) -> anyhow::Result<Vec<T>> {
     let shown = options.results.display();
     let entries =
         fs::read_dir(&options.results).with_context(|| format!("cannot list `{shown}`"))?;
@@ -63,16 +64,16 @@ fn read<T: for<'de> Deserialize<'de>>(options: &Options, prefix: &str) -> anyhow
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             let text = fs::read_to_string(entry.path())?;
-            let file = || format!("cannot understand `{}`", entry.path().display());
+            let file = || format!("cannot parse `{}`", entry.path().display());
             found.push(serde_json::from_str(&text).with_context(file)?);
         }
     }
     Ok(found)
 }
 
-/// One cell for each key. Where a run had several rounds, each figure is their median.
-fn combine(cells: Vec<Cell>) -> BTreeMap<Key, Cell> {
-    let mut groups: BTreeMap<Key, Vec<Cell>> = BTreeMap::new();
+/// One result for each key. If the run had several rounds, each figure is the median of the rounds.
+fn combine(cells: Vec<BenchmarkResult>) -> BTreeMap<ResultKey, BenchmarkResult> {
+    let mut groups: BTreeMap<ResultKey, Vec<BenchmarkResult>> = BTreeMap::new();
     for cell in cells {
         let key = (
             cell.operation.clone(),
@@ -83,19 +84,20 @@ fn combine(cells: Vec<Cell>) -> BTreeMap<Key, Cell> {
     }
     groups
         .into_iter()
-        .filter_map(|(key, rounds)| Some((key, middle(&rounds)?)))
+        .filter_map(|(key, rounds)| Some((key, median_of_rounds(&rounds)?)))
         .collect()
 }
 
-fn middle(rounds: &[Cell]) -> Option<Cell> {
-    let over = |figure: fn(&Cell) -> f64| median(rounds.iter().map(figure).collect());
+fn median_of_rounds(rounds: &[BenchmarkResult]) -> Option<BenchmarkResult> {
+    let median_of =
+        |figure: fn(&BenchmarkResult) -> f64| median(rounds.iter().map(figure).collect());
     let first = rounds.first()?.clone();
-    Some(Cell {
-        rps: over(|cell| cell.rps),
-        p50_us: over(|cell| cell.p50_us as f64) as u64,
-        p99_us: over(|cell| cell.p99_us as f64) as u64,
-        server_cpu_us_per_request: over(|cell| cell.server_cpu_us_per_request),
-        server_cores: over(|cell| cell.server_cores),
+    Some(BenchmarkResult {
+        rps: median_of(|cell| cell.rps),
+        p50_us: median_of(|cell| cell.p50_us as f64) as u64,
+        p99_us: median_of(|cell| cell.p99_us as f64) as u64,
+        server_cpu_us_per_request: median_of(|cell| cell.server_cpu_us_per_request),
+        server_cores: median_of(|cell| cell.server_cores),
         rss_peak_kib: rounds.iter().map(|cell| cell.rss_peak_kib).max()?,
         errors: rounds.iter().map(|cell| cell.errors).sum(),
         first_error: rounds.iter().find_map(|cell| cell.first_error.clone()),
@@ -103,7 +105,10 @@ fn middle(rounds: &[Cell]) -> Option<Cell> {
     })
 }
 
-fn write_cells(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Result<()> {
+fn write_cells(
+    out: &mut impl Write,
+    cells: &BTreeMap<ResultKey, BenchmarkResult>,
+) -> anyhow::Result<()> {
     writeln!(
         out,
         "| operation | connections | server | requests/s | docent ÷ this | p50 ms | p99 ms | RSS MiB | CPU µs/request | cores busy | bytes | answer | errors |"
@@ -114,7 +119,7 @@ fn write_cells(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Res
             out,
             "| {operation} | {connections} | {server} | {:.0} | {} | {:.2} | {:.2} | {:.1} | {:.0} | {:.2} | {} | {} | {} |",
             cell.rps,
-            ratio(cells, cell).map_or_else(|| "–".into(), |ratio| format!("{ratio:.2}")),
+            throughput_ratio(cells, cell).map_or_else(|| "–".into(), |ratio| format!("{ratio:.2}")),
             cell.p50_us as f64 / 1000.0,
             cell.p99_us as f64 / 1000.0,
             cell.rss_peak_kib as f64 / 1024.0,
@@ -132,23 +137,30 @@ fn write_cells(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Res
     Ok(())
 }
 
-/// How many times the requests per second of `cell` our server did in the same place.
-fn ratio(cells: &BTreeMap<Key, Cell>, cell: &Cell) -> Option<f64> {
+/// Docent's requests per second in the same cell, divided by those of `cell`.
+fn throughput_ratio(
+    cells: &BTreeMap<ResultKey, BenchmarkResult>,
+    cell: &BenchmarkResult,
+) -> Option<f64> {
     let ours = cells.get(&(cell.operation.clone(), cell.connections, OURS.to_owned()))?;
     (cell.rps > 0.0).then(|| ours.rps / cell.rps)
 }
 
-fn write_ratios(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Result<()> {
+fn write_ratios(
+    out: &mut impl Write,
+    cells: &BTreeMap<ResultKey, BenchmarkResult>,
+) -> anyhow::Result<()> {
     writeln!(
         out,
         "\n| requests/s of docent over | goal | worst cell | median cell | best cell | met in | CPU time of this over docent's, median cell |"
     )?;
     writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
     for (peer, goal) in GOALS {
-        let of_peer: Vec<&Cell> = cells.values().filter(|cell| cell.server == peer).collect();
+        let of_peer: Vec<&BenchmarkResult> =
+            cells.values().filter(|cell| cell.server == peer).collect();
         let ratios: Vec<f64> = of_peer
             .iter()
-            .filter_map(|cell| ratio(cells, cell))
+            .filter_map(|cell| throughput_ratio(cells, cell))
             .collect();
         if ratios.is_empty() {
             writeln!(out, "| {peer} | {goal} | – | – | – | not measured | – |")?;
@@ -172,14 +184,14 @@ fn write_ratios(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Re
     Ok(())
 }
 
-/// How many times our server's processor time per request `cell` spent in the same place.
-fn cpu_ratio(cells: &BTreeMap<Key, Cell>, cell: &Cell) -> Option<f64> {
+/// The processor time per request in `cell`, divided by docent's in the same cell.
+fn cpu_ratio(cells: &BTreeMap<ResultKey, BenchmarkResult>, cell: &BenchmarkResult) -> Option<f64> {
     let ours = cells.get(&(cell.operation.clone(), cell.connections, OURS.to_owned()))?;
     let ours = ours.server_cpu_us_per_request;
     (ours > 0.0).then(|| cell.server_cpu_us_per_request / ours)
 }
 
-fn write_startups(out: &mut impl Write, startups: &[Startup]) -> anyhow::Result<()> {
+fn write_startups(out: &mut impl Write, startups: &[StartupTimes]) -> anyhow::Result<()> {
     if startups.is_empty() {
         return Ok(());
     }
@@ -188,7 +200,7 @@ fn write_startups(out: &mut impl Write, startups: &[Startup]) -> anyhow::Result<
         "\n| start to first correct `search` answer | starts | median ms | longest ms | goal |"
     )?;
     writeln!(out, "|---|--:|--:|--:|---|")?;
-    for Startup {
+    for StartupTimes {
         server,
         runs,
         median_ms,
@@ -208,12 +220,12 @@ fn write_startups(out: &mut impl Write, startups: &[Startup]) -> anyhow::Result<
     Ok(())
 }
 
-fn first_error(cells: &BTreeMap<Key, Cell>) -> String {
+fn first_error(cells: &BTreeMap<ResultKey, BenchmarkResult>) -> String {
     let mut failed = cells.values().filter(|cell| cell.errors > 0);
-    let describe = |cell: &Cell| {
-        let what = cell.first_error.as_deref().unwrap_or("unknown");
+    let describe = |cell: &BenchmarkResult| {
+        let error = cell.first_error.as_deref().unwrap_or("unknown");
         format!(
-            "{} {} {}: {what}",
+            "{} {} {}: {error}",
             cell.server, cell.operation, cell.connections
         )
     };
@@ -224,20 +236,20 @@ fn first_error(cells: &BTreeMap<Key, Cell>) -> String {
 mod tests {
     use super::*;
 
-    fn cell(server: &str, rps: f64) -> Cell {
-        Cell {
+    fn cell(server: &str, rps: f64) -> BenchmarkResult {
+        BenchmarkResult {
             server_cpu_us_per_request: 1e6 / rps,
             server: server.into(),
             operation: "search".into(),
             connections: 16,
             rps,
-            ..Cell::default()
+            ..BenchmarkResult::default()
         }
     }
 
     #[test]
     fn rounds_become_their_median_and_errors_add_up() {
-        let wrong = Cell {
+        let wrong = BenchmarkResult {
             errors: 2,
             first_error: Some("status 503".into()),
             ..cell("docent", 9.0)
@@ -250,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_held_against_the_same_cell_of_each_peer() {
+    fn goals_are_compared_with_the_same_cell_of_each_peer() {
         let cells = combine(vec![
             cell("docent", 2000.0),
             cell("fastmcp", 90.0),

@@ -1,4 +1,4 @@
-//! Turns an operation into the JSON-RPC body that is posted and the marker that its answer must hold.
+//! The JSON-RPC request of each benchmarked operation, and the marker that a correct response to it contains.
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::payload::{Payload, first_hit};
 
-/// The revision spoken: the one most clients speak today, and one that every peer answers without a handshake.
+/// The protocol revision of all requests: the one that most clients use, and that every peer answers without a
+/// handshake.
 pub const PROTOCOL_VERSION: &str = "2025-06-18";
 
-/// One of the three things a host asks for.
+/// A benchmarked operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -24,17 +25,17 @@ pub enum Operation {
     Fetch,
 }
 
-/// Which kinds of answer the client says it takes.
+/// The media types that the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Accept {
-    /// `application/json` alone.
+pub enum AcceptHeader {
+    /// Only `application/json`.
     Json,
-    /// JSON and an event stream, as the specification asks of clients and as ChatGPT does.
+    /// JSON and an event stream, as the specification requires and as ChatGPT sends.
     Both,
 }
 
-impl Accept {
+impl AcceptHeader {
     /// The value of the `Accept` header.
     #[must_use]
     pub const fn header(self) -> &'static str {
@@ -45,20 +46,20 @@ impl Accept {
     }
 }
 
-/// The body to post, and the text without which the answer counts as an error.
+/// The body to post, and a text that every correct response contains.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct BenchmarkRequest {
     /// The JSON-RPC request.
     pub body: Bytes,
-    /// The text to find in every answer.
+    /// A text that every correct response contains.
     pub marker: String,
 }
 
-impl Question {
-    /// The question of `operation`, with the query and the id of `payload`.
+impl BenchmarkRequest {
+    /// The request of `operation`, with the query and the id of `payload`.
     ///
     /// # Errors
-    /// When the payload holds no hit or no tool, so that there is nothing to recognise an answer by.
+    /// When the payload has no hit or no tool that a response could be recognized by.
     pub fn new(operation: Operation, payload: &Payload) -> anyhow::Result<Self> {
         let (body, marker) = match operation {
             Operation::ToolsList => (tools_list(), last_tool(&payload.tools_list)?),
@@ -68,9 +69,9 @@ impl Question {
             }
             Operation::Fetch => (fetch(&payload.id), payload.id.clone()),
         };
-        // Servers escape differently. A marker of plain characters looks the same in all of them.
+        // Servers escape JSON differently. Plain characters look the same in the responses of all of them.
         if marker.is_empty() || !marker.bytes().all(is_plain) {
-            bail!("`{marker}` cannot be recognised in an answer, because JSON may escape it");
+            bail!("`{marker}` cannot be recognized in a response, because JSON may escape it");
         }
         Ok(Self {
             body: Bytes::from(body.to_string()),
@@ -83,7 +84,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | b'\'')
 }
 
-/// The last tool's name: an answer that was cut short does not hold it.
+/// The name of the last tool, because a truncated list does not contain it.
 fn last_tool(result: &Value) -> anyhow::Result<String> {
     let tools = result.get("tools").and_then(Value::as_array);
     let name = tools.and_then(|tools| tools.last()?.get("name")?.as_str());
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_operation_has_its_body_and_marker() {
-        let ask = |operation| Question::new(operation, &payload("d1")).unwrap();
+        let ask = |operation| BenchmarkRequest::new(operation, &payload("d1")).unwrap();
         assert_eq!(ask(Operation::ToolsList).marker, "fetch");
         assert_eq!(ask(Operation::Search).marker, "d1");
         let body: Value = serde_json::from_slice(&ask(Operation::Search).body).unwrap();
@@ -145,10 +146,10 @@ mod tests {
     fn a_marker_that_json_may_escape_is_refused() {
         for id in ["", "a\"b", "a\\b", "é", "a\n"] {
             assert!(
-                Question::new(Operation::Fetch, &payload(id)).is_err(),
+                BenchmarkRequest::new(Operation::Fetch, &payload(id)).is_err(),
                 "{id:?}"
             );
         }
-        assert!(Question::new(Operation::Fetch, &payload("a/b.md#p2")).is_ok());
+        assert!(BenchmarkRequest::new(Operation::Fetch, &payload("a/b.md#p2")).is_ok());
     }
 }

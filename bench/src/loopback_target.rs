@@ -1,18 +1,18 @@
-//! Turns a typed address into a `Target`, and refuses every address that is not this machine's loopback.
+//! The address that a benchmark sends load to. Only loopback addresses are accepted, so no other machine gets the load.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
 
-/// A loopback endpoint: where the load goes. A value of this type cannot name another machine.
+/// A loopback endpoint. A value of this type cannot name another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct LoopbackTarget {
     address: SocketAddr,
     path: String,
 }
 
-impl Target {
+impl LoopbackTarget {
     /// The socket to connect to.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -26,7 +26,7 @@ impl Target {
     }
 }
 
-impl FromStr for Target {
+impl FromStr for LoopbackTarget {
     type Err = anyhow::Error;
 
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
@@ -34,10 +34,10 @@ impl FromStr for Target {
             .strip_prefix("http://")
             .with_context(|| format!("not an http address: `{typed}`"))?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // Names are not resolved on purpose: a name can be pointed at another machine, a number cannot.
+        // Host names are not resolved, because a name can point at another machine.
         let address: SocketAddr = authority
             .parse()
-            .with_context(|| format!("not an address and port in numbers: `{authority}`"))?;
+            .with_context(|| format!("not a numeric address and port: `{authority}`"))?;
         if !is_loopback(address.ip()) {
             bail!("load is sent to loopback only, not to `{authority}`");
         }
@@ -57,16 +57,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_addresses_are_taken() {
-        let target: Target = "http://127.0.0.1:8787/mcp".parse().unwrap();
+    fn loopback_addresses_are_accepted() {
+        let target: LoopbackTarget = "http://127.0.0.1:8787/mcp".parse().unwrap();
         assert_eq!(target.address().to_string(), "127.0.0.1:8787");
         assert_eq!(target.path(), "/mcp");
-        assert_eq!("http://[::1]:1".parse::<Target>().unwrap().path(), "/");
-        assert!("http://127.255.0.9:1/".parse::<Target>().is_ok());
+        assert_eq!(
+            "http://[::1]:1".parse::<LoopbackTarget>().unwrap().path(),
+            "/"
+        );
+        assert!("http://127.255.0.9:1/".parse::<LoopbackTarget>().is_ok());
     }
 
     #[test]
-    fn every_other_address_is_refused() {
+    fn other_addresses_are_rejected() {
         for typed in [
             "http://10.0.0.1:80/mcp",
             "http://0.0.0.0:80/mcp",
@@ -79,7 +82,10 @@ mod tests {
             "https://127.0.0.1:80/mcp",
             "",
         ] {
-            assert!(typed.parse::<Target>().is_err(), "{typed} must be refused");
+            assert!(
+                typed.parse::<LoopbackTarget>().is_err(),
+                "{typed} must be rejected"
+            );
         }
     }
 }

@@ -1,36 +1,36 @@
-//! Turns a process id into the memory and processor time of that process and of its workers.
+//! Memory and processor time of a server's process and its worker processes, read from `/proc`.
 
 use std::fs;
 
 use serde::Serialize;
 
-/// Entries of the process table that are looked at. Above the usual `pid_max` of a small machine.
+/// The number of entries of the process table that are read: above the usual `pid_max` of a small machine.
 const MAX_PROCESSES: usize = 65_536;
 
-/// Ticks a second in `/proc/PID/stat`: fixed at 100 for every Linux program, whatever the kernel uses.
+/// The unit of times in `/proc/PID/stat`. Linux reports 100 ticks a second to all programs, whatever rate its timer has.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What a server holds and has used up to one moment.
+/// Memory and processor time of a process tree at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
-    /// Resident memory in KiB, workers included.
+pub struct ResourceUsage {
+    /// Resident memory in KiB, including worker processes.
     pub rss_kib: u64,
-    /// Processor time since the start in milliseconds, workers included.
+    /// Processor time since the start in milliseconds, including worker processes.
     pub cpu_ms: u64,
 }
 
-/// A server's process and the worker processes below it, as they were at one moment.
+/// The ids of a process and its descendants at one moment.
 #[derive(Clone, Debug)]
-pub struct Family(Vec<u32>);
+pub struct ProcessTree(Vec<u32>);
 
-impl Family {
-    /// Looks up the descendants of `pid`.
+impl ProcessTree {
+    /// Finds the descendants of `pid`.
     #[must_use]
     pub fn of(pid: u32) -> Self {
         let parents = parents();
         let mut members = vec![pid];
-        // A worker's id may be lower than its parent's after the counter wrapped, so one pass in order
-        // is not enough; servers here are at most two levels deep.
+        // Process ids wrap around, so a child can have a lower id than its parent and one pass may miss it. The
+        // servers of this benchmark have at most two levels.
         for _ in 0..3 {
             for (child, parent) in &parents {
                 if members.contains(parent) && !members.contains(child) {
@@ -41,18 +41,18 @@ impl Family {
         Self(members)
     }
 
-    /// What all members hold and have used as of now; a process that has ended counts as nothing.
+    /// The current sum over all processes of the tree. A process that has ended counts as zero.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> ResourceUsage {
         let members = self.0.iter().filter_map(|pid| usage_of_one(*pid));
-        members.fold(Usage::default(), |total, one| Usage {
+        members.fold(ResourceUsage::default(), |total, one| ResourceUsage {
             rss_kib: total.rss_kib.saturating_add(one.rss_kib),
             cpu_ms: total.cpu_ms.saturating_add(one.cpu_ms),
         })
     }
 }
 
-/// Every process with its parent.
+/// All process ids, each with that of its parent.
 fn parents() -> Vec<(u32, u32)> {
     let entries = fs::read_dir("/proc")
         .into_iter()
@@ -67,16 +67,16 @@ fn parents() -> Vec<(u32, u32)> {
         .collect()
 }
 
-fn usage_of_one(pid: u32) -> Option<Usage> {
+fn usage_of_one(pid: u32) -> Option<ResourceUsage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    Some(Usage {
+    Some(ResourceUsage {
         rss_kib: rss_kib(&status).unwrap_or(0),
         cpu_ms: cpu_ms(&stat)?,
     })
 }
 
-/// The fields after the program's name, which itself may hold spaces and brackets.
+/// The fields after the program's name, which may itself contain spaces and parentheses.
 fn fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')')
         .map_or("", |(_, rest)| rest)
@@ -111,7 +111,7 @@ mod tests {
     const STAT: &str = "42 (a ) b) S 7 42 42 0 -1 4194560 9 0 0 0 250 30 0 0 20 0 1 0 99 0 0";
 
     #[test]
-    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         assert_eq!(parent(STAT), Some(7));
         assert_eq!(cpu_ms(STAT), Some(2800));
     }
@@ -126,8 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_memory_and_an_ended_one_has_none() {
-        assert!(Family::of(std::process::id()).usage().rss_kib > 0);
-        assert_eq!(Family::of(u32::MAX).usage(), Usage::default());
+    fn a_running_process_has_memory_and_an_ended_one_has_none() {
+        assert!(ProcessTree::of(std::process::id()).usage().rss_kib > 0);
+        assert_eq!(ProcessTree::of(u32::MAX).usage(), ResourceUsage::default());
     }
 }
