@@ -1,6 +1,12 @@
 //! Tools that require sign-in on a server without authentication: the server does not start, and an embedded router
 //! refuses the calls.
 
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
 use docent_mcp::http::limits::HttpLimits;
 use docent_mcp::http::{HttpOptions, router, serve};
 use docent_mcp::stdio;
@@ -63,6 +69,72 @@ async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
             }
         }
     }
+}
+
+/// A child process that is killed when the test ends.
+struct ChildProcess(Child);
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the built example with a tool that requires sign-in, at a free port.
+fn guarded_program(keys: Option<&Path>) -> (ChildProcess, SocketAddr) {
+    // Cargo builds the examples of a package with its tests, into the folder beside that of the tests.
+    let tests = std::env::current_exe().unwrap();
+    let target = tests.parent().and_then(Path::parent).unwrap();
+    let name = format!("guarded{}", std::env::consts::EXE_SUFFIX);
+    let program = target.join("examples").join(name);
+    assert!(
+        program.is_file(),
+        "{} is not built; run `cargo build -p docent-mcp --examples`",
+        program.display()
+    );
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let child = Command::new(program)
+        .arg(address.to_string())
+        .args(keys)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (ChildProcess(child), address)
+}
+
+/// Waits until a program ends or its server accepts connections; returns the exit status if it ended.
+fn ended_or_serves(program: &mut ChildProcess, address: SocketAddr) -> Option<ExitStatus> {
+    loop {
+        if let Some(status) = program.0.try_wait().unwrap() {
+            return Some(status);
+        }
+        if std::net::TcpStream::connect(address).is_ok() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_program_without_sign_in_ends_and_names_the_tool_that_demands_it() {
+    let (mut program, address) = guarded_program(None);
+    let status = ended_or_serves(&mut program, address).expect("the server started");
+    assert!(!status.success(), "{status}");
+    let mut said = String::new();
+    let mut stderr = program.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert!(said.contains("`notes` requires sign-in"), "{said}");
+    assert!(said.contains("set `auth`"), "{said}");
+
+    // With sign-in, the same program serves.
+    let folder = tempfile::tempdir().unwrap();
+    let (mut program, address) = guarded_program(Some(&folder.path().join("keys.json")));
+    assert_eq!(ended_or_serves(&mut program, address), None);
 }
 
 #[tokio::test]
