@@ -54,6 +54,13 @@ pub(crate) struct RequestDispatcher {
     call_rate_limiter: Arc<CallRateLimiter>,
 }
 
+/// What bounds the answer to a request while it is computed: the token that fires when the client cancels or
+/// disconnects, and the byte budget of its connection.
+struct AnswerBounds<'a> {
+    cancel: CancellationToken,
+    share: Option<&'a Arc<ConnectionShare>>,
+}
+
 /// The wait for a parse permit timed out, because too many large bodies are being processed.
 #[derive(Debug)]
 pub(crate) struct ParsePermitTimeout;
@@ -183,8 +190,9 @@ impl RequestDispatcher {
                     ToolCall::rate_limited(&self.app, &caller_context, wait)
                 }
                 Ok(Ok(call)) if self.must_stream(&call) => {
+                    let bounds = AnswerBounds { cancel, share };
                     return self
-                        .run_on_rmcp(request, (caller_context, Some(call)), cancel, share)
+                        .run_on_rmcp(request, caller_context, Some(call), bounds)
                         .await;
                 }
                 Ok(Ok(call)) => {
@@ -194,8 +202,9 @@ impl RequestDispatcher {
                 Err(error) => Err(error),
             },
             _ => {
+                let bounds = AnswerBounds { cancel, share };
                 return self
-                    .run_on_rmcp(request, (caller_context, None), cancel, share)
+                    .run_on_rmcp(request, caller_context, None, bounds)
                     .await;
             }
         };
@@ -299,10 +308,11 @@ impl RequestDispatcher {
     async fn run_on_rmcp(
         &self,
         request: &RpcRequest<'_>,
-        (caller_context, call): (CallerContext, Option<ToolCall>),
-        cancel: CancellationToken,
-        share: Option<&Arc<ConnectionShare>>,
+        caller_context: CallerContext,
+        call: Option<ToolCall>,
+        bounds: AnswerBounds<'_>,
     ) -> Reply {
+        let AnswerBounds { cancel, share } = bounds;
         let listener = match self.listener(request, &caller_context.caller) {
             Ok(listener) => listener,
             Err(error) => return whole_reply(request, Err(error)),

@@ -70,8 +70,9 @@ pub use app::{App, AppBuilder, Icon};
 pub use auth::server as sign_in;
 pub use auth::{
     ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
-    AuthRequirement, Caller, CertificateAuthorities, InvalidAuthorities, Issuer, IssuerNetwork,
-    IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, SignatureAlgorithm,
+    AuthRequirement, Caller, CertificateAuthorities, IntrospectionClient, InvalidAuthorities,
+    Issuer, IssuerNetwork, IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES,
+    SignatureAlgorithm,
 };
 pub use call_observer::{CallKind, CallObserver, CallRecord, CallStatus, MAX_TOUCHED};
 pub use change_notifier::ChangeNotifier;

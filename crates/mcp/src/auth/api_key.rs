@@ -268,9 +268,8 @@ fn check(grant: &ApiKeyGrant) -> Result<(), AuthError> {
     let name = &grant.name;
     let chars = name.chars().count();
     if !(1..=MAX_NAME_CHARS).contains(&chars) || name.chars().any(char::is_control) {
-        return Err(AuthError::KeyName(
-            name.chars().take(MAX_NAME_CHARS).collect(),
-        ));
+        let start = docent_unicode::truncate_chars(name, MAX_NAME_CHARS);
+        return Err(AuthError::KeyName(start.to_owned()));
     }
     if grant.scopes.len() > super::MAX_SCOPES {
         return Err(AuthError::TooMany("scopes"));

@@ -53,6 +53,15 @@ impl From<IssuerNetwork> for IssuerTransport {
     }
 }
 
+/// The client id and the secret with which we authenticate at an introspection endpoint.
+#[derive(Clone, Copy)]
+pub struct IntrospectionClient<'a> {
+    /// The client id.
+    pub id: &'a str,
+    /// The secret that belongs to it.
+    pub secret: &'a str,
+}
+
 /// A trusted issuer of access tokens. Its name is the issuer URL, exactly as it stands in the claim `iss`.
 ///
 /// ```rust
@@ -122,12 +131,21 @@ impl Issuer {
     }
 
     /// An issuer of opaque tokens. Each token is looked up at the introspection `endpoint` (RFC 7662),
-    /// where we authenticate as `client`, a pair of client id and secret.
+    /// where we authenticate as `client`.
+    ///
+    /// ```rust
+    /// use docent_mcp::{IntrospectionClient, Issuer, IssuerNetwork};
+    ///
+    /// let client = IntrospectionClient { id: "docs", secret: "s3cret" };
+    /// let endpoint = "https://login.example.org/introspect";
+    /// let issuer = Issuer::introspected("https://login.example.org", endpoint, client, IssuerNetwork::Public);
+    /// assert_eq!(issuer.name(), "https://login.example.org");
+    /// ```
     #[must_use]
     pub fn introspected(
         name: impl Into<String>,
         endpoint: &str,
-        client: (&str, &str),
+        client: IntrospectionClient<'_>,
         transport: impl Into<IssuerTransport>,
     ) -> Self {
         Self::with_introspector(
@@ -141,10 +159,10 @@ impl Issuer {
     pub(crate) fn with_introspector(
         name: String,
         endpoint: &str,
-        (client, secret): (&str, &str),
+        client: IntrospectionClient<'_>,
         fetcher: Arc<dyn HttpFetch>,
     ) -> Self {
-        let introspector = TokenIntrospector::new(endpoint, client, secret, fetcher);
+        let introspector = TokenIntrospector::new(endpoint, client.id, client.secret, fetcher);
         Self::new(name, IssuerKeySource::Introspected(Arc::new(introspector)))
     }
 

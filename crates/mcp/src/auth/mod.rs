@@ -59,7 +59,7 @@ pub use certificate_authorities::{
     CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES,
 };
 pub(crate) use challenge::{MCP_PATHS, WELL_KNOWN};
-pub use issuer::{Issuer, IssuerNetwork, IssuerTransport};
+pub use issuer::{IntrospectionClient, Issuer, IssuerNetwork, IssuerTransport};
 pub use jwk::{LocalKeys, SignatureAlgorithm};
 pub use signed_link::LinkKey;
 

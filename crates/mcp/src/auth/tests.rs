@@ -12,6 +12,11 @@ use super::*;
 
 const BASE: &str = "https://docs.example.org";
 
+const INTROSPECTION_CLIENT: IntrospectionClient<'static> = IntrospectionClient {
+    id: "c",
+    secret: "s",
+};
+
 fn local(name: &str) -> Issuer {
     Issuer::local(name, LocalKeys::default())
 }
@@ -59,7 +64,7 @@ fn a_lock_that_nobody_could_open_does_not_build() {
         Issuer::introspected(
             name,
             "https://a.example/i",
-            ("c", "s"),
+            INTROSPECTION_CLIENT,
             IssuerNetwork::Public,
         )
     };
@@ -111,7 +116,7 @@ fn a_lock_is_ready_when_every_issuer_is() {
         .issuer(Issuer::introspected(
             "https://x.example",
             "https://x.example/i",
-            ("c", "s"),
+            INTROSPECTION_CLIENT,
             IssuerNetwork::Public,
         ))
         .build()
@@ -323,7 +328,7 @@ async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
     let introspected = Issuer::with_introspector(
         "https://x.example".to_owned(),
         "https://x.example/i",
-        ("c", "s"),
+        INTROSPECTION_CLIENT,
         Arc::new(StaticFetch(Mutex::new(says))),
     );
     let auth = Auth::builder([BASE])

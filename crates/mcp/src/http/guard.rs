@@ -302,7 +302,7 @@ fn read_host(bytes: &[u8]) -> Result<HostAuthority<'_>, GuardRejection> {
 
 /// Truncates a value for quoting in a rejection.
 fn quote_prefix(text: &str) -> String {
-    text.chars().take(100).collect()
+    docent_unicode::truncate_chars(text, 100).to_owned()
 }
 
 /// Middleware that applies a guard: it rejects requests, answers CORS preflights, and adds CORS headers to responses.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docent_mcp::{ApiKeyGrant, ApiKeyStore, Issuer, IssuerNetwork};
+use docent_mcp::{ApiKeyGrant, ApiKeyStore, IntrospectionClient, Issuer, IssuerNetwork};
 use serde_json::json;
 
 use crate::fixture::{AuthTestServer, LoopbackIssuer, RawRequest, builder, claims};
@@ -52,7 +52,10 @@ async fn no_part_of_a_token_is_seen_again() {
     let key = keys.add(grant, 1).unwrap();
     let secret = "CANARY-secret-of-our-own".to_owned();
     let endpoint = format!("{}/introspect", introspector.name);
-    let client = ("docent", secret.as_str());
+    let client = IntrospectionClient {
+        id: "docent",
+        secret: &secret,
+    };
     let auth = builder()
         .issuer(
             Issuer::remote(&provider.name, None, IssuerNetwork::Private).cooldown(Duration::ZERO),

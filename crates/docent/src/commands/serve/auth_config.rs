@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use docent_mcp::{
-    ApiKeyStore, Auth, AuthRequirement, Issuer, IssuerNetwork, IssuerTransport, LinkKey,
+    ApiKeyStore, Auth, AuthRequirement, IntrospectionClient, Issuer, IssuerNetwork,
+    IssuerTransport, LinkKey,
 };
 
 use super::{CommandContext, certificate_authorities, sign_in};
@@ -130,10 +131,10 @@ fn issuers(settings: &settings::AuthSettings) -> Result<Vec<Issuer>, CliError> {
                 ),
             );
         };
-        let client = (
-            introspection.client_id.as_str(),
-            introspection.client_secret.reveal(),
-        );
+        let client = IntrospectionClient {
+            id: &introspection.client_id,
+            secret: introspection.client_secret.reveal(),
+        };
         all.push(Issuer::introspected(name, url, client, transport));
     }
     Ok(all)

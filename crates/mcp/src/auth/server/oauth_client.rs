@@ -143,8 +143,7 @@ fn display_name(name: &str) -> String {
         line.push_str(word);
     }
     if line.chars().nth(MAX_NAME).is_some() {
-        line = line.chars().take(MAX_NAME - 1).collect();
-        line.push('…');
+        line = docent_unicode::ellipsize(&line, MAX_NAME - 1).into_owned();
     }
     line
 }

@@ -130,7 +130,12 @@ async fn an_issuer_on_this_machine_is_asked_where_the_owner_allows_it() {
     let stop = CancellationToken::new();
     tokio::spawn(crate::http::serve_routes(options, listener, stop.clone()));
     let identify = async |network: IssuerNetwork| {
-        let issuer = Issuer::introspected("https://x.example", &endpoint, ("c", "s"), network);
+        let issuer = Issuer::introspected(
+            "https://x.example",
+            &endpoint,
+            INTROSPECTION_CLIENT,
+            network,
+        );
         let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
         auth.identify(&headers("opaque")).await
     };
