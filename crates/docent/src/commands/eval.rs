@@ -17,7 +17,7 @@ use crate::eval::judged_queries::{self, JudgedQueries, JudgedQuery};
 use crate::eval::qrels::Qrels;
 use crate::eval::quality_gate::{self, QualityThresholds};
 use crate::eval::query_runner::{self, EvalObserver};
-use crate::eval::run_comparison::{BaselineRun, RunComparison};
+use crate::eval::run_comparison::{BaselineRun, LatencyPercentiles, RunComparison};
 use crate::eval::run_json::{self, EvalRun};
 use crate::eval::scoring::RunSummary;
 use crate::eval::{query_draft, report, run_text};
@@ -60,7 +60,10 @@ fn score(context: &CommandContext, eval: &EvalArgs, queries: &Path) -> Result<Ex
     progress.progress.finish();
     let outcomes = outcomes?;
     let summary = RunSummary::new(&outcomes);
-    let latency = (summary.p50, summary.p99);
+    let latency = LatencyPercentiles {
+        p50: summary.p50,
+        p99: summary.p99,
+    };
     let change = earlier.map(|earlier| RunComparison::new(&earlier, &outcomes, latency));
     let floors = QualityThresholds {
         ndcg: eval.min_ndcg,

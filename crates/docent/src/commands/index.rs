@@ -52,7 +52,8 @@ pub(super) fn run(context: &CommandContext, as_json: bool) -> Result<ExitCode, C
     if as_json {
         output::json(&report_json(
             &report,
-            (documents, unreadable),
+            documents,
+            unreadable,
             &context.folder.display().to_string(),
             &location,
         ))?;
@@ -288,7 +289,8 @@ fn at(path: &str, line: Option<u64>) -> String {
 
 fn report_json(
     report: &SyncReport,
-    (documents, unreadable): (u64, usize),
+    documents: u64,
+    unreadable: usize,
     folder: &str,
     index: &str,
 ) -> Value {

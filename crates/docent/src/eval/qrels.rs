@@ -58,7 +58,12 @@ impl Qrels {
             .collect()
     }
 
-    fn add(&mut self, (query, document, grade): (String, String, u32)) -> Result<(), LineError> {
+    fn add(&mut self, judgement: Judgement) -> Result<(), LineError> {
+        let Judgement {
+            query,
+            document,
+            grade,
+        } = judgement;
         let of_query = self.0.entry(query).or_default();
         if let Some(earlier) = of_query.get(&document).filter(|earlier| **earlier != grade) {
             return Err(LineError::new(
@@ -80,6 +85,13 @@ impl Qrels {
     }
 }
 
+/// The grade of one document for one query, as a line states it.
+struct Judgement {
+    query: String,
+    document: String,
+    grade: u32,
+}
+
 /// Splits a line into columns. Ids may contain spaces, so a line with tabs is split at tabs only.
 fn columns(text: &str) -> Vec<&str> {
     if text.contains('\t') {
@@ -97,7 +109,7 @@ fn is_header(text: &str) -> bool {
     known && !is_number
 }
 
-fn row(text: &str) -> Result<(String, String, u32), LineError> {
+fn row(text: &str) -> Result<Judgement, LineError> {
     let (query, document, grade) = match columns(text).as_slice() {
         [query, document, grade] | [query, _, document, grade] => (*query, *document, *grade),
         other => {
@@ -113,11 +125,11 @@ fn row(text: &str) -> Result<(String, String, u32), LineError> {
         }
     };
     let grade = judgement_lines::grade(grade.parse().ok(), grade)?;
-    Ok((
-        judgement_lines::id(query)?,
-        judgement_lines::id(document)?,
+    Ok(Judgement {
+        query: judgement_lines::id(query)?,
+        document: judgement_lines::id(document)?,
         grade,
-    ))
+    })
 }
 
 #[cfg(test)]

@@ -31,14 +31,15 @@ const ROUNDING: f64 = 1e-6;
 #[derive(Debug, Deserialize)]
 pub(crate) struct BaselineRun {
     format: u32,
-    latency_ms: BaselineLatency,
+    latency_ms: LatencyPercentiles,
     queries: Vec<BaselineQuery>,
 }
 
-#[derive(Debug, Deserialize)]
-struct BaselineLatency {
-    p50: f64,
-    p99: f64,
+/// Percentiles of the latency of searches in milliseconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct LatencyPercentiles {
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,11 +116,11 @@ impl QueryDelta {
 }
 
 impl RunComparison {
-    /// Compares a run with a baseline; `latency` is this run's p50 and p99.
+    /// Compares a run with a baseline; `latency` is that of this run.
     pub(crate) fn new(
         earlier: &BaselineRun,
         outcomes: &[QueryOutcome],
-        latency: (f64, f64),
+        latency: LatencyPercentiles,
     ) -> Self {
         let before: HashMap<&str, &BaselineQuery> =
             earlier.queries.iter().map(|b| (b.id.as_str(), b)).collect();
@@ -142,8 +143,8 @@ impl RunComparison {
             only_now: outcomes.len() - pairs.len(),
             only_before: before.keys().filter(|id| !ids.contains(*id)).count(),
             scores: MEASURES.iter().filter_map(|m| means(m, &pairs)).collect(),
-            p50: (earlier.latency_ms.p50, latency.0),
-            p99: (earlier.latency_ms.p99, latency.1),
+            p50: (earlier.latency_ms.p50, latency.p50),
+            p99: (earlier.latency_ms.p99, latency.p99),
             better,
             worse,
             p_value: permutation_p_value(&differences),
@@ -225,6 +226,10 @@ mod tests {
         serde_json::from_value(file).unwrap()
     }
 
+    fn latency(p50: f64, p99: f64) -> LatencyPercentiles {
+        LatencyPercentiles { p50, p99 }
+    }
+
     #[test]
     fn gains_and_losses_are_separated() {
         let outcomes = [
@@ -239,7 +244,7 @@ mod tests {
             ("worse", 0.25),
             ("old", 1.0),
         ]);
-        let found = RunComparison::new(&earlier, &outcomes, (3.0, 4.0));
+        let found = RunComparison::new(&earlier, &outcomes, latency(3.0, 4.0));
         assert_eq!((found.both, found.only_now, found.only_before), (3, 1, 1));
         assert_eq!((found.better, found.worse), (1, 1));
         assert_eq!((found.p50, found.p99), ((1.0, 3.0), (2.0, 4.0)));
@@ -270,7 +275,7 @@ mod tests {
                 .take(count)
                 .map(|n| outcome(n, Some(1), None))
                 .collect();
-            RunComparison::new(&earlier(&rows), &outcomes, (0.0, 0.0))
+            RunComparison::new(&earlier(&rows), &outcomes, latency(0.0, 0.0))
         };
         assert_eq!(compared(MAX_MOVES).gains.len(), MAX_MOVES);
         let more = compared(MAX_MOVES + 1);

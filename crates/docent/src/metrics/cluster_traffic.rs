@@ -74,42 +74,44 @@ fn times(out: &mut String, calls: &[CallTraffic]) {
     }
 }
 
-/// A metric of a node: name, help text, type, and the value to read.
-type NodeMetric = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&NodeTraffic) -> u64,
-);
+/// A metric that every node has.
+struct NodeMetric {
+    name: &'static str,
+    help: &'static str,
+    /// The Prometheus type.
+    kind: &'static str,
+    value: fn(&NodeTraffic) -> u64,
+}
 
 fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
     let rows: [NodeMetric; 3] = [
-        (
-            "docent_engine_node_requests_total",
-            "Requests sent to a node.",
-            "counter",
-            |node| node.requests,
-        ),
-        (
-            "docent_engine_node_failures_total",
-            "Requests that a node did not answer.",
-            "counter",
-            |node| node.failures,
-        ),
-        (
-            "docent_engine_node_left_alone",
-            "1 while the circuit breaker of the node is open and no request is sent.",
-            "gauge",
-            |node| u64::from(node.is_circuit_open),
-        ),
+        NodeMetric {
+            name: "docent_engine_node_requests_total",
+            help: "Requests sent to a node.",
+            kind: "counter",
+            value: |node| node.requests,
+        },
+        NodeMetric {
+            name: "docent_engine_node_failures_total",
+            help: "Requests that a node did not answer.",
+            kind: "counter",
+            value: |node| node.failures,
+        },
+        NodeMetric {
+            name: "docent_engine_node_left_alone",
+            help: "1 while the circuit breaker of the node is open and no request is sent.",
+            kind: "gauge",
+            value: |node| u64::from(node.is_circuit_open),
+        },
     ];
-    for (name, help, kind, value) in rows {
-        head(out, name, help, kind);
+    for metric in rows {
+        let name = metric.name;
+        head(out, name, metric.help, metric.kind);
         for node in nodes {
             // A URL contains neither quotes nor backslashes. The label is sanitised all the same, so that no
             // address can inject a metric.
             let address: String = node.address.replace(['"', '\\', '\n'], "_");
-            let _ = writeln!(out, "{name}{{node=\"{address}\"}} {}", value(node));
+            let _ = writeln!(out, "{name}{{node=\"{address}\"}} {}", (metric.value)(node));
         }
     }
 }

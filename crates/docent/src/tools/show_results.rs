@@ -41,8 +41,26 @@ const MAX_CHIP_CHARS: usize = 80;
 const MAX_FIELDS: usize = 6;
 const MAX_FIELD_CHARS: usize = 80;
 
-/// Character budgets for titles and passages that the model reads, tried in this order until the output fits.
-const BUDGETS: [(usize, usize); 4] = [(200, 240), (120, 120), (80, 40), (40, 0)];
+/// How many characters of each title and passage the model reads.
+#[derive(Clone, Copy)]
+struct BriefBudget {
+    title: usize,
+    text: usize,
+}
+
+/// The budgets, tried in this order until the output fits.
+const BUDGETS: [BriefBudget; 4] = [
+    BriefBudget::new(200, 240),
+    BriefBudget::new(120, 120),
+    BriefBudget::new(80, 40),
+    BriefBudget::new(40, 0),
+];
+
+impl BriefBudget {
+    const fn new(title: usize, text: usize) -> Self {
+        Self { title, text }
+    }
+}
 
 /// The tool over a knowledge base; the widget calls it too, when the user changes a filter.
 pub struct ShowResultsTool(pub Arc<KnowledgeBase>);
@@ -327,7 +345,7 @@ fn chips(facet: FacetCounts) -> Option<FacetChips> {
 impl ResultsView {
     /// The structured content for the model, within the size limit of all hosts.
     fn model_output(&self) -> ShowResultsOutput {
-        let mut output = self.within((0, 0));
+        let mut output = self.within(BriefBudget::new(0, 0));
         for budget in BUDGETS {
             output = self.within(budget);
             if size(&output) <= MAX_STRUCTURED_BYTES {
@@ -338,16 +356,16 @@ impl ResultsView {
         output
     }
 
-    fn within(&self, (title, text): (usize, usize)) -> ShowResultsOutput {
+    fn within(&self, budget: BriefBudget) -> ShowResultsOutput {
         let results = self.cards.iter().map(|card| ResultBrief {
             id: card.id.clone(),
-            title: one_line(&card.title, title),
+            title: one_line(&card.title, budget.title),
             // A longer URL does not help a model; the widget has it.
             url: Some(card.url.clone())
                 .filter(|url| url.len() <= 300)
                 .unwrap_or_default(),
             date: card.date.clone(),
-            text: one_line(&card.plain, text),
+            text: one_line(&card.plain, budget.text),
         });
         ShowResultsOutput {
             query: one_line(&self.asked.query, 1_000),

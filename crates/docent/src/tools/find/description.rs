@@ -9,16 +9,31 @@ use crate::knowledge_base::{KnowledgeBase, one_line, pluralize};
 /// The length limit in bytes: Claude Code truncates tool descriptions after 2 KB.
 const MAX_BYTES: usize = 2_047;
 
-/// Character budgets for example values and for the corpus description, tried in this order until the result fits.
-/// The last one omits the parameter list, which the schema contains anyway.
-const BUDGETS: [(Option<usize>, usize); 6] = [
-    (Some(240), 500),
-    (Some(120), 500),
-    (Some(60), 240),
-    (Some(30), 120),
-    (Some(0), 0),
-    (None, 0),
+/// How many characters two parts of the description may have.
+#[derive(Clone, Copy)]
+struct DescriptionBudget {
+    /// For the example values of a parameter; `None` omits the list of parameters.
+    values: Option<usize>,
+    /// For the description of the corpus.
+    about: usize,
+}
+
+/// The budgets, tried in this order until the result fits. The last one omits the parameter list, which the schema
+/// contains anyway.
+const BUDGETS: [DescriptionBudget; 6] = [
+    DescriptionBudget::new(Some(240), 500),
+    DescriptionBudget::new(Some(120), 500),
+    DescriptionBudget::new(Some(60), 240),
+    DescriptionBudget::new(Some(30), 120),
+    DescriptionBudget::new(Some(0), 0),
+    DescriptionBudget::new(None, 0),
 ];
+
+impl DescriptionBudget {
+    const fn new(values: Option<usize>, about: usize) -> Self {
+        Self { values, about }
+    }
+}
 
 /// Generates the longest description that fits into the limit.
 pub(super) fn description(
@@ -27,8 +42,8 @@ pub(super) fn description(
     parameters: &FindParameters,
 ) -> String {
     let mut text = String::new();
-    for (values, about) in BUDGETS {
-        text = described(knowledge, catalog, parameters, (values, about));
+    for budget in BUDGETS {
+        text = described(knowledge, catalog, parameters, budget);
         if text.len() <= MAX_BYTES {
             break;
         }
@@ -40,11 +55,11 @@ fn described(
     knowledge: &KnowledgeBase,
     catalog: &Catalog,
     parameters: &FindParameters,
-    (values, about): (Option<usize>, usize),
+    budget: DescriptionBudget,
 ) -> String {
     let find = &knowledge.find;
     let noun = find.noun();
-    let mut blocks = vec![corpus_sentence(knowledge, catalog, about)];
+    let mut blocks = vec![corpus_sentence(knowledge, catalog, budget.about)];
     blocks.push(format!(
         "Use this when: the user asks about these {noun} and wants them {}.",
         abilities(parameters)
@@ -55,7 +70,7 @@ fn described(
              directly."
         ));
     }
-    if let Some(most) = values {
+    if let Some(most) = budget.values {
         blocks.push(format!(
             "Parameters:\n{}",
             lines(parameters, noun, most).join("\n")

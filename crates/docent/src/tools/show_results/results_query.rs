@@ -123,16 +123,19 @@ pub(super) fn read(
         return Err(Failure::caller(message).hint("narrow the search down instead"));
     }
     let (sort, order) = sort(input.sort.as_deref())?;
-    let (from, to) = days(input.from.as_deref(), input.to.as_deref())?;
+    let DayBounds { from, to } = days(input.from.as_deref(), input.to.as_deref())?;
     let given = input.filters.unwrap_or_default();
-    let (filters, mut conditions) = filters(given, catalog)?;
+    let ChosenFilters {
+        chosen,
+        mut conditions,
+    } = filters(given, catalog)?;
     let typed = grammar::parse(&query, catalog, today);
     conditions.extend(typed.filter.clone());
     let mut question = ResultsQuery {
         asked: EchoedQuery {
             query,
             ids,
-            filters,
+            filters: chosen,
             from: from.clone().unwrap_or_default(),
             to: to.clone().unwrap_or_default(),
             sort: order,
@@ -163,7 +166,11 @@ fn sort(given: Option<&str>) -> Result<(SortOrder, &'static str), Failure> {
     }
 }
 
-type DayBounds = (Option<String>, Option<String>);
+/// The first and the last day of a date range, each where one is given.
+struct DayBounds {
+    from: Option<String>,
+    to: Option<String>,
+}
 
 fn days(from: Option<&str>, to: Option<&str>) -> Result<DayBounds, Failure> {
     let read = |name: &str, given: Option<&str>| match given.filter(|text| !text.is_empty()) {
@@ -174,15 +181,19 @@ fn days(from: Option<&str>, to: Option<&str>) -> Result<DayBounds, Failure> {
     };
     let (from, to) = (read("from", from)?, read("to", to)?);
     if from > to && to.is_some() {
-        return Err(Failure::caller("`from` is later than `to`").hint("exchange the two"));
+        return Err(Failure::caller("`from` is later than `to`").hint("swap the two dates"));
     }
-    Ok((
-        from.map(|day| day.to_string()),
-        to.map(|day| day.to_string()),
-    ))
+    Ok(DayBounds {
+        from: from.map(|day| day.to_string()),
+        to: to.map(|day| day.to_string()),
+    })
 }
 
-type ChosenFilters = (BTreeMap<String, Vec<String>>, Vec<Filter>);
+/// The values that were chosen for each field, under the names of the catalog, and the filters that they make.
+struct ChosenFilters {
+    chosen: BTreeMap<String, Vec<String>>,
+    conditions: Vec<Filter>,
+}
 
 fn filters(
     given: BTreeMap<String, Vec<String>>,
@@ -213,7 +224,7 @@ fn filters(
         conditions.push(Filter::Any(any.collect()));
         chosen.insert(field.name.clone(), values);
     }
-    Ok((chosen, conditions))
+    Ok(ChosenFilters { chosen, conditions })
 }
 
 fn test(field: &CatalogField, value: &str) -> Result<FieldTest, Failure> {
