@@ -331,11 +331,8 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     }
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     // Only a bounded prefix is processed, so that huge values cost little; runs of spaces may leave fewer characters.
-    let start: String = text
-        .chars()
-        .take(most.saturating_mul(4))
-        .map(visible)
-        .collect();
+    let start = truncate_chars(text, most.saturating_mul(4));
+    let start: String = start.chars().map(visible).collect();
     let words = start.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate_chars(&words, most).trim_end().to_owned()
 }

@@ -5,6 +5,7 @@ pub(crate) mod registry;
 pub(crate) mod submission;
 pub(crate) mod test_cases;
 
+use docent_unicode::truncate_chars;
 use url::Url;
 
 /// Metadata of the package, from the settings and the command line.
@@ -25,12 +26,12 @@ pub(crate) struct PackageInfo {
 
 /// Truncates a text between words. No ellipsis is added, because the length limits of forms are tight.
 pub(crate) fn truncate_at_word(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    let start = truncate_chars(text, most);
+    if start.len() == text.len() {
         return text.to_owned();
     }
-    let start: String = text.chars().take(most).collect();
     let end = start.rfind(' ').filter(|at| *at > 0);
-    let start = end.and_then(|at| start.get(..at)).unwrap_or(&start);
+    let start = end.and_then(|at| start.get(..at)).unwrap_or(start);
     start.trim_end_matches([' ', ',', ';', ':', '-']).to_owned()
 }
 

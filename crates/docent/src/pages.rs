@@ -15,6 +15,7 @@ use docent_mcp::{CallKind, CallObserver, CallRecord, CallStatus, Failure};
 use docent_search::{
     AllowedReaders, DocId, Document, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
 };
+use docent_unicode::truncate_chars;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
@@ -126,7 +127,7 @@ impl PageRequest {
         for (name, value) in form_urlencoded::parse(query.as_bytes()).take(16) {
             match name.as_ref() {
                 "p" => request.passage = value.parse().unwrap_or(0),
-                "q" => request.words = value.chars().take(MAX_WORDS_CHARS).collect(),
+                "q" => request.words = truncate_chars(&value, MAX_WORDS_CHARS).to_owned(),
                 _ => {}
             }
         }

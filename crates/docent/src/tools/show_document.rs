@@ -7,6 +7,7 @@ use docent_mcp::{Answer, Context, Failure, Tool, ToolAnnotations, ToolAudience, 
 use docent_search::{
     Document, MAX_PASSAGES, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
 };
+use docent_unicode::truncate_chars;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -171,7 +172,7 @@ impl DocumentView {
             passage: self.at,
             total: self.total,
             path: one_line(path, 300),
-            text: text.unwrap_or_default().chars().take(most).collect(),
+            text: truncate_chars(text.unwrap_or_default(), most).to_owned(),
         };
         let fits = |output: &ShowDocumentOutput| {
             serde_json::to_string(output).is_ok_and(|json| json.len() <= MAX_STRUCTURED_BYTES)
