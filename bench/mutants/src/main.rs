@@ -1,15 +1,14 @@
-//! Mutation testing with one build: every mutant of the chosen files is compiled in at once, behind a switch.
-//!
-//! See README.md beside this package.
+//! Mutation testing with one build: all mutants of the chosen files are compiled into one program, each behind a switch
+//! that is read at run time. README.md explains how it works.
 
-mod render;
+mod crate_copy;
+mod mutated_source;
+mod mutation_site;
 mod report;
-mod site;
+mod return_values;
+mod test_runner;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod trial;
-mod value;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,62 +19,62 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use report::{Name, Row};
-use tree::{Plan, Source};
-use trial::{Fate, Trial};
+use crate_copy::{MutatedFile, MutationPlan};
+use report::{MutantKey, MutantRow};
+use test_runner::{MutantOutcome, TestCase, TestRunner};
 
-/// Changes the source in every small way a switch can express, and says which changes no test notices.
+/// Makes small changes to the source, one at a time, and reports which of them no test detects.
 #[derive(Parser)]
-struct Args {
-    /// Files or folders to change, in the repository.
+struct CliArgs {
+    /// Files or folders to mutate, relative to the repository.
     #[arg(long = "file", default_value = "crates/mcp/src/auth")]
     files: Vec<String>,
-    /// The folder of the crate that they belong to.
+    /// The folder of their crate.
     #[arg(long = "crate", default_value = "crates/mcp")]
     krate: String,
-    /// Unit tests to run: those whose names begin so.
+    /// Run the unit tests whose names begin with this.
     #[arg(long = "unit", default_value = "auth::")]
     units: Vec<String>,
     /// Integration tests to run.
     #[arg(long = "test", default_value = "auth")]
     tests: Vec<String>,
-    /// Mutants to try at once.
+    /// Number of mutants to test at the same time.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Seconds that the tests of a mutant have in any case, before it counts as hanging.
+    /// Seconds that the tests of a mutant may take in addition to five times their usual time.
     #[arg(long, default_value_t = 20)]
     patience: u64,
-    /// Only try what the last run did not kill.
+    /// Only test the mutants that the last run did not kill.
     #[arg(long)]
     again: bool,
-    /// Only build, so that a later run begins at once.
+    /// Only build, so that a later run starts faster.
     #[arg(long)]
     build: bool,
-    /// Only say what would be changed.
+    /// Only list the mutants.
     #[arg(long)]
     list: bool,
-    /// The least share of mutants that must be noticed, in per cent.
+    /// The share of mutants that tests must detect, in percent.
     #[arg(long, default_value_t = 95)]
     least: usize,
-    /// Where the copy and its build go; `target/mutants` in the repository otherwise.
+    /// Folder for the copy and its build; `target/mutants` in the repository by default.
     #[arg(long)]
     scratch: Option<PathBuf>,
-    /// The program that builds.
+    /// The program `cargo`.
     #[arg(long, default_value = "cargo")]
     cargo: String,
 }
 
-fn say(text: &str) {
-    // Where nobody reads, nobody misses it.
+fn log(text: &str) {
+    // If stderr is closed, nobody reads the progress.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 fn main() -> Result<ExitCode> {
-    let args = Args::parse();
+    let args = CliArgs::parse();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..").canonicalize()?;
     let scratch = args.scratch.clone();
-    let plan = Plan {
+    let plan = MutationPlan {
         scratch: scratch.unwrap_or_else(|| root.join("target/mutants")),
         root,
         krate: args.krate.clone(),
@@ -84,27 +83,27 @@ fn main() -> Result<ExitCode> {
         cargo: args.cargo.clone(),
     };
     std::fs::create_dir_all(&plan.scratch)?;
-    let mut sources = tree::sources(&plan)?;
+    let mut sources = crate_copy::mutated_files(&plan)?;
     if args.list {
         return list(&rows(&sources, &BTreeMap::new()));
     }
-    let programs = tree::compile(&plan, &mut sources, &say)?;
+    let programs = crate_copy::compile(&plan, &mut sources, &log)?;
     if args.build {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut trial = Trial::new(
+    let mut runner = TestRunner::new(
         programs,
         plan.scratch.join(&plan.krate),
         plan.scratch.join("tmp"),
         Duration::from_secs(args.patience),
     );
-    trial.settle()?;
-    let library = library(&plan.scratch.join(&plan.krate))?;
-    let tests = trial.survey(&args.units, &library, &say)?;
-    let saved = plan.scratch.join("fates.tsv");
-    let fates = try_all(&args, &sources, &trial, &tests, &saved)?;
+    runner.copy_programs()?;
+    let library = library_name(&plan.scratch.join(&plan.krate))?;
+    let tests = runner.measure_tests(&args.units, &library, &log)?;
+    let saved = plan.scratch.join("outcomes.tsv");
+    let outcomes = test_all(&args, &sources, &runner, &tests, &saved)?;
     std::fs::remove_dir_all(plan.scratch.join("tmp"))?;
-    let rows = rows(&sources, &fates);
+    let rows = rows(&sources, &outcomes);
     report::save(&saved, &rows)?;
     let equivalents = report::equivalents(&here.join("equivalent.txt"), &rows)?;
     let table = report::table(&rows, &equivalents);
@@ -112,8 +111,8 @@ fn main() -> Result<ExitCode> {
     Ok(verdict(&rows, &equivalents, args.least))
 }
 
-/// The name of the crate's unit tests as cargo calls them.
-fn library(krate: &Path) -> Result<String> {
+/// The name that Cargo gives to the program with the unit tests of the crate.
+fn library_name(krate: &Path) -> Result<String> {
     let manifest = std::fs::read_to_string(krate.join("Cargo.toml"))?;
     let name = manifest
         .lines()
@@ -122,95 +121,105 @@ fn library(krate: &Path) -> Result<String> {
     Ok(name.trim_matches('"').replace('-', "_"))
 }
 
-fn list(rows: &[Row]) -> Result<ExitCode> {
+fn list(rows: &[MutantRow]) -> Result<ExitCode> {
     let mut out = std::io::stdout();
     for row in rows {
-        let Name {
+        let MutantKey {
             file,
             function,
-            what,
+            change,
             ..
-        } = &row.name;
-        writeln!(out, "{file}:{}: {function}: {what}", row.line)?;
+        } = &row.key;
+        writeln!(out, "{file}:{}: {function}: {change}", row.line)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(sources: &[Source], fates: &BTreeMap<usize, Fate>) -> Vec<Row> {
-    let mut seen: BTreeMap<Name, usize> = BTreeMap::new();
+fn rows(sources: &[MutatedFile], outcomes: &BTreeMap<usize, MutantOutcome>) -> Vec<MutantRow> {
+    let mut seen: BTreeMap<MutantKey, usize> = BTreeMap::new();
     let mut rows = Vec::new();
     for source in sources {
         for (number, mutant, compiles) in source.mutants() {
-            let mut name = Name {
+            let mut key = MutantKey {
                 file: source.name.clone(),
                 function: mutant.function.clone(),
-                what: mutant.what.clone(),
+                change: mutant.change.clone(),
                 nth: 0,
             };
-            let count = seen.entry(name.clone()).or_default();
-            name.nth = *count;
+            let count = seen.entry(key.clone()).or_default();
+            key.nth = *count;
             *count += 1;
-            let fate = fates.get(&number).copied().unwrap_or(Fate::Unreached);
-            rows.push(Row {
-                name,
+            let outcome = outcomes
+                .get(&number)
+                .copied()
+                .unwrap_or(MutantOutcome::NotReached);
+            rows.push(MutantRow {
+                key,
                 line: mutant.line,
-                fate: compiles.then_some(fate),
+                outcome: compiles.then_some(outcome),
             });
         }
     }
     rows
 }
 
-fn try_all(
-    args: &Args,
-    sources: &[Source],
-    trial: &Trial,
-    tests: &[trial::Test],
+fn test_all(
+    args: &CliArgs,
+    sources: &[MutatedFile],
+    runner: &TestRunner,
+    tests: &[TestCase],
     saved: &Path,
-) -> Result<BTreeMap<usize, Fate>> {
-    let numbers: Vec<_> = sources.iter().flat_map(Source::mutants).collect();
+) -> Result<BTreeMap<usize, MutantOutcome>> {
+    let numbers: Vec<_> = sources.iter().flat_map(MutatedFile::mutants).collect();
     let before = if args.again {
         report::killed_before(saved)
     } else {
         BTreeMap::new()
     };
     let names = rows(sources, &BTreeMap::new());
-    let mut fates = BTreeMap::new();
+    let mut outcomes = BTreeMap::new();
     let mut left = Vec::new();
     for ((number, _, compiles), row) in numbers.iter().zip(&names) {
-        match before.get(&row.name) {
+        match before.get(&row.key) {
             _ if !compiles => {}
-            Some(fate) => {
-                fates.insert(*number, *fate);
+            Some(outcome) => {
+                outcomes.insert(*number, *outcome);
             }
             None => left.push(*number),
         }
     }
-    say(&format!(
-        "{} mutants in all, {} to try",
+    log(&format!(
+        "{} mutants in all, {} to test",
         numbers.len(),
         left.len()
     ));
     let done = std::sync::atomic::AtomicUsize::new(0);
     let total = left.len();
-    let tell = |number: usize, fate: Fate| {
+    let report = |number: usize, outcome: MutantOutcome| {
         let n = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        if fate != Fate::Killed || n % 100 == 0 {
-            say(&format!("{n}/{total}: mutant {number}: {fate:?}"));
+        if outcome != MutantOutcome::Killed || n.is_multiple_of(100) {
+            log(&format!("{n}/{total}: mutant {number}: {outcome:?}"));
         }
     };
-    fates.extend(trial.all(&left, tests, args.jobs.max(1), &tell)?);
-    Ok(fates)
+    outcomes.extend(runner.test_mutants(&left, tests, args.jobs.max(1), &report)?);
+    Ok(outcomes)
 }
 
-fn verdict(rows: &[Row], equivalents: &std::collections::BTreeSet<Name>, least: usize) -> ExitCode {
-    let (mut dead, mut all) = (0, 0);
-    for row in rows.iter().filter(|row| row.fate.is_some()) {
-        let noticed = matches!(row.fate, Some(Fate::Killed | Fate::Hung));
-        dead += usize::from(noticed);
-        all += usize::from(noticed || !equivalents.contains(&row.name));
+fn verdict(
+    rows: &[MutantRow],
+    equivalents: &std::collections::BTreeSet<MutantKey>,
+    least: usize,
+) -> ExitCode {
+    let (mut detected, mut all) = (0, 0);
+    for row in rows.iter().filter(|row| row.outcome.is_some()) {
+        let is_detected = matches!(
+            row.outcome,
+            Some(MutantOutcome::Killed | MutantOutcome::TimedOut)
+        );
+        detected += usize::from(is_detected);
+        all += usize::from(is_detected || !equivalents.contains(&row.key));
     }
-    if dead * 100 >= all * least {
+    if detected * 100 >= all * least {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

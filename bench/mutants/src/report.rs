@@ -1,4 +1,4 @@
-//! Fates into a table, and the list of mutants that change nothing anybody could notice.
+//! Reads and writes results: the table, the list of equivalent mutants, and the outcomes that a later run reuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,83 +6,86 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::trial::Fate;
+use crate::test_runner::MutantOutcome;
 
-/// A mutant by which it is known again when numbers and lines have changed: file, function, change, and which of
-/// several that read the same.
+/// Identifies a mutant across runs, independent of line numbers. `nth` counts mutants of a function that read the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Name {
+pub(crate) struct MutantKey {
     pub(crate) file: String,
     pub(crate) function: String,
-    pub(crate) what: String,
+    pub(crate) change: String,
     pub(crate) nth: usize,
 }
 
-/// A mutant and what became of it; without a fate it did not compile.
-pub(crate) struct Row {
-    pub(crate) name: Name,
+/// A mutant and its outcome, which is absent if it does not compile.
+pub(crate) struct MutantRow {
+    pub(crate) key: MutantKey,
     pub(crate) line: usize,
-    pub(crate) fate: Option<Fate>,
+    pub(crate) outcome: Option<MutantOutcome>,
 }
 
-/// Reads `file | function | change | reason` lines. Every one has to be about a mutant that is there.
-pub(crate) fn equivalents(path: &Path, rows: &[Row]) -> Result<BTreeSet<Name>> {
+/// Reads the list of equivalent mutants, which has lines of the form `file | function | change | reason`. A line that
+/// matches no mutant is an error.
+pub(crate) fn equivalents(path: &Path, rows: &[MutantRow]) -> Result<BTreeSet<MutantKey>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let mut names = BTreeSet::new();
+    let mut keys = BTreeSet::new();
     let lines = text
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     for line in lines {
         let parts: Vec<_> = line.split(" | ").collect();
-        let [file, function, what, reason] = parts.as_slice() else {
+        let [file, function, change, reason] = parts.as_slice() else {
             bail!("`{line}` is not `file | function | change | reason`");
         };
-        let same = |row: &&Row| {
-            row.name.file.ends_with(file)
-                && row.name.function == *function
-                && row.name.what == *what
+        let same = |row: &&MutantRow| {
+            row.key.file.ends_with(file)
+                && row.key.function == *function
+                && row.key.change == *change
         };
         let found: Vec<_> = rows
             .iter()
             .filter(same)
-            .map(|row| row.name.clone())
+            .map(|row| row.key.clone())
             .collect();
         if found.is_empty() || reason.trim().is_empty() {
             bail!("no mutant is `{line}`, or it has no reason");
         }
-        names.extend(found);
+        keys.extend(found);
     }
-    Ok(names)
+    Ok(keys)
 }
 
+/// The number of mutants of a file with each outcome.
 #[derive(Default, Clone, Copy)]
-struct Count {
+struct OutcomeCounts {
     killed: usize,
-    hung: usize,
+    timed_out: usize,
     survived: usize,
     equivalent: usize,
     uncompiled: usize,
 }
 
-impl Count {
-    fn add(&mut self, row: &Row, equivalent: bool) {
-        *match row.fate {
+impl OutcomeCounts {
+    fn add(&mut self, row: &MutantRow, equivalent: bool) {
+        *match row.outcome {
             None => &mut self.uncompiled,
-            Some(Fate::Killed) => &mut self.killed,
-            Some(Fate::Hung) => &mut self.hung,
-            Some(Fate::Survived | Fate::Unreached) if equivalent => &mut self.equivalent,
-            Some(Fate::Survived | Fate::Unreached) => &mut self.survived,
+            Some(MutantOutcome::Killed) => &mut self.killed,
+            Some(MutantOutcome::TimedOut) => &mut self.timed_out,
+            Some(MutantOutcome::Survived | MutantOutcome::NotReached) if equivalent => {
+                &mut self.equivalent
+            }
+            Some(MutantOutcome::Survived | MutantOutcome::NotReached) => &mut self.survived,
         } += 1;
     }
 
     fn line(self, name: &str) -> String {
-        let dead = self.killed + self.hung;
-        let all = dead + self.survived;
-        let score = if all == 0 { 1000 } else { dead * 1000 / all };
+        let detected = self.killed + self.timed_out;
+        let all = detected + self.survived;
+        let score = (detected * 1000).checked_div(all).unwrap_or(1000);
         format!(
             "| {name} | {} | {} | {} | {} | {} | {}.{} % |\n",
             self.killed,
-            self.hung,
+            self.timed_out,
             self.survived,
             self.equivalent,
             self.uncompiled,
@@ -93,35 +96,38 @@ impl Count {
 }
 
 /// The table, by file, and every survivor.
-pub(crate) fn table(rows: &[Row], equivalents: &BTreeSet<Name>) -> String {
-    let mut files: BTreeMap<&str, Count> = BTreeMap::new();
-    let mut total = Count::default();
+pub(crate) fn table(rows: &[MutantRow], equivalents: &BTreeSet<MutantKey>) -> String {
+    let mut files: BTreeMap<&str, OutcomeCounts> = BTreeMap::new();
+    let mut total = OutcomeCounts::default();
     let mut survivors = String::new();
     for row in rows {
-        let equivalent = equivalents.contains(&row.name);
-        files
-            .entry(&row.name.file)
-            .or_default()
-            .add(row, equivalent);
+        let equivalent = equivalents.contains(&row.key);
+        files.entry(&row.key.file).or_default().add(row, equivalent);
         total.add(row, equivalent);
-        let Name {
+        let MutantKey {
             file,
             function,
-            what,
+            change,
             ..
-        } = &row.name;
-        let why = match row.fate {
-            Some(Fate::Survived) if !equivalent => "survived",
-            Some(Fate::Unreached) if !equivalent => "not reached",
-            // A mutant that a test notices is not one that nobody could notice.
-            Some(Fate::Killed | Fate::Hung) if equivalent => "listed as equivalent, but noticed",
+        } = &row.key;
+        let verdict = match row.outcome {
+            Some(MutantOutcome::Survived) if !equivalent => "survived",
+            Some(MutantOutcome::NotReached) if !equivalent => "not reached",
+            // A mutant that a test detects is not equivalent, so the list is wrong.
+            Some(MutantOutcome::Killed | MutantOutcome::TimedOut) if equivalent => {
+                "listed as equivalent, but detected"
+            }
             _ => continue,
         };
         // Writing to a String cannot fail.
-        let _ = writeln!(survivors, "{file}:{}: {function}: {what} ({why})", row.line);
+        let _ = writeln!(
+            survivors,
+            "{file}:{}: {function}: {change} ({verdict})",
+            row.line
+        );
     }
     let mut out = String::from(
-        "| file | killed | hung | survived | equivalent | not compiled | score |\n|---|---|---|---|---|---|---|\n",
+        "| file | killed | timed out | survived | equivalent | not compiled | score |\n|---|---|---|---|---|---|---|\n",
     );
     for (file, count) in files {
         out.push_str(&count.line(file));
@@ -132,45 +138,45 @@ pub(crate) fn table(rows: &[Row], equivalents: &BTreeSet<Name>) -> String {
     out
 }
 
-/// One line for each mutant, to begin from the next time.
-pub(crate) fn save(path: &Path, rows: &[Row]) -> Result<()> {
+/// Saves the outcome of each mutant for a later run with `--again`.
+pub(crate) fn save(path: &Path, rows: &[MutantRow]) -> Result<()> {
     let mut text = String::new();
     for row in rows {
-        let Name {
+        let MutantKey {
             file,
             function,
-            what,
+            change,
             nth,
-        } = &row.name;
-        let fate = row.fate.map_or("uncompiled", |fate| match fate {
-            Fate::Killed => "killed",
-            Fate::Hung => "hung",
-            Fate::Survived => "survived",
-            Fate::Unreached => "unreached",
+        } = &row.key;
+        let outcome = row.outcome.map_or("uncompiled", |outcome| match outcome {
+            MutantOutcome::Killed => "killed",
+            MutantOutcome::TimedOut => "timed out",
+            MutantOutcome::Survived => "survived",
+            MutantOutcome::NotReached => "unreached",
         });
-        let _ = writeln!(text, "{fate}\t{file}\t{function}\t{what}\t{nth}");
+        let _ = writeln!(text, "{outcome}\t{file}\t{function}\t{change}\t{nth}");
     }
     std::fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// What a run before this one killed.
-pub(crate) fn killed_before(path: &Path) -> BTreeMap<Name, Fate> {
+/// The mutants that the last run killed or stopped.
+pub(crate) fn killed_before(path: &Path) -> BTreeMap<MutantKey, MutantOutcome> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let read = |line: &str| {
         let mut parts = line.split('\t');
-        let fate = match parts.next()? {
-            "killed" => Fate::Killed,
-            "hung" => Fate::Hung,
+        let outcome = match parts.next()? {
+            "killed" => MutantOutcome::Killed,
+            "timed out" => MutantOutcome::TimedOut,
             _ => return None,
         };
         let mut part = || parts.next().map(str::to_owned);
-        let name = Name {
+        let key = MutantKey {
             file: part()?,
             function: part()?,
-            what: part()?,
+            change: part()?,
             nth: part()?.parse().ok()?,
         };
-        Some((name, fate))
+        Some((key, outcome))
     };
     text.lines().filter_map(read).collect()
 }

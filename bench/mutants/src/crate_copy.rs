@@ -1,4 +1,9 @@
-//! A copy of the crate with every mutant in it, compiled; mutants that do not compile go.
+//! Writes a copy of the crate that contains all mutants, and compiles it. Mutants that do not compile are excluded.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "a member that a JSON value lacks is null, not a panic"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,16 +14,16 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::render::{Dead, Rendered, render};
-use crate::site::{Mutant, Sites, find};
+use crate::mutated_source::{ExcludedSites, MutatedSource, render};
+use crate::mutation_site::{FileSites, Mutant, find};
 
-/// What every mutant asks.
+/// The module that every mutant calls to find out whether it is on.
 const SWITCH: &str = include_str!("switch.rs");
-/// Each round of the compiler shows the mistakes that the ones before hid; there are only so many phases.
-const MAX_ROUNDS: usize = 40;
+/// The compiler stops after the first of its phases that has errors, so several builds are needed to find all of them.
+const MAX_BUILDS: usize = 40;
 
-/// What is mutated, where the copy goes, and what it is tested with.
-pub(crate) struct Plan {
+/// The code that is mutated, the folder of the copy, and the tests that run on it.
+pub(crate) struct MutationPlan {
     /// The repository.
     pub(crate) root: PathBuf,
     /// The copy.
@@ -27,64 +32,64 @@ pub(crate) struct Plan {
     pub(crate) krate: String,
     /// Files or folders to mutate, in the repository.
     pub(crate) files: Vec<String>,
-    /// Integration tests beside the unit tests.
+    /// Integration tests that run besides the unit tests.
     pub(crate) tests: Vec<String>,
-    /// The program that builds.
+    /// The program `cargo`.
     pub(crate) cargo: String,
 }
 
-/// A file that is mutated.
-pub(crate) struct Source {
+/// A source file with its mutants.
+pub(crate) struct MutatedFile {
     pub(crate) name: String,
     text: String,
-    sites: Sites,
+    sites: FileSites,
     /// The number of its first mutant.
     first: usize,
-    dead: Dead,
-    rendered: Rendered,
+    excluded: ExcludedSites,
+    rendered: MutatedSource,
 }
 
-impl Source {
-    /// The mutants with their numbers; the last tells whether it compiles.
+impl MutatedFile {
+    /// All mutants with their numbers, and whether they compile.
     pub(crate) fn mutants(&self) -> impl Iterator<Item = (usize, &Mutant, bool)> {
         let all = self.sites.mutants.iter().enumerate();
-        all.map(|(n, one)| (self.first + n, one, !self.dead.mutants.contains(&n)))
+        all.map(|(n, one)| (self.first + n, one, !self.excluded.mutants.contains(&n)))
     }
 
-    /// What changes when something else can be changed in the file; its tests are none of that.
-    fn print(&self) -> String {
+    /// A hash of all mutants. It stays the same if only the tests in the file change.
+    fn fingerprint(&self) -> String {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let mut hasher = DefaultHasher::new();
         for mutant in &self.sites.mutants {
-            (&mutant.function, &mutant.what).hash(&mut hasher);
+            (&mutant.function, &mutant.change).hash(&mut hasher);
         }
         format!("{:016x}", hasher.finish())
     }
 }
 
-/// Finds the files and what can be changed in them.
-pub(crate) fn sources(plan: &Plan) -> Result<Vec<Source>> {
+/// Finds the files to mutate and their mutants.
+pub(crate) fn mutated_files(plan: &MutationPlan) -> Result<Vec<MutatedFile>> {
     let mut names = BTreeSet::new();
     for file in &plan.files {
-        list(&plan.root, Path::new(file), &mut names)?;
+        list_files(&plan.root, Path::new(file), &mut names)?;
     }
     let mut sources = Vec::new();
     let mut only_tests = BTreeSet::new();
     for name in names.iter().filter(|name| name.ends_with(".rs")) {
         let text = fs::read_to_string(plan.root.join(name)).with_context(|| name.clone())?;
         let sites = find(&text).with_context(|| format!("cannot read {name}"))?;
-        let folder = children(name);
+        let folder = module_folder(name);
         for module in &sites.test_modules {
             only_tests.insert(format!("{folder}/{module}.rs"));
             only_tests.insert(format!("{folder}/{module}/"));
         }
-        sources.push(Source {
+        sources.push(MutatedFile {
             name: name.clone(),
             text,
             sites,
             first: 0,
-            dead: Dead::default(),
-            rendered: Rendered::default(),
+            excluded: ExcludedSites::default(),
+            rendered: MutatedSource::default(),
         });
     }
     let is_test = |name: &str| {
@@ -93,7 +98,7 @@ pub(crate) fn sources(plan: &Plan) -> Result<Vec<Source>> {
             .any(|one| name == one || (one.ends_with('/') && name.starts_with(one.as_str())))
     };
     sources.retain(|source| !is_test(&source.name));
-    // Zero is nobody's number: it stands for the product as it is.
+    // Number zero stands for the unchanged product.
     let mut next = 1;
     for source in &mut sources {
         source.first = next;
@@ -102,8 +107,8 @@ pub(crate) fn sources(plan: &Plan) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// The folder in which the modules of a file have theirs.
-fn children(name: &str) -> String {
+/// The folder with the submodules of a file.
+fn module_folder(name: &str) -> String {
     let whole = name.trim_end_matches(".rs");
     match whole.rsplit_once('/') {
         Some((folder, "mod" | "lib" | "main")) => folder.to_owned(),
@@ -111,14 +116,14 @@ fn children(name: &str) -> String {
     }
 }
 
-/// All files under a path, relative to the root.
-fn list(root: &Path, at: &Path, names: &mut BTreeSet<String>) -> Result<()> {
+/// Adds all files below a path, relative to the root.
+fn list_files(root: &Path, at: &Path, names: &mut BTreeSet<String>) -> Result<()> {
     let path = root.join(at);
     if path.is_dir() {
         for entry in fs::read_dir(&path)? {
             let name = entry?.file_name();
             if name != "target" {
-                list(root, &at.join(name), names)?;
+                list_files(root, &at.join(name), names)?;
             }
         }
     } else if path.is_file() {
@@ -129,82 +134,88 @@ fn list(root: &Path, at: &Path, names: &mut BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// A program that runs tests.
-pub(crate) struct Program {
+/// A compiled program of tests.
+pub(crate) struct TestProgram {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
-/// What did not compile the last time does not compile now, as long as its file reads the same but for tests.
-fn recall(path: &Path, sources: &mut [Source]) {
+/// Excludes the mutants that did not compile in an earlier run, for each file whose mutants are still the same.
+fn load_exclusions(path: &Path, sources: &mut [MutatedFile]) {
     let text = fs::read_to_string(path).unwrap_or_default();
     for line in text.lines() {
         let mut parts = line.split('\t');
         let mut part = || parts.next().unwrap_or_default();
-        let (name, print, mutants, constant) = (part(), part(), part(), part());
-        let known = |source: &&mut Source| source.name == name && source.print() == print;
+        let (name, fingerprint, mutants, constant) = (part(), part(), part(), part());
+        let known =
+            |source: &&mut MutatedFile| source.name == name && source.fingerprint() == fingerprint;
         if let Some(source) = sources.iter_mut().find(known) {
-            source.dead.mutants = mutants.split(',').filter_map(|n| n.parse().ok()).collect();
+            source.excluded.mutants = mutants.split(',').filter_map(|n| n.parse().ok()).collect();
             let names = constant.split(',').filter(|name| !name.is_empty());
-            source.dead.constant = names.map(str::to_owned).collect();
+            source.excluded.const_functions = names.map(str::to_owned).collect();
         }
     }
 }
 
-fn remember(path: &Path, sources: &[Source]) -> Result<()> {
+fn save_exclusions(path: &Path, sources: &[MutatedFile]) -> Result<()> {
     let mut text = String::new();
     for source in sources {
-        let mutants: Vec<_> = source.dead.mutants.iter().map(usize::to_string).collect();
-        let constant: Vec<_> = source.dead.constant.iter().cloned().collect();
+        let mutants: Vec<_> = source
+            .excluded
+            .mutants
+            .iter()
+            .map(usize::to_string)
+            .collect();
+        let constant: Vec<_> = source.excluded.const_functions.iter().cloned().collect();
         let parts = [
             source.name.clone(),
-            source.print(),
+            source.fingerprint(),
             mutants.join(","),
             constant.join(","),
         ];
         text.push_str(&parts.join("\t"));
         text.push('\n');
     }
-    put(path, text.as_bytes())
+    write_if_changed(path, text.as_bytes())
 }
 
-/// Writes the copy and compiles it, again and again until what is left compiles.
+/// Writes the copy and builds it again and again, without the mutants that failed, until it compiles.
 pub(crate) fn compile(
-    plan: &Plan,
-    sources: &mut [Source],
-    say: &dyn Fn(&str),
-) -> Result<Vec<Program>> {
+    plan: &MutationPlan,
+    sources: &mut [MutatedFile],
+    log: &dyn Fn(&str),
+) -> Result<Vec<TestProgram>> {
     let mutated: BTreeSet<String> = sources.iter().map(|one| one.name.clone()).collect();
-    write_rest(plan, &mutated)?;
-    let memory = plan.scratch.join("uncompiled.tsv");
-    recall(&memory, sources);
-    for round in 1..=MAX_ROUNDS {
+    write_unchanged_files(plan, &mutated)?;
+    let saved = plan.scratch.join("uncompiled.tsv");
+    load_exclusions(&saved, sources);
+    for build in 1..=MAX_BUILDS {
         for source in sources.iter_mut() {
             source.rendered = render(
                 &source.text,
                 &source.sites.sites,
-                &source.dead,
+                &source.excluded,
                 source.first,
             );
-            put(
+            write_if_changed(
                 &plan.scratch.join(&source.name),
                 source.rendered.text.as_bytes(),
             )?;
         }
-        let (programs, errors) = build(plan)?;
+        let (programs, errors) = build_tests(plan)?;
         if errors.is_empty() {
             return Ok(programs);
         }
-        let mut dropped = 0;
+        let mut excluded = 0;
         for error in &errors {
-            dropped += usize::from(blame(error, sources));
+            excluded += usize::from(exclude_culprit(error, sources));
         }
-        remember(&memory, sources)?;
-        say(&format!(
-            "round {round}: {} errors, {dropped} mutants dropped",
+        save_exclusions(&saved, sources)?;
+        log(&format!(
+            "build {build}: {} errors, {excluded} mutants excluded",
             errors.len()
         ));
-        if dropped == 0 {
+        if excluded == 0 {
             let shown = errors.iter().filter_map(|error| error["rendered"].as_str());
             bail!(
                 "the copy does not compile:\n{}",
@@ -212,11 +223,12 @@ pub(crate) fn compile(
             );
         }
     }
-    bail!("after {MAX_ROUNDS} rounds the copy still does not compile")
+    bail!("the copy still does not compile after {MAX_BUILDS} builds")
 }
 
-/// Everything of the copy that has no mutants. The workspace is the one crate, so that nothing else is built.
-fn write_rest(plan: &Plan, mutated: &BTreeSet<String>) -> Result<()> {
+/// Writes all files of the copy that have no mutants. The workspace contains only this crate, so that nothing else is
+/// built.
+fn write_unchanged_files(plan: &MutationPlan, mutated: &BTreeSet<String>) -> Result<()> {
     let manifest = fs::read_to_string(plan.root.join("Cargo.toml"))?;
     let (before, rest) = manifest
         .split_once("members = [")
@@ -225,7 +237,7 @@ fn write_rest(plan: &Plan, mutated: &BTreeSet<String>) -> Result<()> {
         .split_once(']')
         .context("the list of members has no end")?;
     let manifest = format!("{before}members = [\"{}\"]{after}", plan.krate);
-    put(&plan.scratch.join("Cargo.toml"), manifest.as_bytes())?;
+    write_if_changed(&plan.scratch.join("Cargo.toml"), manifest.as_bytes())?;
     if !plan.scratch.join("Cargo.lock").exists() {
         fs::copy(
             plan.root.join("Cargo.lock"),
@@ -233,7 +245,7 @@ fn write_rest(plan: &Plan, mutated: &BTreeSet<String>) -> Result<()> {
         )?;
     }
     let mut wanted = BTreeSet::new();
-    list(&plan.root, Path::new(&plan.krate), &mut wanted)?;
+    list_files(&plan.root, Path::new(&plan.krate), &mut wanted)?;
     let (lib, switch) = (
         format!("{}/src/lib.rs", plan.krate),
         format!("{}/src/mutant.rs", plan.krate),
@@ -244,21 +256,21 @@ fn write_rest(plan: &Plan, mutated: &BTreeSet<String>) -> Result<()> {
             bytes.extend_from_slice(b"\nmod mutant;\n");
         }
         if !mutated.contains(name) {
-            put(&plan.scratch.join(name), &bytes)?;
+            write_if_changed(&plan.scratch.join(name), &bytes)?;
         }
     }
-    put(&plan.scratch.join(&switch), SWITCH.as_bytes())?;
+    write_if_changed(&plan.scratch.join(&switch), SWITCH.as_bytes())?;
     wanted.insert(switch);
     let mut there = BTreeSet::new();
-    list(&plan.scratch, Path::new(&plan.krate), &mut there)?;
+    list_files(&plan.scratch, Path::new(&plan.krate), &mut there)?;
     for gone in there.difference(&wanted) {
         fs::remove_file(plan.scratch.join(gone))?;
     }
     Ok(())
 }
 
-/// A file that stays the same is not written, and so not compiled again.
-fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Writes a file unless it has these bytes already, because Cargo compiles every file again that was written.
+fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
@@ -268,7 +280,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| path.display().to_string())
 }
 
-fn build(plan: &Plan) -> Result<(Vec<Program>, Vec<Value>)> {
+fn build_tests(plan: &MutationPlan) -> Result<(Vec<TestProgram>, Vec<Value>)> {
     let mut command = Command::new(&plan.cargo);
     command.args(["test", "--no-run", "--message-format", "json", "--lib"]);
     for test in &plan.tests {
@@ -289,56 +301,60 @@ fn build(plan: &Plan) -> Result<(Vec<Program>, Vec<Value>)> {
             let name = message["target"]["name"].as_str().unwrap_or_default();
             programs.insert(name.to_owned(), PathBuf::from(path));
         }
-        let told = &message["message"];
-        if told["level"] == "error" && told["spans"].as_array().is_some_and(|all| !all.is_empty()) {
-            errors.push(told.clone());
+        let diagnostic = &message["message"];
+        if diagnostic["level"] == "error"
+            && diagnostic["spans"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty())
+        {
+            errors.push(diagnostic.clone());
         }
     }
     if !output.status.success() && errors.is_empty() {
         bail!(
-            "`{} test --no-run` fails in {}: run it there",
+            "`{} test --no-run` fails in {}; run it there to see why",
             plan.cargo,
             plan.scratch.display()
         );
     }
-    let program = |(name, path)| Program { name, path };
+    let program = |(name, path)| TestProgram { name, path };
     Ok((programs.into_iter().map(program).collect(), errors))
 }
 
-/// Drops the mutant that an error is about; false when it is about none, or one that is gone already.
-fn blame(error: &Value, sources: &mut [Source]) -> bool {
+/// Excludes the mutant that a compiler error points at. Returns false if there is none, or if it was excluded already.
+fn exclude_culprit(error: &Value, sources: &mut [MutatedFile]) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
     if error["code"]["code"] == "E0015" {
         let path = message.split('`').nth(1).unwrap_or_default();
         let name = path.rsplit("::").next().unwrap_or_default().to_owned();
-        // A function of ours that is needed as a constant stays one, and has no mutants then.
+        // The function is called in a constant, so it has to stay `const` and gets no mutants.
         if !["on", "flip", "pick"].contains(&name.as_str()) {
-            let mut new = false;
+            let mut is_new = false;
             for source in sources.iter_mut() {
-                new |= source.dead.constant.insert(name.clone());
+                is_new |= source.excluded.const_functions.insert(name.clone());
             }
-            return new;
+            return is_new;
         }
     }
     let mut places = Vec::new();
-    collect(error, &mut places);
-    // What the compiler points at comes before what it only mentions.
+    collect_spans(error, &mut places);
+    // Primary spans come before those that the compiler only mentions.
     places.sort_by_key(|(primary, ..)| !primary);
     for (_, file, range) in places {
         let Some(source) = sources.iter_mut().find(|source| source.name == file) else {
             continue;
         };
-        let around = source.rendered.stretches.iter();
+        let around = source.rendered.mutant_ranges.iter();
         let around = around.filter(|(at, _)| at.start <= range.start && range.end <= at.end);
         if let Some((_, mutant)) = around.min_by_key(|(at, _)| at.len()) {
-            return source.dead.mutants.insert(*mutant);
+            return source.excluded.mutants.insert(*mutant);
         }
     }
     false
 }
 
-/// Where an error and its notes point at.
-fn collect(error: &Value, places: &mut Vec<(bool, String, Range<usize>)>) {
+/// Adds the primary and secondary spans of an error and its notes, each with its file.
+fn collect_spans(error: &Value, places: &mut Vec<(bool, String, Range<usize>)>) {
     let list = |name: &str| error[name].as_array().cloned().unwrap_or_default();
     for span in list("spans") {
         let number = |name: &str| span[name].as_u64().and_then(|n| usize::try_from(n).ok());
@@ -352,6 +368,6 @@ fn collect(error: &Value, places: &mut Vec<(bool, String, Range<usize>)>) {
         }
     }
     for child in list("children") {
-        collect(&child, places);
+        collect_spans(&child, places);
     }
 }

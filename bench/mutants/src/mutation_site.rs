@@ -1,8 +1,8 @@
-//! A source file into the places at which it can be changed.
+//! Finds the places in a source file that can be mutated.
 //!
-//! A place knows where it stands in the text and which mutants it can be: the text itself is put together in
-//! `render`. What a switch that is asked at run time cannot express is left out here: constants, patterns, types and
-//! the inside of macros.
+//! Each site has its position in the text and its possible mutants; `mutated_source` renders them. A mutant is switched on
+//! while the tests run, so places that the compiler evaluates are left out: constants, patterns, types and the inside of
+//! macros.
 
 use std::ops::Range;
 
@@ -11,86 +11,86 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, ExprBinary, ImplItemFn, ItemFn, ReturnType, Signature, Stmt, UnOp};
 
-use crate::value::values;
+use crate::return_values::return_values;
 
-/// A place, and what can stand there.
-pub(crate) struct Site {
+/// A place that can be mutated.
+pub(crate) struct MutationSite {
     pub(crate) span: Range<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SiteKind,
 }
 
-/// What can stand at a place; each mutant by its index among those of the file.
-pub(crate) enum Kind {
-    /// The beginning of a body, which can return these at once.
-    Entry(Vec<(usize, String)>),
-    /// A truth value that can be its opposite.
-    Flip(usize),
-    /// `&&` or `||`, which can be the other.
-    Logic {
+/// The kind of place, with the index of each of its mutants among those of the file.
+pub(crate) enum SiteKind {
+    /// The start of a function's body, which can return one of these values at once.
+    FunctionEntry(Vec<(usize, String)>),
+    /// A Boolean expression that can be negated.
+    Negation(usize),
+    /// `&&` or `||`, each of which can become the other.
+    LogicalOperator {
         mutant: usize,
         or: bool,
         left: Range<usize>,
         right: Range<usize>,
     },
-    /// Two operands whose operator can be one of these.
+    /// An operator that can become one of `others`.
     Operator {
         left: Range<usize>,
         right: Range<usize>,
         others: Vec<(usize, &'static str)>,
     },
-    /// The condition of an arm, which can be always true or never.
-    Guard { always: usize, never: usize },
-    /// The end of a pattern whose arm can be missing.
-    Arm(usize),
-    /// A statement that can be missing.
+    /// The guard of a `match` arm, which can be always true or never true.
+    MatchGuard { always: usize, never: usize },
+    /// The end of the pattern of a `match` arm that can be disabled.
+    MatchArm(usize),
+    /// A statement that can be removed.
     Statement(usize),
-    /// `const` before a function, which has to go for the switch to be asked.
-    Const(String),
+    /// The keyword `const` of a function. It has to be removed, because a constant function cannot read the switch.
+    ConstKeyword(String),
 }
 
-/// One change.
+/// One small change to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mutant {
-    /// The function, with what it belongs to.
+    /// The path of the function, such as `Store::open`.
     pub(crate) function: String,
     pub(crate) line: usize,
-    /// What is changed, in words that stay the same when other lines change.
-    pub(crate) what: String,
+    /// A description that does not depend on other lines of the file.
+    pub(crate) change: String,
 }
 
-/// What there is to change in a file.
+/// The sites and mutants of a file.
 #[derive(Default)]
-pub(crate) struct Sites {
-    pub(crate) sites: Vec<Site>,
+pub(crate) struct FileSites {
+    pub(crate) sites: Vec<MutationSite>,
     pub(crate) mutants: Vec<Mutant>,
-    /// Modules in files of their own that are only there for tests.
+    /// Modules in files of their own that only tests use.
     pub(crate) test_modules: Vec<String>,
 }
 
-/// Finds them in the text of a file.
-pub(crate) fn find(source: &str) -> syn::Result<Sites> {
+/// Finds the sites in the text of a file.
+pub(crate) fn find(source: &str) -> syn::Result<FileSites> {
     let file = syn::parse_file(source)?;
-    let mut finder = Finder {
+    let mut finder = SiteFinder {
         source,
-        found: Sites::default(),
+        found: FileSites::default(),
         within: Vec::new(),
     };
     finder.visit_file(&file);
     let mut found = finder.found;
-    // Outer places before those inside them; the order of finding decides where both are the same.
+    // Outer sites come before those inside them. The sort is stable, so sites with the same range keep their order.
     found
         .sites
         .sort_by_key(|site| (site.span.start, std::cmp::Reverse(site.span.end)));
     Ok(found)
 }
 
-struct Finder<'a> {
+struct SiteFinder<'a> {
     source: &'a str,
-    found: Sites,
+    found: FileSites,
     within: Vec<String>,
 }
 
-impl Finder<'_> {
+impl SiteFinder<'_> {
     fn text(&self, span: Range<usize>) -> String {
         let text = self.source.get(span).unwrap_or_default();
         let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -100,71 +100,71 @@ impl Finder<'_> {
         line
     }
 
-    fn mutant(&mut self, at: Span, what: String) -> usize {
+    fn add_mutant(&mut self, at: Span, change: String) -> usize {
         self.found.mutants.push(Mutant {
             function: self.within.join("::"),
             line: at.start().line,
-            what,
+            change,
         });
         self.found.mutants.len() - 1
     }
 
-    fn site(&mut self, span: Range<usize>, kind: Kind) {
-        self.found.sites.push(Site { span, kind });
+    fn add_site(&mut self, span: Range<usize>, kind: SiteKind) {
+        self.found.sites.push(MutationSite { span, kind });
     }
 
-    fn flip(&mut self, expr: &Expr) {
+    fn add_negation(&mut self, expr: &Expr) {
         let span = expr.span();
-        let what = format!("`{}` becomes its opposite", self.text(span.byte_range()));
-        let mutant = self.mutant(span, what);
-        self.site(span.byte_range(), Kind::Flip(mutant));
+        let change = format!("`{}` becomes its opposite", self.text(span.byte_range()));
+        let mutant = self.add_mutant(span, change);
+        self.add_site(span.byte_range(), SiteKind::Negation(mutant));
     }
 
-    fn function(&mut self, signature: &Signature, block: &syn::Block) {
+    fn add_function(&mut self, signature: &Signature, block: &syn::Block) {
         if let Some(token) = &signature.constness {
             let range = token.span().byte_range();
-            self.site(range, Kind::Const(signature.ident.to_string()));
+            self.add_site(range, SiteKind::ConstKeyword(signature.ident.to_string()));
         }
         let chained = matches!(signature.inputs.first(), Some(syn::FnArg::Receiver(me)) if me.reference.is_none());
         let returned = match &signature.output {
             ReturnType::Default => vec![String::new()],
             ReturnType::Type(_, ty) if chained && is_self(ty) => vec!["self".to_owned()],
-            ReturnType::Type(_, ty) => values(ty),
+            ReturnType::Type(_, ty) => return_values(ty),
         };
         if !block.stmts.is_empty() {
             let at = block.brace_token.span.open().byte_range().end;
             let mut entries = Vec::new();
             for value in returned {
                 let shown = if value.is_empty() { "()" } else { &value };
-                let what = format!("the function returns `{shown}` at once");
-                let mutant = self.mutant(signature.ident.span(), what);
+                let change = format!("the function returns `{shown}` at once");
+                let mutant = self.add_mutant(signature.ident.span(), change);
                 entries.push((mutant, value));
             }
-            self.site(at..at, Kind::Entry(entries));
+            self.add_site(at..at, SiteKind::FunctionEntry(entries));
         }
         visit::visit_block(self, block);
     }
 
-    /// A condition. What is an operator has mutants of its own.
-    fn condition(&mut self, expr: &Expr) {
+    /// Adds the negation of a condition, unless it is an operator, which has mutants of its own.
+    fn add_condition(&mut self, expr: &Expr) {
         match expr {
             Expr::Let(inner) => self.visit_expr(&inner.expr),
             Expr::Binary(binary) if has_let(expr) => {
-                self.condition(&binary.left);
-                self.condition(&binary.right);
+                self.add_condition(&binary.left);
+                self.add_condition(&binary.right);
             }
             Expr::Binary(_) | Expr::Unary(_) | Expr::Macro(_) | Expr::Lit(_) => {
                 self.visit_expr(expr);
             }
-            Expr::Paren(inner) => self.condition(&inner.expr),
+            Expr::Paren(inner) => self.add_condition(&inner.expr),
             _ => {
-                self.flip(expr);
+                self.add_negation(expr);
                 self.visit_expr(expr);
             }
         }
     }
 
-    fn binary(&mut self, binary: &ExprBinary) {
+    fn add_binary(&mut self, binary: &ExprBinary) {
         let span = binary.span();
         let (left, right) = (
             binary.left.span().byte_range(),
@@ -174,40 +174,40 @@ impl Finder<'_> {
         if let BinOp::And(_) | BinOp::Or(_) = binary.op {
             let or = matches!(binary.op, BinOp::Or(_));
             let (from, to) = if or { ("||", "&&") } else { ("&&", "||") };
-            let mutant = self.mutant(
+            let mutant = self.add_mutant(
                 binary.op.span(),
                 format!("`{from}` becomes `{to}` in `{whole}`"),
             );
-            let kind = Kind::Logic {
+            let kind = SiteKind::LogicalOperator {
                 mutant,
                 or,
                 left,
                 right,
             };
-            return self.site(span.byte_range(), kind);
+            return self.add_site(span.byte_range(), kind);
         }
         let from = self.text(binary.op.span().byte_range());
         let mut others = Vec::new();
-        for to in swapped(&binary.op) {
-            let what = format!("`{from}` becomes `{to}` in `{whole}`");
-            others.push((self.mutant(binary.op.span(), what), *to));
+        for to in replacements(&binary.op) {
+            let change = format!("`{from}` becomes `{to}` in `{whole}`");
+            others.push((self.add_mutant(binary.op.span(), change), *to));
         }
         if let (BinOp::Eq(_) | BinOp::Ne(_), Some((mutant, _))) = (&binary.op, others.first()) {
-            return self.site(span.byte_range(), Kind::Flip(*mutant));
+            return self.add_site(span.byte_range(), SiteKind::Negation(*mutant));
         }
         if !others.is_empty() {
-            let kind = Kind::Operator {
+            let kind = SiteKind::Operator {
                 left,
                 right,
                 others,
             };
-            self.site(span.byte_range(), kind);
+            self.add_site(span.byte_range(), kind);
         }
     }
 }
 
-/// What an operator can be taken for.
-fn swapped(op: &BinOp) -> &'static [&'static str] {
+/// The operators that can replace an operator.
+fn replacements(op: &BinOp) -> &'static [&'static str] {
     match op {
         BinOp::Eq(_) => &["!="],
         BinOp::Ne(_) => &["=="],
@@ -237,7 +237,7 @@ fn is_self(ty: &syn::Type) -> bool {
     matches!(ty, syn::Type::Path(path) if path.path.is_ident("Self"))
 }
 
-/// A chain with a `let` in it cannot be put in brackets.
+/// True for a condition with a `let`, which cannot be an argument of a function.
 fn has_let(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,
@@ -246,7 +246,7 @@ fn has_let(expr: &Expr) -> bool {
     }
 }
 
-/// Code that only tests see. `cfg(all(test, …))` counts; `cfg(not(test))` does not.
+/// True for items that only tests compile: with `#[test]`, `cfg(test)` or `cfg(all(test, …))`.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let text = attribute
@@ -259,8 +259,8 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// How something is shown in a log or to a developer is not what the tests are for.
-fn is_shown(item: &syn::ItemImpl) -> bool {
+/// True for implementations of `Debug` and `Display`, whose output no test of security depends on.
+fn is_formatting(item: &syn::ItemImpl) -> bool {
     let name = |path: &syn::Path| path.segments.last().map(|last| last.ident.to_string());
     let of = item.trait_.as_ref().and_then(|(_, path, _)| name(path));
     matches!(of.as_deref(), Some("Debug" | "Display"))
@@ -274,7 +274,7 @@ fn last_name(ty: &syn::Type) -> String {
     .unwrap_or_default()
 }
 
-impl<'ast> Visit<'ast> for Finder<'_> {
+impl<'ast> Visit<'ast> for SiteFinder<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !is_test(&item.attrs) {
             self.within.push(item.ident.to_string());
@@ -286,7 +286,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        if !is_test(&item.attrs) && !is_shown(item) {
+        if !is_test(&item.attrs) && !is_formatting(item) {
             self.within.push(last_name(&item.self_ty));
             visit::visit_item_impl(self, item);
             self.within.pop();
@@ -296,7 +296,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
         if !is_test(&item.attrs) {
             self.within.push(item.sig.ident.to_string());
-            self.function(&item.sig, &item.block);
+            self.add_function(&item.sig, &item.block);
             self.within.pop();
         }
     }
@@ -304,7 +304,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
         if !is_test(&item.attrs) {
             self.within.push(item.sig.ident.to_string());
-            self.function(&item.sig, &item.block);
+            self.add_function(&item.sig, &item.block);
             self.within.pop();
         }
     }
@@ -318,12 +318,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
         if let Some(block) = &item.default {
             self.within.push(item.sig.ident.to_string());
-            self.function(&item.sig, block);
+            self.add_function(&item.sig, block);
             self.within.pop();
         }
     }
 
-    // Nothing can be asked while the compiler works these out.
+    // The compiler evaluates these, so they cannot contain a switch.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
@@ -341,15 +341,15 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             && has_effect(expr)
         {
             let span = expr.span().byte_range().start..semi.span().byte_range().end;
-            let what = format!("`{}` is left out", self.text(span.clone()));
-            let mutant = self.mutant(expr.span(), what);
-            self.site(span, Kind::Statement(mutant));
+            let change = format!("`{}` is left out", self.text(span.clone()));
+            let mutant = self.add_mutant(expr.span(), change);
+            self.add_site(span, SiteKind::Statement(mutant));
         }
         visit::visit_stmt(self, stmt);
     }
 
     fn visit_expr_if(&mut self, expr: &'ast syn::ExprIf) {
-        self.condition(&expr.cond);
+        self.add_condition(&expr.cond);
         self.visit_block(&expr.then_branch);
         if let Some((_, other)) = &expr.else_branch {
             self.visit_expr(other);
@@ -357,53 +357,57 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_while(&mut self, expr: &'ast syn::ExprWhile) {
-        self.condition(&expr.cond);
+        self.add_condition(&expr.cond);
         self.visit_block(&expr.body);
     }
 
     fn visit_expr_binary(&mut self, binary: &'ast ExprBinary) {
-        self.binary(binary);
+        self.add_binary(binary);
         self.visit_expr(&binary.left);
         self.visit_expr(&binary.right);
     }
 
     fn visit_expr_unary(&mut self, unary: &'ast syn::ExprUnary) {
         if matches!(unary.op, UnOp::Not(_)) {
-            self.flip(&Expr::Unary(unary.clone()));
+            self.add_negation(&Expr::Unary(unary.clone()));
         }
         self.visit_expr(&unary.expr);
     }
 
     fn visit_expr_macro(&mut self, expr: &'ast syn::ExprMacro) {
         if expr.mac.path.is_ident("matches") {
-            self.flip(&Expr::Macro(expr.clone()));
+            self.add_negation(&Expr::Macro(expr.clone()));
         }
     }
 
     fn visit_expr_match(&mut self, expr: &'ast syn::ExprMatch) {
         self.visit_expr(&expr.expr);
-        let open = expr.arms.last().is_some_and(takes_the_rest);
+        let has_catch_all = expr.arms.last().is_some_and(is_catch_all);
         for (n, arm) in expr.arms.iter().enumerate() {
             let (pattern, last) = (arm.pat.span(), n + 1 == expr.arms.len());
             let shown = self.text(pattern.byte_range());
             match &arm.guard {
                 Some((_, guard)) if !has_let(guard) => {
                     let text = self.text(guard.span().byte_range());
-                    let always = self.mutant(
+                    let always = self.add_mutant(
                         guard.span(),
                         format!("the arm `{shown}` matches without `{text}`"),
                     );
-                    let never = self.mutant(
+                    let never = self.add_mutant(
                         guard.span(),
                         format!("the arm `{shown} if {text}` never matches"),
                     );
-                    self.site(guard.span().byte_range(), Kind::Guard { always, never });
+                    self.add_site(
+                        guard.span().byte_range(),
+                        SiteKind::MatchGuard { always, never },
+                    );
                     self.visit_expr(guard);
                 }
-                None if open && !last => {
+                None if has_catch_all && !last => {
                     let at = pattern.byte_range().end;
-                    let mutant = self.mutant(pattern, format!("the arm `{shown}` never matches"));
-                    self.site(at..at, Kind::Arm(mutant));
+                    let mutant =
+                        self.add_mutant(pattern, format!("the arm `{shown}` never matches"));
+                    self.add_site(at..at, SiteKind::MatchArm(mutant));
                 }
                 _ => {}
             }
@@ -412,7 +416,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// Statements that do something, apart from those that make the function end or that only write to the log.
+/// True for calls and assignments. Macros are not among them, so log messages are not mutated.
 fn has_effect(expr: &Expr) -> bool {
     match expr {
         Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_) => true,
@@ -422,16 +426,16 @@ fn has_effect(expr: &Expr) -> bool {
     }
 }
 
-/// True for `_` and for a name; a capital one would be a variant.
-fn takes_the_rest(arm: &syn::Arm) -> bool {
-    let small = |name: &syn::Ident| {
+/// True for an arm that matches everything: `_` or the name of a variable. A name with a capital letter is a variant.
+fn is_catch_all(arm: &syn::Arm) -> bool {
+    let is_variable = |name: &syn::Ident| {
         name.to_string()
             .starts_with(|c: char| c.is_ascii_lowercase())
     };
     arm.guard.is_none()
         && match &arm.pat {
             syn::Pat::Wild(_) => true,
-            syn::Pat::Ident(name) => small(&name.ident),
+            syn::Pat::Ident(name) => is_variable(&name.ident),
             _ => false,
         }
 }

@@ -1,28 +1,32 @@
-//! A return type into values that a function could return without doing anything.
+//! Simple values of a return type, such as `true`, `None` or `Ok(0)`, which a mutated function returns at once.
 
 use syn::{GenericArgument, PathArguments, Type};
 
-/// Expressions of this type, as far as its name says; whether they fit is the compiler's business.
-pub(crate) fn values(ty: &Type) -> Vec<String> {
+/// Expressions that may be of this type, guessed from its name. The compiler rejects wrong ones.
+pub(crate) fn return_values(ty: &Type) -> Vec<String> {
     match ty {
         Type::Never(_) => Vec::new(),
         Type::Tuple(all) if all.elems.is_empty() => vec!["()".to_owned()],
         Type::Tuple(all) => {
-            let first = |ty| values(ty).into_iter().next();
+            let first = |ty| return_values(ty).into_iter().next();
             let parts: Option<Vec<_>> = all.elems.iter().map(first).collect();
             let parts = parts.map(|parts| format!("({},)", parts.join(", ")));
             parts.into_iter().collect()
         }
-        Type::Paren(inner) => values(&inner.elem),
-        Type::Group(inner) => values(&inner.elem),
+        Type::Paren(inner) => return_values(&inner.elem),
+        Type::Group(inner) => return_values(&inner.elem),
         Type::Reference(inner) => match &*inner.elem {
             Type::Path(path) if path.path.is_ident("str") => texts(["\"\"", "\"xyzzy\""]),
             Type::Slice(_) => texts(["&[]"]),
             _ => Vec::new(),
         },
-        // Which type it is, the body alone says.
+        // The concrete type is only known from the body.
         Type::ImplTrait(_) => Vec::new(),
-        Type::Path(path) => path.path.segments.last().map_or_else(Vec::new, named),
+        Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .map_or_else(Vec::new, values_of_named_type),
         _ => texts(["Default::default()"]),
     }
 }
@@ -31,8 +35,8 @@ fn texts<const N: usize>(all: [&str; N]) -> Vec<String> {
     all.map(str::to_owned).into()
 }
 
-fn named(segment: &syn::PathSegment) -> Vec<String> {
-    let inner = first_argument(&segment.arguments).map(values);
+fn values_of_named_type(segment: &syn::PathSegment) -> Vec<String> {
+    let inner = first_argument(&segment.arguments).map(return_values);
     let wrapped = |around: &str| {
         let inner = inner.clone().unwrap_or_default();
         inner

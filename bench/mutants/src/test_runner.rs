@@ -1,4 +1,5 @@
-//! Which tests reach which mutants, and whether they notice them.
+//! Runs the tests: once without mutants, to learn which mutants each test reaches, and then for each mutant the tests that
+//! reach it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,81 +13,82 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::tree::Program;
+use crate::crate_copy::TestProgram;
 
-/// Tests that take less go first, together.
-const QUICK: Duration = Duration::from_millis(300);
-/// A mutant may ask for memory without end. In KiB of addresses, so with room for what is never touched.
-const MAX_MEMORY: u64 = 8 * 1024 * 1024;
+/// Tests that take less than this run first, in one process.
+const QUICK_TEST_LIMIT: Duration = Duration::from_millis(300);
+/// The address space of a test process in KiB, because a mutant may allocate without end. It is larger than the memory
+/// that tests need, because it counts reserved addresses too.
+const MAX_ADDRESS_SPACE_KIB: u64 = 8 * 1024 * 1024;
 
-/// One test of one program.
+/// A test, with its usual duration and the mutants that it reaches.
 #[derive(Debug, Clone)]
-pub(crate) struct Test {
+pub(crate) struct TestCase {
     program: usize,
     name: String,
-    took: Duration,
+    duration: Duration,
     reaches: BTreeSet<usize>,
 }
 
-/// How a mutant fared.
+/// The result of running the tests on a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum MutantOutcome {
     /// A test failed.
     Killed,
-    /// The tests did not come to an end.
-    Hung,
+    /// The tests did not end in time.
+    TimedOut,
     /// All tests passed.
     Survived,
-    /// No test comes to the place.
-    Unreached,
+    /// No test reaches the mutant.
+    NotReached,
 }
 
-/// Runs programs of tests.
-pub(crate) struct Trial {
-    programs: Vec<Program>,
-    /// Where tests run, as under cargo.
+/// Runs the test programs and evaluates their results.
+pub(crate) struct TestRunner {
+    programs: Vec<TestProgram>,
+    /// The working directory of tests: the folder of the crate, as with Cargo.
     pub(crate) folder: PathBuf,
-    /// What is thrown away after each run.
+    /// The folder for temporary files, which are deleted after each test process.
     pub(crate) temporary: PathBuf,
-    /// The least time for a group of tests.
-    pub(crate) patience: Duration,
+    /// The time that a group of tests may take in addition to five times its usual duration.
+    pub(crate) grace_period: Duration,
 }
 
-impl Trial {
+impl TestRunner {
     pub(crate) const fn new(
-        programs: Vec<Program>,
+        programs: Vec<TestProgram>,
         folder: PathBuf,
         temporary: PathBuf,
-        patience: Duration,
+        grace_period: Duration,
     ) -> Self {
         Self {
             programs,
             folder,
             temporary,
-            patience,
+            grace_period,
         }
     }
 
-    /// Copies the programs aside, so that a build in the meantime changes nothing.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    /// Copies the programs, so that a concurrent build does not replace them.
+    pub(crate) fn copy_programs(&mut self) -> Result<()> {
         let folder = self.temporary.join("programs");
         fs::create_dir_all(&folder)?;
         for program in &mut self.programs {
-            let aside = folder.join(format!("{}-{}", program.name, std::process::id()));
-            fs::copy(&program.path, &aside)?;
-            program.path = aside;
+            let copy = folder.join(format!("{}-{}", program.name, std::process::id()));
+            fs::copy(&program.path, &copy)?;
+            program.path = copy;
         }
         Ok(())
     }
 
-    /// Runs each test alone, to learn how long it takes and what it reaches. Unit tests count whose name begins
-    /// with one of `units`.
-    pub(crate) fn survey(
+    /// Runs each test alone and records its duration and the mutants that it reaches. Of the unit tests, only those run
+    /// whose name begins with one of `units`.
+    pub(crate) fn measure_tests(
         &self,
         units: &[String],
         library: &str,
-        say: &dyn Fn(&str),
-    ) -> Result<Vec<Test>> {
+        log: &dyn Fn(&str),
+    ) -> Result<Vec<TestCase>> {
         let mut tests = Vec::new();
         for (program, at) in self.programs.iter().enumerate() {
             let output = Command::new(&at.path)
@@ -101,37 +103,37 @@ impl Trial {
                     at.name != library || units.iter().any(|unit| name.starts_with(unit))
                 })
                 .collect();
-            say(&format!("{}: {} tests", at.name, names.len()));
+            log(&format!("{}: {} tests", at.name, names.len()));
             for name in names {
-                tests.push(self.alone(program, name)?);
+                tests.push(self.measure_test(program, name)?);
             }
         }
-        tests.sort_by_key(|test| (test.program, test.took));
+        tests.sort_by_key(|test| (test.program, test.duration));
         Ok(tests)
     }
 
-    fn alone(&self, program: usize, name: &str) -> Result<Test> {
+    fn measure_test(&self, program: usize, name: &str) -> Result<TestCase> {
         let at = self.programs.get(program).context("a program")?;
-        let folder = self.temporary.join("survey");
+        let folder = self.temporary.join("measure");
         fs::create_dir_all(&folder)?;
         let list = folder.join("reached");
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut command = self.command(&at.path, &folder);
         command
             .env("DOCENT_MUTANTS_REACHED", &list)
             .args(["--exact", name]);
-        let limit = self.patience * 10;
-        let fate = ended(command.spawn()?, limit)?;
-        let took = begun.elapsed();
+        let limit = self.grace_period * 10;
+        let outcome = wait_for_outcome(command.spawn()?, limit)?;
+        let duration = started.elapsed();
         let reached = fs::read_to_string(&list).unwrap_or_default();
         fs::remove_dir_all(&folder)?;
-        if fate != Fate::Survived {
-            bail!("the test `{name}` fails without a mutant: {fate:?}");
+        if outcome != MutantOutcome::Survived {
+            bail!("the test `{name}` fails without a mutant: {outcome:?}");
         }
-        Ok(Test {
+        Ok(TestCase {
             program,
             name: name.to_owned(),
-            took,
+            duration,
             reaches: reached
                 .lines()
                 .filter_map(|line| line.parse().ok())
@@ -143,7 +145,9 @@ impl Trial {
         let mut command = Command::new("sh");
         command
             .arg("-c")
-            .arg(format!("ulimit -v {MAX_MEMORY}; exec \"$0\" \"$@\""))
+            .arg(format!(
+                "ulimit -v {MAX_ADDRESS_SPACE_KIB}; exec \"$0\" \"$@\""
+            ))
             .arg(program)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
@@ -157,20 +161,20 @@ impl Trial {
     }
 
     /// Runs the tests that reach each mutant, `jobs` mutants at a time.
-    pub(crate) fn all(
+    pub(crate) fn test_mutants(
         &self,
         mutants: &[usize],
-        tests: &[Test],
+        tests: &[TestCase],
         jobs: usize,
-        say: &(dyn Fn(usize, Fate) + Sync),
-    ) -> Result<BTreeMap<usize, Fate>> {
-        let (next, fates) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        report: &(dyn Fn(usize, MutantOutcome) + Sync),
+    ) -> Result<BTreeMap<usize, MutantOutcome>> {
+        let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let work = |job: usize| -> Result<()> {
             while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let fate = self.one(*mutant, tests, job)?;
-                say(*mutant, fate);
-                if let Ok(mut fates) = fates.lock() {
-                    fates.insert(*mutant, fate);
+                let outcome = self.test_mutant(*mutant, tests, job)?;
+                report(*mutant, outcome);
+                if let Ok(mut outcomes) = outcomes.lock() {
+                    outcomes.insert(*mutant, outcome);
                 }
             }
             Ok(())
@@ -182,26 +186,23 @@ impl Trial {
             for thread in threads {
                 match thread.join() {
                     Ok(done) => done?,
-                    Err(_) => bail!("a thread of the trial failed"),
+                    Err(_) => bail!("a test thread panicked"),
                 }
             }
             Ok(())
         })?;
-        fates
-            .into_inner()
-            .ok()
-            .context("a thread of the trial failed")
+        outcomes.into_inner().ok().context("a test thread panicked")
     }
 
-    fn one(&self, mutant: usize, tests: &[Test], job: usize) -> Result<Fate> {
-        let mut groups: BTreeMap<(bool, usize), Vec<&Test>> = BTreeMap::new();
+    fn test_mutant(&self, mutant: usize, tests: &[TestCase], job: usize) -> Result<MutantOutcome> {
+        let mut groups: BTreeMap<(bool, usize), Vec<&TestCase>> = BTreeMap::new();
         for test in tests.iter().filter(|test| test.reaches.contains(&mutant)) {
             groups
-                .entry((test.took > QUICK, test.program))
+                .entry((test.duration > QUICK_TEST_LIMIT, test.program))
                 .or_default()
                 .push(test);
         }
-        let mut fate = Fate::Unreached;
+        let mut outcome = MutantOutcome::NotReached;
         for ((_, program), group) in groups {
             let at = self.programs.get(program).context("a program")?;
             let folder = self.temporary.join(format!("job-{job}"));
@@ -211,56 +212,56 @@ impl Trial {
                 .env("DOCENT_MUTANT", mutant.to_string())
                 .args(["--exact", "--test-threads", "2"])
                 .args(group.iter().map(|test| &test.name));
-            let usual: Duration = group.iter().map(|test| test.took).sum();
-            fate = ended(command.spawn()?, self.patience + usual * 5)?;
-            // What a killed process leaves behind may still be written to by nobody.
+            let usual: Duration = group.iter().map(|test| test.duration).sum();
+            outcome = wait_for_outcome(command.spawn()?, self.grace_period + usual * 5)?;
+            // A killed process may have left files that cannot be deleted, which does no harm.
             let _ = fs::remove_dir_all(&folder);
-            if fate != Fate::Survived {
+            if outcome != MutantOutcome::Survived {
                 break;
             }
         }
-        Ok(fate)
+        Ok(outcome)
     }
 }
 
-/// Waits until the tests are done, one of them has failed, or the time is up.
-fn ended(mut child: Child, limit: Duration) -> Result<Fate> {
-    let until = Instant::now() + limit;
+/// Waits until all tests have passed, one of them has failed, or the time limit is reached. Then it ends the process.
+fn wait_for_outcome(mut child: Child, limit: Duration) -> Result<MutantOutcome> {
+    let deadline = Instant::now() + limit;
     let stdout = child.stdout.take().context("no output")?;
-    let (told, heard) = channel();
+    let (sender, receiver) = channel();
     let reader = std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if line.starts_with("test ") && line.ends_with("FAILED") {
-                // Nobody listens any more where the time was up.
-                let _ = told.send(());
+                // The receiver is gone if the time limit was reached.
+                let _ = sender.send(());
                 return;
             }
         }
     });
-    let left = until.saturating_duration_since(Instant::now());
-    let mut fate = match heard.recv_timeout(left) {
-        Ok(()) => Fate::Killed,
-        Err(RecvTimeoutError::Timeout) => Fate::Hung,
-        Err(RecvTimeoutError::Disconnected) => Fate::Survived,
+    let left = deadline.saturating_duration_since(Instant::now());
+    let mut outcome = match receiver.recv_timeout(left) {
+        Ok(()) => MutantOutcome::Killed,
+        Err(RecvTimeoutError::Timeout) => MutantOutcome::TimedOut,
+        Err(RecvTimeoutError::Disconnected) => MutantOutcome::Survived,
     };
-    if fate == Fate::Survived {
-        fate = loop {
+    if outcome == MutantOutcome::Survived {
+        outcome = loop {
             if let Some(status) = child.try_wait()? {
                 break if status.success() {
-                    Fate::Survived
+                    MutantOutcome::Survived
                 } else {
-                    Fate::Killed
+                    MutantOutcome::Killed
                 };
             }
-            if Instant::now() > until {
-                break Fate::Hung;
+            if Instant::now() > deadline {
+                break MutantOutcome::TimedOut;
             }
             std::thread::sleep(Duration::from_millis(2));
         };
     }
-    // It may have ended by itself in the meantime.
+    // An error means that the process has ended already.
     let _ = child.kill();
     child.wait()?;
     let _ = reader.join();
-    Ok(fate)
+    Ok(outcome)
 }
