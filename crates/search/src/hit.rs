@@ -1,5 +1,6 @@
 //! Search results: hits with snippets, excerpts, facets and score explanations.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,6 +42,21 @@ pub struct FacetCounts {
     pub values: Vec<(String, u64)>,
     /// Whether there are more values than `values` lists.
     pub more: bool,
+}
+
+impl FacetCounts {
+    /// The most frequent values of a field, at most [`MAX_FACET_VALUES`].
+    pub(crate) fn most_frequent(field: &str, counts: BTreeMap<String, u64>) -> Self {
+        let mut values: Vec<_> = counts.into_iter().collect();
+        values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        let more = values.len() > MAX_FACET_VALUES;
+        values.truncate(MAX_FACET_VALUES);
+        Self {
+            field: field.to_owned(),
+            values,
+            more,
+        }
+    }
 }
 
 /// One hit. An answer never contains two hits of the same document.

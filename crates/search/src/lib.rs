@@ -29,6 +29,7 @@ mod highlighter;
 mod hit;
 mod memory;
 mod passage;
+mod pipeline;
 mod precomputed_embedder;
 mod query;
 mod ranking;

@@ -3,7 +3,6 @@
 //! It defines the contract of the other engines in the simplest code that fulfils it, and serves where an index on
 //! disk would be too much.
 
-mod ranked_entry;
 mod visible_entries;
 
 use std::collections::BTreeMap;
@@ -12,8 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::visible_entries::{EmbeddedQuery, VisibleEntries};
-use crate::analysis::LanguageId;
+use self::visible_entries::VisibleEntries;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
@@ -22,10 +20,10 @@ use crate::engine::{
     PartState,
 };
 use crate::error::SearchError;
-use crate::fusion::CosineScale;
 use crate::hit::SearchResults;
 use crate::passage::embeddable_passages;
-use crate::query::{Query, RankingMethod, query_language};
+use crate::pipeline;
+use crate::query::Query;
 use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 use crate::term_positions::{self, TermPositions};
@@ -45,13 +43,9 @@ impl MemoryEngine {
 
     /// An empty engine with an embedding model for hybrid search.
     pub fn with_embedder(embedder: Arc<dyn Embedder>) -> Self {
-        let state = MemoryState {
-            scale: Some(embedder.scale()),
-            ..MemoryState::default()
-        };
         Self {
-            state: RwLock::new(state),
             embedder: Some(embedder),
+            ..Self::default()
         }
     }
 
@@ -63,27 +57,20 @@ impl MemoryEngine {
 impl Engine for MemoryEngine {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>> {
         async move {
-            let embedder = self
-                .embedder
-                .as_ref()
-                .filter(|_| query.method != RankingMethod::Lexical);
-            let language = |model: &Arc<dyn Embedder>| query_language(&query, model.languages());
-            let known = embedder.filter(|model| language(model) != LanguageId::Foreign);
-            let vector =
-                known.and_then(|model| Some((model.query(&query.text).ok()?, language(model))));
-            let embedded_query = vector.as_ref().map(|(vector, language)| EmbeddedQuery {
-                vector,
-                language: *language,
-            });
-            Ok(self.read(|state| {
-                VisibleEntries::new(state, query.reader()).search(&query, embedded_query.as_ref())
-            }))
+            let embedder = self.embedder.as_deref();
+            self.read(|state| {
+                pipeline::search(
+                    &VisibleEntries::new(state, query.reader(), embedder),
+                    &query,
+                )
+            })
         }
         .boxed()
     }
 
     fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>> {
-        let catalog = move |state: &MemoryState| VisibleEntries::new(state, &reader).catalog();
+        let catalog =
+            move |state: &MemoryState| VisibleEntries::new(state, &reader, None).catalog();
         async move { Ok(Arc::new(self.read(catalog))) }.boxed()
     }
 
@@ -131,8 +118,6 @@ impl Engine for MemoryEngine {
 struct MemoryState {
     entries: BTreeMap<DocId, MemoryEntry>,
     generation: Generation,
-    /// The calibration of the cosines of the embedding model.
-    scale: Option<CosineScale>,
 }
 
 struct MemoryEntry {

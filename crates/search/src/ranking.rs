@@ -9,7 +9,21 @@ use crate::analysis::{QueryTerm, language_variants};
 /// The weight of a match in the title, in addition to the match in the whole document that the same word is: about
 /// half as much again, and more for a word that few titles have. Measured on SciFact (nDCG@10, phrase weights of
 /// 0.1 to 0.2): 0 gives .692, 0.25 to 0.35 gives .698, 0.5 gives .692 to .695, 1 gives .662 to .666.
-pub(crate) const TITLE_WEIGHT: f32 = 0.35;
+const TITLE_WEIGHT: f32 = 0.35;
+
+/// A part of a document that BM25 scores on its own, with its own mean length and document frequencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScoredField {
+    /// Title, text and fields together.
+    Content,
+    Title,
+}
+
+/// The lexical score: the sum of these fields' BM25 scores, each with its weight.
+pub(crate) const FIELD_WEIGHTS: [(ScoredField, f32); 2] = [
+    (ScoredField::Content, 1.0),
+    (ScoredField::Title, TITLE_WEIGHT),
+];
 
 /// The weight of two adjacent query words, in addition to the words themselves. Small, because both words already
 /// count: of the weights from 0 to 0.4 this one ranked best on CoSQA, and within .002 of the best on SciFact.

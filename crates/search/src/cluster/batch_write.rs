@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ClusterInner;
-use super::collections;
+use super::collections::{self, PayloadIndexSpec};
 use super::head::IndexHead;
-use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
+use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO};
 use super::lease::WriterLease;
 use super::point::{self, PreparedDocument};
 use super::qdrant_filter::{QdrantFilter, body_term_id};
@@ -168,15 +168,10 @@ impl ClusterInner {
                 if known.contains(kind) {
                     continue;
                 }
+                let spec = PayloadIndexSpec::of_field(kind, &name);
                 for collection in &collections {
-                    let (key, index) = (field_key(kind, &name), collections::field_index(kind));
-                    collections::create_index(
-                        &self.nodes,
-                        collection,
-                        (&key, index),
-                        true,
-                        self.write_deadline(),
-                    )?;
+                    let deadline = self.write_deadline();
+                    collections::create_index(&self.nodes, collection, &spec, true, deadline)?;
                 }
                 known.push(kind);
             }

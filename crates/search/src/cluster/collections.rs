@@ -94,7 +94,10 @@ pub(super) fn ensure_collections(
             "replication_factor": replicas, "on_disk_payload": settings.documents_on_disk,
         }),
         indexes: typed_indexes(&DOCUMENT_INDEXES)
-            .chain([(TERMS.to_owned(), terms)])
+            .chain([PayloadIndexSpec {
+                key: TERMS.to_owned(),
+                index: terms,
+            }])
             .chain(field_indexes(fields))
             .collect(),
         placements: vec![
@@ -131,7 +134,7 @@ fn shards_and_replicas(nodes: &NodePool, settings: &ClusterSettings) -> (u32, u3
 fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = PayloadIndexSpec> {
     fields.iter().flat_map(|(name, kinds)| {
         let kinds = kinds.chars();
-        kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
+        kinds.map(move |kind| PayloadIndexSpec::of_field(kind, name))
     })
 }
 
@@ -231,21 +234,33 @@ impl PayloadIndex {
     }
 }
 
-/// The index type for the values of a metadata field.
-pub(super) fn field_index(kind: char) -> PayloadIndex {
-    PayloadIndex::Typed(match kind {
-        NUMBERS => "float",
-        DAYS => "integer",
-        _ => "keyword",
-    })
+/// A payload key together with its index.
+pub(super) struct PayloadIndexSpec {
+    key: String,
+    index: PayloadIndex,
 }
 
-/// A payload key together with its index.
-type PayloadIndexSpec = (String, PayloadIndex);
+impl PayloadIndexSpec {
+    /// The index of a metadata field, for its values of one kind.
+    pub(super) fn of_field(kind: char, name: &str) -> Self {
+        let index = PayloadIndex::Typed(match kind {
+            NUMBERS => "float",
+            DAYS => "integer",
+            _ => "keyword",
+        });
+        Self {
+            key: field_key(kind, name),
+            index,
+        }
+    }
+}
 
 fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = PayloadIndexSpec> {
     let keys = keys.iter();
-    keys.map(|(key, kind)| ((*key).to_owned(), PayloadIndex::Typed(kind)))
+    keys.map(|(key, kind)| PayloadIndexSpec {
+        key: (*key).to_owned(),
+        index: PayloadIndex::Typed(kind),
+    })
 }
 
 impl CollectionSpec<'_> {
@@ -275,10 +290,11 @@ impl CollectionSpec<'_> {
             tracing::info!(collection = self.name, change = %placement.change, "changed the storage of a collection");
         }
         let present = known.pointer("/result/payload_schema");
-        for (key, kind) in &self.indexes {
-            if kind.is_missing(present.and_then(|present| present.get(key))) {
+        for spec in &self.indexes {
+            let known = present.and_then(|present| present.get(&spec.key));
+            if spec.index.is_missing(known) {
                 // Not waited for: nodes build indexes in this order, before anything that is written later.
-                create_index(nodes, self.name, (key, *kind), false, deadline)?;
+                create_index(nodes, self.name, spec, false, deadline)?;
             }
         }
         Ok(())
@@ -349,11 +365,11 @@ fn create_collection(
 pub(super) fn create_index(
     nodes: &NodePool,
     collection: &str,
-    (key, kind): (&str, PayloadIndex),
+    spec: &PayloadIndexSpec,
     is_waited_for: bool,
     deadline: RequestDeadline,
 ) -> Result<(), SearchError> {
-    let body = json!({"field_name": key, "field_schema": kind.schema()}).to_string();
+    let body = json!({"field_name": spec.key, "field_schema": spec.index.schema()}).to_string();
     let request = ClusterRequest::put(
         RequestKind::Collections,
         "create an index",

@@ -16,7 +16,7 @@ use super::traffic::RequestKind;
 use super::view::ClusterView;
 use crate::analysis::QueryTerm;
 use crate::error::SearchError;
-use crate::ranking::TITLE_WEIGHT;
+use crate::ranking::{FIELD_WEIGHTS, ScoredField};
 use crate::spelling::SpellingDictionary;
 use crate::term_positions::idf;
 
@@ -143,19 +143,13 @@ impl ClusterView<'_> {
     /// The weights of these terms by inverse document frequency. A word that is stemmed differently by
     /// language counts as one term: its frequencies are added.
     pub(super) fn query_weights(&self, terms: &[&QueryTerm]) -> Result<QueryWeights, SearchError> {
-        let forms = terms.iter().flat_map(|term| &term.forms);
-        let term_ids: Vec<u32> = forms
-            .flat_map(|form| [body_term_id(form), title_term_id(form)])
-            .collect();
-        let counts = self.document_frequencies(&term_ids)?;
+        let counts = self.document_frequencies(&scored_term_ids(terms.iter().copied()))?;
         let all = self.head.documents;
         let mut values: BTreeMap<u32, f32> = BTreeMap::new();
         let mut idf_by_form = HashMap::new();
         for term in terms {
-            for (term_id, weight) in [
-                (body_term_id as fn(&str) -> u32, 1.0),
-                (title_term_id, TITLE_WEIGHT),
-            ] {
+            for (field, weight) in FIELD_WEIGHTS {
+                let term_id = |form: &str| scored_term_id(field, form);
                 let with = term
                     .forms
                     .iter()
@@ -163,7 +157,7 @@ impl ClusterView<'_> {
                 let term_idf = idf(all, with.sum::<u64>().min(all));
                 for form in &term.forms {
                     *values.entry(term_id(form)).or_default() += weight * term.weight * term_idf;
-                    if weight == 1.0 {
+                    if field == ScoredField::Content {
                         idf_by_form.insert(form.clone(), term_idf);
                     }
                 }
@@ -179,11 +173,7 @@ impl ClusterView<'_> {
 
     /// Fetches the document frequencies of all query terms in one request, into the cache.
     pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), SearchError> {
-        let forms = terms.iter().flat_map(|term| &term.forms);
-        let term_ids: Vec<u32> = forms
-            .flat_map(|form| [body_term_id(form), title_term_id(form)])
-            .collect();
-        self.document_frequencies(&term_ids).map(drop)
+        self.document_frequencies(&scored_term_ids(terms)).map(drop)
     }
 
     /// The document frequencies of these terms. Where some documents are restricted, the same request also
@@ -252,7 +242,7 @@ impl ClusterView<'_> {
         }
         let counts = map_parallel(term_ids, |term_id| {
             let with = json!({"must": [with_term(*term_id)]});
-            Ok((*term_id, self.count(&with, false)?))
+            Ok((*term_id, self.count_documents(&with, false)?))
         })?;
         let is_common = |(_, count): &(u32, u64)| *count > SAMPLE as u64;
         Ok(counts.into_iter().filter(is_common).collect())
@@ -271,6 +261,21 @@ impl ClusterView<'_> {
             points.map(|point| point.text(TERM).to_owned()).collect()
         };
         Ok(answers.into_iter().map(words).collect())
+    }
+}
+
+/// The ids of the terms that BM25 scores for a query, in every field.
+fn scored_term_ids<'q>(terms: impl IntoIterator<Item = &'q QueryTerm>) -> Vec<u32> {
+    let forms = terms.into_iter().flat_map(|term| &term.forms);
+    let ids = forms.flat_map(|form| FIELD_WEIGHTS.map(|(field, _)| scored_term_id(field, form)));
+    ids.collect()
+}
+
+/// The id of a term in a part of the document that BM25 scores.
+fn scored_term_id(field: ScoredField, form: &str) -> u32 {
+    match field {
+        ScoredField::Content => body_term_id(form),
+        ScoredField::Title => title_term_id(form),
     }
 }
 
@@ -310,7 +315,9 @@ impl SpellingDictionary for ClusterView<'_> {
         match is_seen {
             Some(is_seen) => Ok(is_seen),
             // The cache was full and cleared, or a commit has replaced the generation.
-            None => Ok(self.count(&self.visible.clone().and(any_term(&[term])).json(), true)? > 0),
+            None => Ok(self
+                .count_documents(&self.visible.clone().and(any_term(&[term])).json(), true)?
+                > 0),
         }
     }
 

@@ -50,7 +50,7 @@ impl From<&ScoredPoint> for ListedVersion {
 
 impl ClusterView<'_> {
     /// The first `most` documents by their day. Those without a day come last, and ids break ties.
-    pub(super) fn by_day(
+    pub(super) fn list_by_day(
         &self,
         conditions: &QdrantFilter,
         sort: SortOrder,
@@ -114,7 +114,7 @@ impl ClusterView<'_> {
     }
 
     /// The facet counts of these fields over the documents that match the filter.
-    pub(super) fn facets(
+    pub(super) fn facet_counts(
         &self,
         conditions: &QdrantFilter,
         names: &[String],
@@ -138,15 +138,7 @@ impl ClusterView<'_> {
                 }
             }
         }
-        let mut values: Vec<_> = counts.into_iter().collect();
-        values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        let more = values.len() > MAX_FACET_VALUES;
-        values.truncate(MAX_FACET_VALUES);
-        Ok(FacetCounts {
-            field: name.to_owned(),
-            values,
-            more,
-        })
+        Ok(FacetCounts::most_frequent(name, counts))
     }
 
     /// The catalog of fields of the documents that the reader sees, computed once a generation.
@@ -159,7 +151,7 @@ impl ClusterView<'_> {
         let documents = if self.head.restricted == 0 {
             self.head.documents
         } else {
-            self.count(&self.visible.json(), true)?
+            self.count_documents(&self.visible.json(), true)?
         };
         builder.documents(documents);
         for name in self.head.fields.keys() {

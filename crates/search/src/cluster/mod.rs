@@ -9,7 +9,7 @@ mod deferred_indexing;
 mod format_migration;
 mod garbage_collection;
 mod head;
-mod hybrid_search;
+mod index_view;
 mod layout;
 mod lease;
 mod lexical_search;
@@ -57,6 +57,7 @@ use crate::engine::{
 };
 use crate::error::SearchError;
 use crate::hit::SearchResults;
+use crate::pipeline;
 use crate::query::Query;
 use crate::reader_identity::ReaderIdentity;
 
@@ -208,7 +209,8 @@ impl Engine for ClusterEngine {
         self.run(move |inner| {
             let span =
                 tracing::info_span!(target: SPAN_TARGET, "search", hits = tracing::field::Empty);
-            let found = span.in_scope(|| inner.view(query.reader().clone())?.search(&query))?;
+            let found =
+                span.in_scope(|| pipeline::search(&inner.view(query.reader().clone())?, &query))?;
             span.record("hits", found.hits.len());
             Ok(found)
         })

@@ -149,7 +149,7 @@ impl ClusterInner {
             return Ok(0);
         }
         let start = Instant::now();
-        let found = view.read(&batch.versions, &[STORED])?;
+        let found = view.read_payloads(&batch.versions, &[STORED])?;
         let mut left = found.as_slice();
         while !left.is_empty() {
             let (some, rest) = next_slice(left)?;

@@ -95,7 +95,7 @@ impl UnembeddedScan {
                 self.finish_pass(view, model)?;
                 return Ok(ScanBatch::default());
             };
-            pass.next_page(view, model, (self.done, offset))?;
+            pass.next_page(view, model, self.done, &offset)?;
         }
         Ok(pass.next_batch(most.min(self.batch_size)))
     }
@@ -153,11 +153,12 @@ impl ScanPass {
         &mut self,
         view: &ClusterView<'_>,
         model: &ClusterModel,
-        (done, offset): (u64, Value),
+        done: u64,
+        offset: &Value,
     ) -> Result<(), SearchError> {
         let unscanned = json!({"key": FROM, "range": {"gt": done}});
         let unscanned = QdrantFilter::live(&view.head).and(unscanned).json();
-        let page = view.page(&unscanned, &[SIZE], PAGE, &offset)?;
+        let page = view.page(&unscanned, &[SIZE], PAGE, offset)?;
         let embedded = view.embedded_passage_ids(model, &page.points)?;
         let pending = page.points.iter().map(|point| UnembeddedVersion {
             version: point.name(),

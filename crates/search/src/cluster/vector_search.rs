@@ -66,7 +66,7 @@ pub(super) type NearestByVersion = HashMap<String, NearestPassages>;
 impl ClusterView<'_> {
     /// The versions nearest to a query vector among those whose passages match the filter, each with its
     /// similarity and its nearest passage.
-    pub(super) fn nearest(
+    pub(super) fn nearest_versions(
         &self,
         query_vector: &[f32],
         conditions: &QdrantFilter,
@@ -115,7 +115,11 @@ impl ClusterView<'_> {
     ) -> Result<NearestByVersion, SearchError> {
         let mut found = NearestByVersion::new();
         for some in versions.chunks(MAX_NEAR) {
-            found.extend(self.nearest(query_vector, &self.passages_of(some), some.len())?);
+            found.extend(self.nearest_versions(
+                query_vector,
+                &self.passages_of(some),
+                some.len(),
+            )?);
         }
         Ok(found)
     }

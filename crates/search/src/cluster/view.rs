@@ -57,7 +57,7 @@ impl<'a> ClusterView<'a> {
     }
 
     /// The languages of the documents that the reader sees, the most frequent first.
-    pub(super) fn languages(&self) -> Result<Vec<Language>, SearchError> {
+    pub(super) fn visible_languages(&self) -> Result<Vec<Language>, SearchError> {
         if self.head.restricted == 0 {
             return Ok(self.head.languages());
         }
@@ -112,7 +112,11 @@ impl<'a> ClusterView<'a> {
     }
 
     /// How many documents match the filter.
-    pub(super) fn count(&self, conditions: &Value, is_exact: bool) -> Result<u64, SearchError> {
+    pub(super) fn count_documents(
+        &self,
+        conditions: &Value,
+        is_exact: bool,
+    ) -> Result<u64, SearchError> {
         let body = json!({"filter": conditions, "exact": is_exact}).to_string();
         let counted: CountResult =
             self.documents((RequestKind::Count, "count"), "points/count", body)?;
@@ -179,7 +183,7 @@ impl<'a> ClusterView<'a> {
     }
 
     /// Versions by their ids, with these payload keys, as far as they exist.
-    pub(super) fn read(
+    pub(super) fn read_payloads(
         &self,
         versions: &[impl Serialize],
         keys: &[&str],
@@ -244,7 +248,7 @@ impl<'a> ClusterView<'a> {
             }
         }
         for some in missing.chunks(DOCUMENTS_AT_ONCE) {
-            for one in self.read(some, &[STORED])? {
+            for one in self.read_payloads(some, &[STORED])? {
                 let name = one.name();
                 // A point that was not requested is neither shown nor cached.
                 if some.contains(&name.as_str()) {

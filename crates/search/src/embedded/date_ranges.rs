@@ -1,15 +1,14 @@
 //! Counts the documents of a query by date range, in one walk over the distinct days.
 
 use super::EmbeddedInner;
-use super::candidate_set;
 use super::listing::each_term;
 use crate::calendar::Day;
 use crate::engine::MAX_DATE_RANGES;
 use crate::error::SearchError;
 use crate::facet_terms;
 use crate::filter::FieldTest;
+use crate::pipeline;
 use crate::query::Query;
-use crate::ranking;
 
 impl EmbeddedInner {
     pub(super) fn count_date_ranges(
@@ -19,20 +18,7 @@ impl EmbeddedInner {
         date_ranges: &[(Day, Day)],
     ) -> Result<Vec<u64>, SearchError> {
         let snapshot = self.snapshot();
-        let map_error = |source| self.index_error(source);
-        let visibility = snapshot.visibility(query.reader()).map_err(map_error)?;
-        let analyzed = self.analyze_query(&snapshot, &visibility, query)?;
-        let forms = ranking::forms(&ranking::distinct(&analyzed.terms));
-        let allowed = candidate_set::allowed_documents(
-            &snapshot,
-            &visibility,
-            &self.fields,
-            query,
-            &analyzed,
-        )
-        .map_err(map_error)?;
-        let set = candidate_set::matching(&snapshot, &self.fields, &forms, allowed.as_deref());
-        let set = set.map_err(map_error)?;
+        let set = self.with_view(&snapshot, query, |view| pipeline::matches(view, query))?;
         let mut counts = vec![0; date_ranges.len().min(MAX_DATE_RANGES)];
         let every = FieldTest::Date {
             from: None,
@@ -56,7 +42,7 @@ impl EmbeddedInner {
                         docs.filter(|doc| set.contains(ordinal, *doc)).count() as u64;
                     hit.iter_mut().for_each(|count| **count += count_in_range);
                 });
-                walked.map_err(map_error)?;
+                walked.map_err(|source| self.index_error(source))?;
             }
         }
         Ok(counts)

@@ -14,7 +14,7 @@ use super::document_frequencies::SharedDocFrequencies;
 use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
-use crate::ranking::TITLE_WEIGHT;
+use crate::ranking::FIELD_WEIGHTS;
 
 /// Up to this many documents an index is scored exhaustively.
 const MAX_EXHAUSTIVE_DOCUMENTS: u64 = 1_024;
@@ -37,8 +37,8 @@ pub(super) fn scores(
     let all = segments.iter().map(|one| vec![0.0; one.max_doc() as usize]);
     let mut scores: Vec<Vec<f32>> = all.collect();
     let documents = frequencies.total_num_docs()?;
-    for (field, boost) in [(fields.body, 1.0), (fields.title, TITLE_WEIGHT)] {
-        let field = FieldPostings::of(segments, field)?;
+    for (field, boost) in FIELD_WEIGHTS {
+        let field = FieldPostings::of(segments, fields.scored(field))?;
         let mean = field.tokens() as f32 / documents as f32;
         for term in terms {
             for form in &term.forms {

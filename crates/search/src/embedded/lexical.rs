@@ -1,11 +1,10 @@
 //! Lexical search: the documents with the best BM25 scores.
 //!
-//! It has two passes. The first scores single terms with block-max pruning (Block-Max WAND), in which tantivy
-//! skips whole blocks of posting lists that cannot reach the top. The second adds a bonus for adjacent query
-//! terms to the best of them.
+//! Retrieval scores single terms with block-max pruning (Block-Max WAND), in which tantivy skips whole blocks of
+//! posting lists that cannot reach the top. Only the candidates of both halves then get the bonus for adjacent
+//! query terms, because phrases cannot be pruned.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -18,11 +17,13 @@ use tantivy::{DocAddress, SegmentReader, Term};
 use super::candidate_set::SegmentedDocSet;
 use super::document_frequencies::SharedDocFrequencies;
 use super::exhaustive_scoring;
+use super::index_view::DocHandle;
 use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use super::visibility_cache::ReaderVisibility;
 use crate::analysis::QueryTerm;
-use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
+use crate::pipeline::{Candidate, LexicalHits, WordQuery};
+use crate::ranking::{FIELD_WEIGHTS, PHRASE_WEIGHT, TermPair};
 
 /// When fewer than one document in this many is allowed, scoring each allowed document is faster than pruning
 /// over the rest.
@@ -32,100 +33,49 @@ const FEW_ALLOWED_RATIO: u64 = 8;
 /// ask has more.
 const MAX_RETRIEVAL_TERMS: usize = 24;
 
-/// A document that may become a hit. Its id, and the id's rank in the segment, are read only when ties have
-/// to be broken: the rank within one segment, the id between two.
-pub(super) struct LexicalHit {
-    pub at: DocAddress,
-    /// Its BM25 score, bonus included; 0 when it contains none of the terms.
-    pub bm25: f32,
-    /// The part of the score that is the bonus for adjacent terms.
-    pub pairs: f32,
-    rank: OnceCell<u64>,
-    id: OnceCell<String>,
-}
-
-impl LexicalHit {
-    pub(super) const fn new(at: DocAddress, bm25: f32) -> Self {
-        Self {
-            at,
-            bm25,
-            pairs: 0.0,
-            rank: OnceCell::new(),
-            id: OnceCell::new(),
-        }
-    }
-
-    /// The order of two documents with the same score.
-    pub(super) fn by_id(&self, other: &Self, snapshot: &IndexSnapshot) -> Ordering {
-        if self.at.segment_ord == other.at.segment_ord {
-            return self.rank(snapshot).cmp(&other.rank(snapshot));
-        }
-        let global = |one: &Self| snapshot.global_id_rank(one.at, one.rank(snapshot));
-        match (global(self), global(other)) {
-            (Some(left), Some(right)) => left.cmp(&right),
-            _ => self.id(snapshot).cmp(other.id(snapshot)),
-        }
-    }
-
-    fn rank(&self, snapshot: &IndexSnapshot) -> u64 {
-        *self.rank.get_or_init(|| snapshot.id_rank(self.at))
-    }
-
-    fn id(&self, snapshot: &IndexSnapshot) -> &str {
-        self.id.get_or_init(|| snapshot.id(self.at))
-    }
-}
-
-/// The lexical half of one search, with the terms of the query also in deduplicated form.
+/// The lexical half of one search.
 pub(super) struct LexicalSearch<'s> {
     pub snapshot: &'s IndexSnapshot,
     pub fields: &'s IndexFields,
-    pub terms: &'s [QueryTerm],
-    pub distinct: &'s [&'s QueryTerm],
+    pub words: &'s WordQuery<'s, SharedDocFrequencies<'s>>,
     pub allowed: Option<&'s SegmentedDocSet>,
     pub visibility: &'s ReaderVisibility,
 }
 
 impl LexicalSearch<'_> {
     /// The `most` documents with the best BM25 scores, in no particular order; ids break ties.
-    pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<Vec<LexicalHit>> {
-        if self.distinct.is_empty() {
-            return Ok(Vec::new());
-        }
-        let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
+    pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<LexicalHits<DocHandle>> {
         let (rare, common) = self.split_by_frequency()?;
-        let mut candidates = if exhaustive_scoring::is_small(self.snapshot) {
-            self.score_exhaustively(&frequencies, &rare, most)?
+        let mut found = if exhaustive_scoring::is_small(self.snapshot) {
+            self.score_exhaustively(&rare, most)?
         } else {
-            let first = terms_query(self.fields, &rare).weight(self.scoring(&frequencies))?;
+            let first = terms_query(self.fields, &rare).weight(self.scoring())?;
             self.score_with_pruning(first.as_ref(), most)?
         };
         if !common.is_empty() {
-            candidates.sort_unstable_by_key(|candidate| candidate.at);
-            let common = terms_query(self.fields, &common).weight(self.scoring(&frequencies))?;
-            self.add_scores(common.as_ref(), &mut candidates, |candidate, score| {
+            let common = terms_query(self.fields, &common).weight(self.scoring())?;
+            let mut found: Vec<_> = found.iter_mut().collect();
+            self.add_scores(common.as_ref(), &mut found, |candidate, score| {
                 candidate.bm25 += score;
             })?;
         }
-        self.add_pair_scores(&frequencies, &mut candidates)?;
-        Ok(candidates)
-    }
-
-    /// Whether a document that is not among the `found` of at most `most` may contain a term all the same:
-    /// because the list is full, or because not every term retrieved documents.
-    pub(super) fn may_be_incomplete(&self, found: usize, most: usize) -> bool {
-        found >= most || self.distinct.len() > MAX_RETRIEVAL_TERMS
+        Ok(LexicalHits {
+            // The list may be full, or some terms may not have retrieved documents.
+            complete: found.len() < most && common.is_empty(),
+            found,
+        })
     }
 
     /// Splits the terms into the rarer ones that retrieve documents and the common ones that only add to
     /// scores. The most frequent of very many terms are in nearly every document, and walking all their
     /// posting lists would take longer than anyone waits.
     fn split_by_frequency(&self) -> tantivy::Result<(Cow<'_, [&QueryTerm]>, Vec<&QueryTerm>)> {
-        if self.distinct.len() <= MAX_RETRIEVAL_TERMS {
-            return Ok((self.distinct.into(), Vec::new()));
+        let terms = self.words.terms.as_slice();
+        if terms.len() <= MAX_RETRIEVAL_TERMS {
+            return Ok((terms.into(), Vec::new()));
         }
-        let mut counted = Vec::with_capacity(self.distinct.len());
-        for term in self.distinct.iter().copied() {
+        let mut counted = Vec::with_capacity(terms.len());
+        for term in terms.iter().copied() {
             let mut documents = 0;
             for form in &term.forms {
                 let form = Term::from_field_text(self.fields.body, form);
@@ -145,51 +95,38 @@ impl LexicalSearch<'_> {
     }
 
     /// Computes the BM25 scores of documents that were found by other means.
-    pub(super) fn score(&self, candidates: &mut [LexicalHit]) -> tantivy::Result<()> {
-        if self.distinct.is_empty() || candidates.is_empty() {
-            return Ok(());
-        }
-        candidates.sort_unstable_by_key(|candidate| candidate.at);
-        let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
-        let words = terms_query(self.fields, self.distinct).weight(self.scoring(&frequencies))?;
-        self.add_scores(words.as_ref(), candidates, |candidate, score| {
+    pub(super) fn score(&self, found: &mut [Candidate<DocHandle>]) -> tantivy::Result<()> {
+        let words = terms_query(self.fields, &self.words.terms).weight(self.scoring())?;
+        let mut found: Vec<_> = found.iter_mut().collect();
+        self.add_scores(words.as_ref(), &mut found, |candidate, score| {
             candidate.bm25 += score;
-        })?;
-        self.add_pair_scores(&frequencies, candidates)
+        })
     }
 
-    fn scoring<'f>(&'f self, frequencies: &'f SharedDocFrequencies<'_>) -> EnableScoring<'f> {
-        let searcher = &self.snapshot.searcher;
-        EnableScoring::enabled_from_statistics_provider(frequencies, searcher)
-    }
-
-    fn add_pair_scores(
+    /// Adds the bonus for adjacent query words.
+    pub(super) fn add_proximity(
         &self,
-        frequencies: &SharedDocFrequencies<'_>,
-        candidates: &mut [LexicalHit],
+        found: &mut [&mut Candidate<DocHandle>],
     ) -> tantivy::Result<()> {
-        let pairs = ranking::adjacent_pairs(self.terms);
-        if !pairs.is_empty() {
-            // Posting lists can only be walked forwards.
-            candidates.sort_unstable_by_key(|candidate| candidate.at);
-        }
-        for pair in pairs {
-            let phrase = pair_query(self.fields, &pair).weight(self.scoring(frequencies))?;
-            self.add_scores(phrase.as_ref(), candidates, |candidate, score| {
-                candidate.bm25 += score;
-                candidate.pairs += score;
-            })?;
+        for pair in &self.words.pairs {
+            let phrase = pair_query(self.fields, pair).weight(self.scoring())?;
+            self.add_scores(phrase.as_ref(), found, Candidate::add_proximity)?;
         }
         Ok(())
+    }
+
+    fn scoring(&self) -> EnableScoring<'_> {
+        let searcher = &self.snapshot.searcher;
+        EnableScoring::enabled_from_statistics_provider(&self.words.weights, searcher)
     }
 
     /// The `most` documents with the best BM25 scores, by exhaustive scoring, for a small index.
     fn score_exhaustively(
         &self,
-        frequencies: &SharedDocFrequencies<'_>,
         terms: &[&QueryTerm],
         most: usize,
-    ) -> tantivy::Result<Vec<LexicalHit>> {
+    ) -> tantivy::Result<Vec<Candidate<DocHandle>>> {
+        let frequencies = &self.words.weights;
         let scores = exhaustive_scoring::scores(self.snapshot, self.fields, frequencies, terms)?;
         let segments = self.snapshot.searcher.segment_readers();
         let mut best = Vec::new();
@@ -197,7 +134,8 @@ impl LexicalSearch<'_> {
             let with_words = (0..).zip(scores).filter(|(_, score)| **score > 0.0);
             for (doc, score) in with_words {
                 if self.is_eligible(ordinal, segment, doc) {
-                    best.push(LexicalHit::new(DocAddress::new(ordinal, doc), *score));
+                    let document = DocHandle::new(DocAddress::new(ordinal, doc));
+                    best.push(Candidate::with_words(document, *score));
                 }
             }
         }
@@ -221,13 +159,13 @@ impl LexicalSearch<'_> {
         &self,
         words: &dyn Weight,
         most: usize,
-    ) -> tantivy::Result<Vec<LexicalHit>> {
+    ) -> tantivy::Result<Vec<Candidate<DocHandle>>> {
         let snapshot = self.snapshot;
         let documents = snapshot.searcher.num_docs();
         let few = self
             .allowed
             .filter(|allowed| allowed.count() < documents / FEW_ALLOWED_RATIO);
-        let mut best: Vec<LexicalHit> = Vec::new();
+        let mut best: Vec<Candidate<DocHandle>> = Vec::new();
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
             // A document that cannot enter the list over all segments need not be scored in this one.
             let floor = if best.len() < most {
@@ -265,25 +203,25 @@ impl LexicalSearch<'_> {
         Ok(best)
     }
 
-    /// Calls `add` with the score of each candidate that the weight matches. Candidates must be sorted by
-    /// address.
+    /// Calls `add` with the score of each candidate that the weight matches, in the order of their addresses,
+    /// because posting lists can only be walked forwards.
     fn add_scores(
         &self,
         weight: &dyn Weight,
-        candidates: &mut [LexicalHit],
-        add: impl Fn(&mut LexicalHit, f32),
+        candidates: &mut [&mut Candidate<DocHandle>],
+        add: impl Fn(&mut Candidate<DocHandle>, f32),
     ) -> tantivy::Result<()> {
+        candidates.sort_unstable_by_key(|candidate| candidate.document.at);
         let mut rest = candidates.iter_mut().peekable();
         for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
-            if rest
-                .peek()
-                .is_none_or(|candidate| candidate.at.segment_ord != ordinal)
-            {
+            let is_here =
+                |next: &&mut &mut Candidate<DocHandle>| next.document.at.segment_ord == ordinal;
+            if !rest.peek().is_some_and(is_here) {
                 continue;
             }
             let mut scorer = weight.scorer(segment, 1.0)?;
-            while let Some(candidate) = rest.next_if(|next| next.at.segment_ord == ordinal) {
-                let doc = candidate.at.doc_id;
+            while let Some(candidate) = rest.next_if(|next| is_here(next)) {
+                let doc = candidate.document.at.doc_id;
                 if scorer.doc() < doc {
                     scorer.seek(doc);
                 }
@@ -305,8 +243,9 @@ fn terms_query(fields: &IndexFields, terms: &[&QueryTerm]) -> BooleanQuery {
     let mut clauses = Vec::with_capacity(terms.len() * 2);
     for term in terms {
         for form in &term.forms {
-            clauses.push(clause(fields.body, form, term.weight));
-            clauses.push(clause(fields.title, form, TITLE_WEIGHT * term.weight));
+            for (field, weight) in FIELD_WEIGHTS {
+                clauses.push(clause(fields.scored(field), form, weight * term.weight));
+            }
         }
     }
     BooleanQuery::union(clauses)
@@ -327,12 +266,12 @@ fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
 }
 
 /// Sorts by score, best first; ids break ties.
-fn sort(snapshot: &IndexSnapshot, candidates: &mut [LexicalHit]) {
+fn sort(snapshot: &IndexSnapshot, candidates: &mut [Candidate<DocHandle>]) {
     candidates.sort_by(|left, right| {
         right
             .bm25
             .total_cmp(&left.bm25)
-            .then_with(|| left.by_id(right, snapshot))
+            .then_with(|| left.document.by_id(&right.document, snapshot))
     });
 }
 
@@ -382,9 +321,9 @@ impl<'s> SegmentTopDocs<'s> {
         }
     }
 
-    fn into_candidates(self) -> impl Iterator<Item = LexicalHit> {
+    fn into_candidates(self) -> impl Iterator<Item = Candidate<DocHandle>> {
         let found = self.heap.into_iter();
-        found.map(|Reverse(one)| LexicalHit::new(one.at, one.bm25))
+        found.map(|Reverse(one)| Candidate::with_words(DocHandle::new(one.at), one.bm25))
     }
 }
 
@@ -434,9 +373,10 @@ mod tests {
     use crate::document::DocId;
     use crate::document::tests::plain;
     use crate::embedded::EmbeddedEngine;
-    use crate::embedded::candidate_set;
     use crate::engine::{DocumentChange, Engine as _};
+    use crate::pipeline::{self, IndexView as _};
     use crate::query::Query;
+    use crate::ranking;
     use crate::reader_identity::ReaderIdentity;
 
     /// The best documents by block-max pruning and by exhaustive scoring, best first.
@@ -444,36 +384,31 @@ mod tests {
         engine: &EmbeddedEngine,
         query: &Query,
         most: usize,
-    ) -> [Vec<LexicalHit>; 2] {
-        let inner = &engine.0;
-        let snapshot = inner.snapshot();
-        let visibility = snapshot.visibility(query.reader()).unwrap();
-        let analyzed = inner.analyze_query(&snapshot, &visibility, query).unwrap();
-        let distinct = ranking::distinct(&analyzed.terms);
-        let allowed = candidate_set::allowed_documents(
-            &snapshot,
-            &visibility,
-            &inner.fields,
-            query,
-            &analyzed,
-        )
-        .unwrap();
-        let lexical = LexicalSearch {
-            snapshot: &snapshot,
-            fields: &inner.fields,
-            terms: &analyzed.terms,
-            distinct: &distinct,
-            allowed: allowed.as_deref(),
-            visibility: &visibility,
-        };
-        let frequencies = SharedDocFrequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
-        let words = terms_query(&inner.fields, &distinct);
-        let weight = words.weight(lexical.scoring(&frequencies)).unwrap();
-        let pruned = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
-        let exhaustive = lexical
-            .score_exhaustively(&frequencies, &distinct, most)
-            .unwrap();
-        [pruned, exhaustive].map(|mut found| {
+    ) -> [Vec<Candidate<DocHandle>>; 2] {
+        let (inner, snapshot) = (&engine.0, engine.0.snapshot());
+        let found = inner.with_view(&snapshot, query, |view| {
+            let analyzed = pipeline::analyze(view, query)?;
+            let distinct = ranking::distinct(&analyzed.terms);
+            let allowed = view.restrict(query, &analyzed)?;
+            let words = WordQuery {
+                weights: view.weigh(&distinct)?,
+                terms: distinct,
+                pairs: Vec::new(),
+            };
+            let lexical = LexicalSearch {
+                snapshot: &snapshot,
+                fields: &inner.fields,
+                words: &words,
+                allowed: allowed.as_deref(),
+                visibility: view.visibility,
+            };
+            let weight = terms_query(&inner.fields, &words.terms);
+            let weight = weight.weight(lexical.scoring()).unwrap();
+            let pruned = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
+            let exhaustive = lexical.score_exhaustively(&words.terms, most).unwrap();
+            Ok([pruned, exhaustive])
+        });
+        found.unwrap().map(|mut found| {
             sort(&snapshot, &mut found);
             found
         })
@@ -530,8 +465,8 @@ mod tests {
                 for (one, other) in pruned.iter().zip(&exhaustive) {
                     prop_assert!((one.bm25 - other.bm25).abs() <= 1e-5 * one.bm25, "{} {}", one.bm25, other.bm25);
                 }
-                let addresses = |found: &[LexicalHit]| -> std::collections::BTreeSet<_> {
-                    found.iter().map(|one| one.at).collect()
+                let addresses = |found: &[Candidate<DocHandle>]| -> std::collections::BTreeSet<_> {
+                    found.iter().map(|one| one.document.at).collect()
                 };
                 prop_assert!(most < 50 || addresses(&pruned) == addresses(&exhaustive));
             }

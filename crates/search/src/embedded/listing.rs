@@ -9,14 +9,14 @@ use tantivy::{DocSet, SegmentReader, TERMINATED};
 
 use super::EmbeddedInner;
 use super::candidate_set::SegmentedDocSet;
-use super::lexical::LexicalHit;
+use super::index_view::DocHandle;
 use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use crate::catalog::{Catalog, CatalogBuilder};
 use crate::engine::{self, InventoryEntry, InventoryEntryRef};
 use crate::error::SearchError;
 use crate::facet_terms;
-use crate::hit::{FacetCounts, MAX_FACET_VALUES};
+use crate::hit::FacetCounts;
 use crate::query::SortOrder;
 
 /// The first `most` documents of a set by their day. Those without a day come last, and ids break ties.
@@ -25,9 +25,9 @@ pub(super) fn by_day(
     documents: &SegmentedDocSet,
     sort: SortOrder,
     most: usize,
-) -> Vec<LexicalHit> {
-    let mut dated: Vec<(Reverse<i64>, LexicalHit)> = Vec::new();
-    let keep = |dated: &mut Vec<(Reverse<i64>, LexicalHit)>| {
+) -> Vec<DocHandle> {
+    let mut dated: Vec<(Reverse<i64>, DocHandle)> = Vec::new();
+    let keep = |dated: &mut Vec<(Reverse<i64>, DocHandle)>| {
         dated.sort_by(|(left, one), (right, two)| {
             left.cmp(right).then_with(|| one.by_id(two, snapshot))
         });
@@ -39,7 +39,7 @@ pub(super) fn by_day(
             (Some(day), SortOrder::Oldest) => -day,
             (Some(day), _) => day,
         };
-        dated.push((Reverse(key), LexicalHit::new(at, 0.0)));
+        dated.push((Reverse(key), DocHandle::new(at)));
         // Truncating a full list now and then costs less than keeping an entry for every document.
         if dated.len() >= most.saturating_mul(4).max(1_024) {
             keep(&mut dated);
@@ -70,15 +70,7 @@ pub(super) fn facets(
                 }
             })?;
         }
-        let mut values: Vec<_> = counts.into_iter().collect();
-        values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        let more = values.len() > MAX_FACET_VALUES;
-        values.truncate(MAX_FACET_VALUES);
-        found.push(FacetCounts {
-            field: name.clone(),
-            values,
-            more,
-        });
+        found.push(FacetCounts::most_frequent(name, counts));
     }
     Ok(found)
 }

@@ -14,6 +14,7 @@ use super::{semantic_index, tokenizer};
 use crate::analysis::detect;
 use crate::document::Document;
 use crate::facet_terms;
+use crate::ranking::ScoredField;
 use crate::reader_identity::AllowedReaders;
 use crate::stored_document::{StoredDocument, day_number};
 
@@ -98,6 +99,14 @@ pub(super) fn schema() -> (Schema, IndexFields) {
 }
 
 impl IndexFields {
+    /// The index field of a part of the document that BM25 scores.
+    pub(super) fn scored(&self, field: ScoredField) -> Field {
+        match field {
+            ScoredField::Content => self.body,
+            ScoredField::Title => self.title,
+        }
+    }
+
     /// Converts a document into an entry of the index.
     pub(super) fn write(&self, document: &Document) -> Result<TantivyDocument, serde_json::Error> {
         let mut entry = TantivyDocument::default();

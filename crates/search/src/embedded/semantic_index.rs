@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::digest::digest;
 use super::previous_model::{CachingQueryEmbedder, PreviousModel};
 use super::snapshot::IndexSnapshot;
-use crate::analysis::LanguageId;
 use crate::document::Document;
 use crate::embedder::{Embedder, ModelLanguages};
 use crate::engine::EmbeddingProgress;
@@ -57,10 +56,6 @@ pub(super) struct VectorViews {
 pub(super) struct SemanticQuery<'s> {
     pub question: Arc<QueryVector>,
     pub view: &'s VectorView,
-    /// The scale that turns cosines into relevance.
-    pub scale: CosineScale,
-    /// The detected language of the query.
-    pub language: LanguageId,
 }
 
 impl SemanticIndex {
@@ -128,23 +123,22 @@ impl SemanticIndex {
         }
     }
 
-    /// Embeds a query with the model whose vectors cover most documents.
+    /// Embeds a query with the model whose vectors cover most documents, and returns the scale of its cosines.
     pub(super) fn embed_query<'s>(
         &self,
         text: &str,
         views: &'s VectorViews,
-    ) -> Result<SemanticQuery<'s>, SearchError> {
+    ) -> Result<(SemanticQuery<'s>, CosineScale), SearchError> {
         let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner);
         let (query_embedder, view) = match (&*previous, &views.previous) {
             (Some(previous), Some(view)) => (&previous.query_embedder, view),
             _ => (&self.query_embedder, &views.own),
         };
-        Ok(SemanticQuery {
+        let query = SemanticQuery {
             question: query_embedder.embed_query(text, view)?,
             view,
-            scale: query_embedder.embedder.scale(),
-            language: LanguageId::English,
-        })
+        };
+        Ok((query, query_embedder.embedder.scale()))
     }
 
     /// Computes vectors for the documents of these ordinals until [`SLICE_DURATION`] has passed, for at least

@@ -1,42 +1,62 @@
-//! The entries that one reader may see, and searches over them. All other entries are absent: no statistic, count
-//! or spelling correction involves them.
+//! The entries that one reader may see, as the search pipeline reads them. All other entries are absent: no
+//! statistic, count or spelling correction involves them.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::ops::Range;
 
-use super::ranked_entry::{RankedEntry, facet, hit, list_by_day};
 use super::{Bm25Statistics, MemoryEntry, MemoryState};
-use crate::analysis::{Language, LanguageId, QueryTerm};
+use crate::analysis::{Language, QueryTerm};
 use crate::catalog::{Catalog, CatalogBuilder};
-use crate::fusion::{self, CosineScale, FusionCandidate, FusionSignals};
-use crate::hit::SearchResults;
-use crate::query::{AnalyzedQuery, Query, RankingMethod, SortOrder};
-use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
+use crate::document::DocumentValue;
+use crate::embedder::{Embedder, ModelLanguages};
+use crate::error::SearchError;
+use crate::fusion::CosineScale;
+use crate::hit::{FacetCounts, MAX_EXCERPTS};
+use crate::pipeline::{Candidate, IndexView, LexicalHits, WordQuery};
+use crate::query::{AnalyzedQuery, Query, SortOrder};
+use crate::ranking::{FIELD_WEIGHTS, PHRASE_WEIGHT, ScoredField, TermPair};
 use crate::reader_identity::ReaderIdentity;
-use crate::snippet::HighlightTerms;
+use crate::snippet::DisplayDocument;
 use crate::spelling::{self, SpellingDictionary};
 use crate::term_positions::TermPositions;
-
-/// A question with its embedding and its identified language.
-pub(super) struct EmbeddedQuery<'q> {
-    pub vector: &'q [f32],
-    pub language: LanguageId,
-}
 
 /// The entries that a reader may see, in the order of their ids.
 pub(super) struct VisibleEntries<'s> {
     entries: Vec<&'s MemoryEntry>,
-    scale: Option<CosineScale>,
+    embedder: Option<&'s dyn Embedder>,
+}
+
+/// The inverse document frequency of each term in each scored field, with its weight, in that order.
+pub(super) struct WeightedTerms {
+    idf: Vec<f32>,
+    content: Bm25Statistics,
+    title: Bm25Statistics,
+}
+
+impl WeightedTerms {
+    fn statistics(&self, field: ScoredField) -> &Bm25Statistics {
+        match field {
+            ScoredField::Content => &self.content,
+            ScoredField::Title => &self.title,
+        }
+    }
 }
 
 impl<'s> VisibleEntries<'s> {
-    pub(super) fn new(state: &'s MemoryState, reader: &ReaderIdentity) -> Self {
+    pub(super) fn new(
+        state: &'s MemoryState,
+        reader: &ReaderIdentity,
+        embedder: Option<&'s dyn Embedder>,
+    ) -> Self {
         let entries = state.entries.values();
         Self {
             entries: entries
                 .filter(|entry| reader.can_see(&entry.mapped.document))
                 .collect(),
-            scale: state.scale,
+            embedder,
         }
     }
 
@@ -48,139 +68,12 @@ impl<'s> VisibleEntries<'s> {
         builder.build()
     }
 
-    pub(super) fn search(
-        &self,
-        query: &Query,
-        embedded_query: Option<&EmbeddedQuery<'_>>,
-    ) -> SearchResults {
-        let mut analyzed = query.analyze(&self.languages());
-        let Ok(()) = spelling::correct(&mut analyzed.terms, self);
-        let terms = ranking::distinct(&analyzed.terms);
-        let lists_by_date =
-            query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
-        let allowed: Vec<&MemoryEntry> = self
-            .entries
-            .iter()
-            .copied()
-            .filter(|entry| entry.is_allowed(query, &analyzed))
-            .collect();
-        let matching: Vec<&MemoryEntry> = allowed
-            .iter()
-            .copied()
-            .filter(|entry| terms.is_empty() || terms.iter().any(|term| entry.body.count(term) > 0))
-            .collect();
-        let ranked = if lists_by_date {
-            list_by_day(&matching, query.sort)
-        } else if terms.is_empty() {
-            Vec::new()
-        } else {
-            self.rank(query, &analyzed, embedded_query)
-        };
-        let highlights = HighlightTerms::new(&terms);
-        let hits = ranked.into_iter().skip(query.offset).take(query.limit);
-        SearchResults {
-            hits: hits.map(|one| hit(&one, query, &highlights)).collect(),
-            total: query.counts_total.then_some(matching.len() as u64),
-            facets: query
-                .facets
-                .iter()
-                .map(|name| facet(&matching, name))
-                .collect(),
-        }
-    }
-
-    /// Ranks by score fusion. As in every engine, each half (words and vectors) contributes its best candidates,
-    /// which are fused, cut at the score floor and diversified.
-    fn rank(
-        &self,
-        query: &Query,
-        analyzed: &AnalyzedQuery,
-        embedded_query: Option<&EmbeddedQuery<'_>>,
-    ) -> Vec<FusionCandidate<RankedEntry<'s>>> {
-        let terms = ranking::distinct(&analyzed.terms);
-        let (words, pairs) = self.scores(&terms, &ranking::adjacent_pairs(&analyzed.terms));
-        let mut all: Vec<RankedEntry<'_>> = self
-            .entries
-            .iter()
-            .copied()
-            .zip(words.into_iter().zip(pairs))
-            .filter(|(entry, _)| entry.is_allowed(query, analyzed))
-            .map(|(entry, (words, pairs))| {
-                RankedEntry::new(
-                    entry,
-                    words,
-                    pairs,
-                    embedded_query.map(|embedded| embedded.vector),
-                )
-            })
-            .collect();
-        let limit = ranking::candidate_count(query.depth());
-        all.sort_by(|left, right| right.words.total_cmp(&left.words));
-        for (at, one) in all.iter_mut().enumerate() {
-            one.is_candidate = at < limit && one.words > 0.0;
-        }
-        let similarity = |one: &RankedEntry<'_>| one.semantic.unwrap_or(f32::MIN);
-        all.sort_by(|left, right| similarity(right).total_cmp(&similarity(left)));
-        for one in all.iter_mut().take(limit) {
-            one.is_candidate |= one.semantic.is_some();
-        }
-        all.retain(|one| one.is_candidate);
-        let mut candidates: Vec<_> = all.into_iter().map(RankedEntry::into_candidate).collect();
-        let signals = FusionSignals {
-            words: fusion::count_words(&query.text),
-            scale: self.scale.unwrap_or(CosineScale::GRANITE),
-            method: query.method.fusion_method(),
-            language: embedded_query.map_or(LanguageId::English, |embedded| embedded.language),
-        };
-        fusion::fuse(&signals, &mut candidates);
-        candidates.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
-        fusion::keep_best(&mut candidates, usize::MAX, |left, right| {
-            left.id().cmp(right.id())
-        });
-        fusion::maximal_marginal_relevance(
-            &mut candidates,
-            query.diversity,
-            query.depth(),
-            |left, right| left.entry.mapped.jaccard_similarity(&right.entry.mapped),
-        );
-        candidates
-    }
-
-    /// BM25 scores of every entry: for the words, and for pairs of adjacent words.
-    fn scores(&self, terms: &[&QueryTerm], pairs: &[TermPair<'_>]) -> (Vec<f32>, Vec<f32>) {
-        let mut scores = vec![0.0; self.entries.len()];
-        let mut pair_scores = scores.clone();
-        let title = self.statistics(|entry| &entry.title);
-        let body = self.statistics(|entry| &entry.body);
-        for term in terms {
-            self.add(&mut scores, &body, term.weight, |entry| {
-                (entry.body.count(term), &entry.body)
-            });
-            self.add(&mut scores, &title, TITLE_WEIGHT * term.weight, |entry| {
-                (entry.title.count(term), &entry.title)
-            });
-        }
-        for pair in pairs {
-            self.add(&mut pair_scores, &body, PHRASE_WEIGHT, |entry| {
-                (entry.body.count_pair(pair), &entry.body)
-            });
-        }
-        (scores, pair_scores)
-    }
-
-    /// The languages of the documents, most frequent first.
-    fn languages(&self) -> Vec<Language> {
-        let entries = self.entries.iter().copied();
-        Language::by_document_count(entries.map(|entry| (entry.mapped.language, 1)))
-    }
-
-    fn statistics(&self, field: impl Fn(&MemoryEntry) -> &TermPositions) -> Bm25Statistics {
+    fn statistics(&self, field: ScoredField) -> Bm25Statistics {
         let documents = self.entries.len() as u64;
         let length: usize = self
             .entries
             .iter()
-            .copied()
-            .map(|entry| field(entry).length)
+            .map(|entry| entry.scored(field).length)
             .sum();
         Bm25Statistics {
             documents,
@@ -188,26 +81,256 @@ impl<'s> VisibleEntries<'s> {
         }
     }
 
-    /// Adds the BM25 contribution of one term or pair to every score.
-    fn add(
+    /// How many entries have an occurrence, by this count.
+    fn frequency(&self, count: impl Fn(&MemoryEntry) -> usize) -> usize {
+        let entries = self.entries.iter().copied();
+        entries.filter(|entry| count(entry) > 0).count()
+    }
+
+    /// The BM25 score of an entry, without proximity.
+    fn bm25(&self, words: &WordQuery<'_, WeightedTerms>, entry: &MemoryEntry) -> f32 {
+        let fields = words.terms.iter().flat_map(|term| {
+            FIELD_WEIGHTS.map(|(field, _)| (field, entry.scored(field).count(term)))
+        });
+        let scores = fields
+            .zip(&words.weights.idf)
+            .map(|((field, occurrences), idf)| {
+                let statistics = words.weights.statistics(field);
+                statistics.bm25(*idf, occurrences, entry.scored(field).length)
+            });
+        scores.sum()
+    }
+
+    /// The bonus of an entry for one pair of adjacent words.
+    fn pair_score(
         &self,
-        scores: &mut [f32],
         statistics: &Bm25Statistics,
-        weight: f32,
-        count: impl Fn(&'s MemoryEntry) -> (usize, &'s TermPositions),
-    ) {
-        let with = self
-            .entries
-            .iter()
-            .copied()
-            .filter(|entry| count(entry).0 > 0)
-            .count();
-        let idf = weight * statistics.idf(with);
-        for (score, entry) in scores.iter_mut().zip(self.entries.iter().copied()) {
-            let (occurrences, field) = count(entry);
-            *score += statistics.bm25(idf, occurrences, field.length);
+        pair: &TermPair<'_>,
+        entry: &MemoryEntry,
+    ) -> f32 {
+        let with = self.frequency(|entry| entry.body.count_pair(pair));
+        let idf = PHRASE_WEIGHT * statistics.idf(with);
+        statistics.bm25(idf, entry.body.count_pair(pair), entry.body.length)
+    }
+}
+
+impl<'s> IndexView for VisibleEntries<'s> {
+    type Document = &'s MemoryEntry;
+    type CandidateSet = Vec<&'s MemoryEntry>;
+    type MatchSet = Vec<&'s MemoryEntry>;
+    type TermWeights = WeightedTerms;
+    type QueryVector = Vec<f32>;
+    type Display = &'s DisplayDocument;
+
+    const MAX_PROXIMITY_CANDIDATES: usize = usize::MAX;
+
+    fn languages(&self) -> Result<Cow<'_, [Language]>, SearchError> {
+        let languages = self.entries.iter().map(|entry| (entry.mapped.language, 1));
+        Ok(Cow::Owned(Language::by_document_count(languages)))
+    }
+
+    fn correct_spelling(&self, terms: &mut Vec<QueryTerm>) -> Result<(), SearchError> {
+        let Ok(()) = spelling::correct(terms, self);
+        Ok(())
+    }
+
+    fn restrict(
+        &self,
+        query: &Query,
+        analyzed: &AnalyzedQuery,
+    ) -> Result<Vec<&'s MemoryEntry>, SearchError> {
+        let entries = self.entries.iter().copied();
+        Ok(entries
+            .filter(|entry| entry.is_allowed(query, analyzed))
+            .collect())
+    }
+
+    fn matches(
+        &self,
+        candidates: &Vec<&'s MemoryEntry>,
+        forms: &[&str],
+    ) -> Result<Vec<&'s MemoryEntry>, SearchError> {
+        let contains =
+            |entry: &&MemoryEntry, form: &&str| !entry.body.positions_of(form).is_empty();
+        let entries = candidates.iter().copied();
+        Ok(entries
+            .filter(|entry| forms.is_empty() || forms.iter().any(|form| contains(entry, form)))
+            .collect())
+    }
+
+    fn model_languages(&self) -> Option<ModelLanguages> {
+        self.embedder.map(Embedder::languages)
+    }
+
+    fn embed(&self, text: &str) -> Option<(Vec<f32>, CosineScale)> {
+        let embedder = self.embedder?;
+        Some((embedder.query(text).ok()?, embedder.scale()))
+    }
+
+    fn weigh(&self, terms: &[&QueryTerm]) -> Result<WeightedTerms, SearchError> {
+        let mut weighted = WeightedTerms {
+            idf: Vec::new(),
+            content: self.statistics(ScoredField::Content),
+            title: self.statistics(ScoredField::Title),
+        };
+        for term in terms {
+            for (field, weight) in FIELD_WEIGHTS {
+                let with = self.frequency(|entry| entry.scored(field).count(term));
+                let idf = weighted.statistics(field).idf(with);
+                weighted.idf.push(weight * term.weight * idf);
+            }
+        }
+        Ok(weighted)
+    }
+
+    fn best_by_words(
+        &self,
+        words: &WordQuery<'_, WeightedTerms>,
+        candidates: &Vec<&'s MemoryEntry>,
+        most: usize,
+    ) -> Result<LexicalHits<&'s MemoryEntry>, SearchError> {
+        let scored = candidates.iter().copied();
+        let scored = scored.map(|entry| Candidate::with_words(entry, self.bm25(words, entry)));
+        let mut found: Vec<_> = scored.filter(|one| one.bm25 > 0.0).collect();
+        found.sort_by(|left, right| right.bm25.total_cmp(&left.bm25));
+        found.truncate(most);
+        let complete = found.len() < most;
+        Ok(LexicalHits { found, complete })
+    }
+
+    fn nearest(
+        &self,
+        vector: &Vec<f32>,
+        candidates: &Vec<&'s MemoryEntry>,
+        most: usize,
+    ) -> Result<Vec<Candidate<&'s MemoryEntry>>, SearchError> {
+        let near = candidates.iter().copied();
+        let near = near.filter_map(|entry| {
+            let (cosine, _) = entry.nearest_passages(vector).into_iter().next()?;
+            Some((cosine, entry))
+        });
+        let mut near: Vec<_> = near.collect();
+        near.sort_by(|left, right| right.0.total_cmp(&left.0));
+        near.truncate(most);
+        let near = near.into_iter();
+        Ok(near
+            .map(|(cosine, entry)| Candidate::with_cosine(entry, cosine))
+            .collect())
+    }
+
+    fn score_words(
+        &self,
+        words: &WordQuery<'_, WeightedTerms>,
+        _candidates: &Vec<&'s MemoryEntry>,
+        mut found: Vec<Candidate<&'s MemoryEntry>>,
+        _complete: bool,
+    ) -> Result<Vec<Candidate<&'s MemoryEntry>>, SearchError> {
+        for one in &mut found {
+            one.bm25 = self.bm25(words, one.document);
+        }
+        Ok(found)
+    }
+
+    fn score_meaning(
+        &self,
+        vector: &Vec<f32>,
+        found: &mut [&mut Candidate<&'s MemoryEntry>],
+    ) -> Result<(), SearchError> {
+        for one in found {
+            let nearest = one.document.nearest_passages(vector).into_iter().next();
+            one.cosine = nearest.map(|(cosine, _)| cosine);
+        }
+        Ok(())
+    }
+
+    fn score_proximity(
+        &self,
+        words: &WordQuery<'_, WeightedTerms>,
+        found: &mut [&mut Candidate<&'s MemoryEntry>],
+    ) -> Result<(), SearchError> {
+        for one in found {
+            let bonuses = words.pairs.iter();
+            let bonuses =
+                bonuses.map(|pair| self.pair_score(&words.weights.content, pair, one.document));
+            let bonus = bonuses.sum();
+            one.add_proximity(bonus);
+        }
+        Ok(())
+    }
+
+    fn is_embedded(&self, _vector: &Vec<f32>, document: &&'s MemoryEntry) -> bool {
+        document.vectors.is_some()
+    }
+
+    fn by_day(
+        &self,
+        matches: &Vec<&'s MemoryEntry>,
+        sort: SortOrder,
+        most: usize,
+    ) -> Result<Vec<&'s MemoryEntry>, SearchError> {
+        let mut listed = matches.clone();
+        let day = |one: &MemoryEntry| one.mapped.document.date.clone();
+        listed.sort_by(|left, right| match (day(left), day(right)) {
+            (Some(left), Some(right)) if sort == SortOrder::Oldest => left.cmp(&right),
+            (Some(left), Some(right)) => right.cmp(&left),
+            (left, right) => left.is_none().cmp(&right.is_none()),
+        });
+        listed.truncate(most);
+        Ok(listed)
+    }
+
+    fn count(&self, matches: &Vec<&'s MemoryEntry>) -> Result<u64, SearchError> {
+        Ok(matches.len() as u64)
+    }
+
+    fn facets(
+        &self,
+        matches: &Vec<&'s MemoryEntry>,
+        fields: &[String],
+    ) -> Result<Vec<FacetCounts>, SearchError> {
+        Ok(fields.iter().map(|name| facet(matches, name)).collect())
+    }
+
+    fn read(
+        &self,
+        documents: &[&&'s MemoryEntry],
+    ) -> Result<Vec<Option<&'s DisplayDocument>>, SearchError> {
+        Ok(documents.iter().map(|one| Some(&one.mapped)).collect())
+    }
+
+    fn passages(&self, vector: &Vec<f32>, document: &&'s MemoryEntry) -> Vec<Range<usize>> {
+        let near = document.nearest_passages(vector).into_iter();
+        near.map(|(_, range)| range).collect()
+    }
+
+    fn by_handle(left: &&'s MemoryEntry, right: &&'s MemoryEntry) -> Ordering {
+        left.mapped.document.id.cmp(&right.mapped.document.id)
+    }
+
+    fn by_id(&self, left: &&'s MemoryEntry, right: &&'s MemoryEntry) -> Ordering {
+        Self::by_handle(left, right)
+    }
+}
+
+/// Facet counts of one field: how many of the entries have each value.
+fn facet(entries: &[&MemoryEntry], name: &str) -> FacetCounts {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in entries {
+        let document = &entry.mapped.document;
+        let values = document
+            .filterable_fields()
+            .filter(|(field, _)| *field == name);
+        let values: BTreeSet<String> = values
+            .flat_map(|(_, value)| match value.as_ref() {
+                DocumentValue::List(items) => items.clone(),
+                other => vec![other.to_string()],
+            })
+            .collect();
+        for value in values {
+            *counts.entry(value).or_default() += 1;
         }
     }
+    FacetCounts::most_frequent(name, counts)
 }
 
 impl SpellingDictionary for VisibleEntries<'_> {
@@ -234,6 +357,26 @@ impl SpellingDictionary for VisibleEntries<'_> {
 }
 
 impl MemoryEntry {
+    /// The terms of a part of the document that BM25 scores.
+    fn scored(&self, field: ScoredField) -> &TermPositions {
+        match field {
+            ScoredField::Content => &self.body,
+            ScoredField::Title => &self.title,
+        }
+    }
+
+    /// The nearest passages with their cosines, the nearest first.
+    fn nearest_passages(&self, query: &[f32]) -> Vec<(f32, Range<usize>)> {
+        let dot = |vector: &[f32]| query.iter().zip(vector).map(|(a, b)| a * b).sum();
+        let passages = self.vectors.iter().flatten();
+        let mut near: Vec<(f32, Range<usize>)> = passages
+            .map(|(range, vector)| (dot(vector), range.clone()))
+            .collect();
+        near.sort_by(|left, right| right.0.total_cmp(&left.0));
+        near.truncate(MAX_EXCERPTS);
+        near
+    }
+
     fn is_allowed(&self, query: &Query, analyzed: &AnalyzedQuery) -> bool {
         let document = &self.mapped.document;
         query

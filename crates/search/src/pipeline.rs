@@ -1,0 +1,373 @@
+//! The search pipeline: how a query becomes hits, the same for every engine.
+//!
+//! ```text
+//! analyze → restrict → words ∥ meaning → cross-score → proximity → fuse → diversify → hits
+//! ```
+//!
+//! The lexical half and the vector half each retrieve their best candidates. Each half then scores what only the
+//! other one found, so that fusion compares like with like. An engine supplies the primitives ([`IndexView`]);
+//! this module decides which of them are called, and how candidates compare. So a new ranking term has one home.
+
+mod index_view;
+
+use std::borrow::Borrow as _;
+use std::cmp::Ordering;
+
+pub(crate) use self::index_view::{Candidate, IndexView, LexicalHits, WordQuery};
+use crate::analysis::{LanguageId, QueryTerm};
+use crate::error::SearchError;
+use crate::fusion::{self, CosineScale, FusionCandidate, FusionSignals};
+use crate::hit::{SearchHit, SearchResults};
+use crate::query::{AnalyzedQuery, Query, RankingMethod, SortOrder, query_language};
+use crate::ranking;
+use crate::snippet::{HighlightTerms, HitContext};
+
+/// How many of the documents that will be shown are read together with those that proximity reads.
+const MAX_SHOWN: usize = 32;
+
+/// The query, embedded, with what fusion has to know about its cosines.
+struct Question<V> {
+    vector: V,
+    scale: CosineScale,
+    language: LanguageId,
+}
+
+/// Candidates and their order: `order` names them by their place in `found`.
+struct Ranking<D> {
+    found: Vec<Candidate<D>>,
+    order: Vec<FusionCandidate<usize>>,
+}
+
+impl<D> Default for Ranking<D> {
+    fn default() -> Self {
+        Self {
+            found: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+}
+
+impl<D> Ranking<D> {
+    /// Documents in a given order, without scores.
+    fn listed(documents: Vec<D>) -> Self {
+        let found = documents.into_iter();
+        let found: Vec<_> = found
+            .map(|document| Candidate::with_words(document, 0.0))
+            .collect();
+        Self {
+            order: (0..found.len()).map(FusionCandidate::listed).collect(),
+            found,
+        }
+    }
+
+    /// The candidates from the rank `first` on, the best first.
+    fn ranked(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = (&FusionCandidate<usize>, &Candidate<D>)> {
+        let order = self.order.iter().skip(first);
+        order.filter_map(|one| Some((one, self.found.get(one.item)?)))
+    }
+}
+
+/// Answers a query.
+pub(crate) fn search<V: IndexView>(view: &V, query: &Query) -> Result<SearchResults, SearchError> {
+    let analyzed = analyze(view, query)?;
+    let terms = ranking::distinct(&analyzed.terms);
+    let candidates = view.restrict(query, &analyzed)?;
+    let is_list = query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
+    let is_ranked = !is_list && !terms.is_empty();
+    let matches = if is_list || query.counts_total || !query.facets.is_empty() {
+        Some(view.matches(&candidates, &ranking::forms(&terms))?)
+    } else {
+        None
+    };
+    let question = is_ranked.then(|| embed(view, query)).flatten();
+    let mut ranking = match &matches {
+        Some(matches) if is_list => {
+            Ranking::listed(view.by_day(matches, query.sort, query.depth())?)
+        }
+        _ if is_ranked => {
+            let ranker = Ranker {
+                view,
+                query,
+                candidates: &candidates,
+                question: question.as_ref(),
+                words: WordQuery {
+                    weights: view.weigh(&terms)?,
+                    pairs: ranking::adjacent_pairs(&analyzed.terms),
+                    terms: terms.clone(),
+                },
+            };
+            ranker.rank()?
+        }
+        _ => Ranking::default(),
+    };
+    if query.diversity > 0.0 && is_ranked {
+        diversify(view, query, &mut ranking)?;
+    }
+    let hits = hits(view, query, question.as_ref(), &terms, &mut ranking)?;
+    let counted = matches.as_ref().filter(|_| query.counts_total);
+    Ok(SearchResults {
+        hits,
+        total: counted.map(|matches| view.count(matches)).transpose()?,
+        facets: match &matches {
+            Some(matches) => view.facets(matches, &query.facets)?,
+            None => Vec::new(),
+        },
+    })
+}
+
+/// The terms of a query in the languages of the visible documents, with typos corrected.
+pub(crate) fn analyze<V: IndexView>(view: &V, query: &Query) -> Result<AnalyzedQuery, SearchError> {
+    let mut analyzed = query.analyze(&view.languages()?);
+    view.correct_spelling(&mut analyzed.terms)?;
+    Ok(analyzed)
+}
+
+/// The documents that contain a term of a query and are allowed by it.
+pub(crate) fn matches<V: IndexView>(view: &V, query: &Query) -> Result<V::MatchSet, SearchError> {
+    let analyzed = analyze(view, query)?;
+    let forms = ranking::forms(&ranking::distinct(&analyzed.terms));
+    view.matches(&view.restrict(query, &analyzed)?, &forms)
+}
+
+/// Embeds the query where there is a model that knows its language, and vectors to search.
+fn embed<V: IndexView>(view: &V, query: &Query) -> Option<Question<V::QueryVector>> {
+    if query.method == RankingMethod::Lexical {
+        return None;
+    }
+    let language = query_language(query, view.model_languages()?);
+    if language == LanguageId::Foreign {
+        return None;
+    }
+    let (vector, scale) = view.embed(&query.text)?;
+    Some(Question {
+        vector,
+        scale,
+        language,
+    })
+}
+
+/// One search on its way through retrieval and ranking.
+struct Ranker<'s, V: IndexView> {
+    view: &'s V,
+    query: &'s Query,
+    candidates: &'s V::CandidateSet,
+    question: Option<&'s Question<V::QueryVector>>,
+    words: WordQuery<'s, V::TermWeights>,
+}
+
+impl<V: IndexView> Ranker<'_, V> {
+    /// The best candidates, as many as the requested page needs.
+    fn rank(&self) -> Result<Ranking<V::Document>, SearchError> {
+        let mut found = self.retrieve()?;
+        if !self.words.pairs.is_empty() {
+            let mut close = self.proximity_candidates(&mut found);
+            self.view.score_proximity(&self.words, &mut close)?;
+        }
+        let mut order = self.fuse(&found);
+        order.retain(|one| self.query.method != RankingMethod::Hybrid || one.passes_floor());
+        let keep = fusion::candidates_to_keep(self.query.depth(), self.query.diversity);
+        self.keep_best(&mut order, keep, &found);
+        Ok(Ranking { found, order })
+    }
+
+    /// The union of what both halves find, each candidate with both scores.
+    fn retrieve(&self) -> Result<Vec<Candidate<V::Document>>, SearchError> {
+        let most = ranking::candidate_count(self.query.depth());
+        let Some(question) = self.question else {
+            let lexical = self
+                .view
+                .best_by_words(&self.words, self.candidates, most)?;
+            return Ok(lexical.found);
+        };
+        // Both halves run in parallel, because neither needs the other.
+        let (lexical, near) = V::both(
+            || self.view.best_by_words(&self.words, self.candidates, most),
+            || self.view.nearest(&question.vector, self.candidates, most),
+        );
+        let (
+            LexicalHits {
+                mut found,
+                complete,
+            },
+            mut near,
+        ) = (lexical?, near?);
+        near.sort_unstable_by(|left, right| V::by_handle(&left.document, &right.document));
+        let mut is_new = vec![true; near.len()];
+        let mut without_cosine = Vec::new();
+        for one in &mut found {
+            let at = near.binary_search_by(|near| V::by_handle(&near.document, &one.document));
+            let known = at
+                .ok()
+                .and_then(|at| near.get_mut(at).zip(is_new.get_mut(at)));
+            match known {
+                Some((near, is_new)) => {
+                    *is_new = false;
+                    one.cosine = near.cosine;
+                    V::absorb(&mut one.document, &mut near.document);
+                }
+                None => without_cosine.push(one),
+            }
+        }
+        let new = near.into_iter().zip(is_new);
+        let new = new.filter_map(|(near, is_new)| is_new.then_some(near));
+        let new = new.collect();
+        let (scored, new) = V::both(
+            || {
+                self.view
+                    .score_meaning(&question.vector, &mut without_cosine)
+            },
+            || {
+                self.view
+                    .score_words(&self.words, self.candidates, new, complete)
+            },
+        );
+        scored?;
+        found.extend(new?);
+        Ok(found)
+    }
+
+    /// The candidates that get a proximity bonus: those with a query word, and where an engine cannot afford all
+    /// of them, the best by a first fusion.
+    fn proximity_candidates<'c>(
+        &self,
+        found: &'c mut [Candidate<V::Document>],
+    ) -> Vec<&'c mut Candidate<V::Document>> {
+        if V::MAX_PROXIMITY_CANDIDATES == usize::MAX {
+            return found.iter_mut().filter(|one| one.bm25 > 0.0).collect();
+        }
+        let mut order = self.fuse(found);
+        self.keep_best(&mut order, usize::MAX, found);
+        let shown = self.query.depth().min(MAX_SHOWN);
+        let mut is_close = vec![false; found.len()];
+        let best = order.iter().enumerate();
+        let best = best.filter(|(rank, one)| *rank < shown || one.lexical > Some(0.0));
+        for (_, one) in best.take(V::MAX_PROXIMITY_CANDIDATES) {
+            if let Some(is_close) = is_close.get_mut(one.item) {
+                *is_close = true;
+            }
+        }
+        let close = found.iter_mut().zip(is_close);
+        close
+            .filter_map(|(one, is_close)| is_close.then_some(one))
+            .collect()
+    }
+
+    /// Fuses the scores of all candidates.
+    fn fuse(&self, found: &[Candidate<V::Document>]) -> Vec<FusionCandidate<usize>> {
+        let is_foreign = |one: &Candidate<V::Document>| {
+            one.cosine.is_none()
+                && self
+                    .question
+                    .is_some_and(|question| self.view.is_embedded(&question.vector, &one.document))
+        };
+        let candidates = found.iter().enumerate().map(|(at, one)| {
+            FusionCandidate::new(at, Some(one.bm25), one.cosine).foreign(is_foreign(one))
+        });
+        let mut candidates: Vec<_> = candidates.collect();
+        let signals = FusionSignals {
+            words: fusion::count_words(&self.query.text),
+            scale: self
+                .question
+                .map_or(CosineScale::GRANITE, |question| question.scale),
+            method: self.query.method.fusion_method(),
+            language: self
+                .question
+                .map_or(LanguageId::English, |question| question.language),
+        };
+        fusion::fuse(&signals, &mut candidates);
+        candidates
+    }
+
+    fn keep_best(
+        &self,
+        order: &mut Vec<FusionCandidate<usize>>,
+        keep: usize,
+        found: &[Candidate<V::Document>],
+    ) {
+        fusion::keep_best(order, keep, |left, right| {
+            match (found.get(*left), found.get(*right)) {
+                (Some(left), Some(right)) => self.view.by_id(&left.document, &right.document),
+                _ => Ordering::Equal,
+            }
+        });
+    }
+}
+
+/// Diversifies the hits that are shown, by maximal marginal relevance (MMR).
+fn diversify<V: IndexView>(
+    view: &V,
+    query: &Query,
+    ranking: &mut Ranking<V::Document>,
+) -> Result<(), SearchError> {
+    let pool = ranking.ranked(0).take(fusion::MAX_MMR_CANDIDATES);
+    let (places, documents): (Vec<usize>, Vec<_>) = pool
+        .map(|(one, candidate)| (one.item, &candidate.document))
+        .unzip();
+    let mut displays: Vec<Option<V::Display>> = Vec::new();
+    displays.resize_with(ranking.found.len(), || None);
+    for (place, display) in places.into_iter().zip(view.read(&documents)?) {
+        if let Some(slot) = displays.get_mut(place) {
+            *slot = display;
+        }
+    }
+    let display = |place: &usize| displays.get(*place)?.as_ref().map(V::Display::borrow);
+    let (order, depth) = (&mut ranking.order, query.depth());
+    fusion::maximal_marginal_relevance(order, query.diversity, depth, |left, right| {
+        match (display(left), display(right)) {
+            (Some(left), Some(right)) => left.jaccard_similarity(right),
+            _ => 0.0,
+        }
+    });
+    Ok(())
+}
+
+/// The hits of the requested page.
+fn hits<V: IndexView>(
+    view: &V,
+    query: &Query,
+    question: Option<&Question<V::QueryVector>>,
+    terms: &[&QueryTerm],
+    ranking: &mut Ranking<V::Document>,
+) -> Result<Vec<SearchHit>, SearchError> {
+    let Ranking { found, order } = ranking;
+    let page = order.iter().skip(query.offset).take(query.limit);
+    let page: Vec<_> = page.collect();
+    if let Some(question) = question.filter(|_| query.excerpts) {
+        let mut is_shown = vec![false; found.len()];
+        for one in &page {
+            if let Some(is_shown) = is_shown.get_mut(one.item) {
+                *is_shown = true;
+            }
+        }
+        let shown = found.iter_mut().zip(is_shown);
+        let shown = shown.filter_map(|(one, is_shown)| is_shown.then_some(&mut one.document));
+        view.prefetch_passages(&question.vector, &mut shown.collect::<Vec<_>>())?;
+    }
+    let shown = page
+        .iter()
+        .filter_map(|one| Some((*one, found.get(one.item)?)));
+    let shown: Vec<_> = shown.collect();
+    let documents: Vec<_> = shown.iter().map(|(_, one)| &one.document).collect();
+    let wanted = HighlightTerms::new(terms);
+    let displays = view.read(&documents)?;
+    let hits = shown
+        .iter()
+        .zip(displays)
+        .filter_map(|((fused, candidate), display)| {
+            let near = || match question {
+                Some(question) => view.passages(&question.vector, &candidate.document),
+                None => Vec::new(),
+            };
+            Some(display?.borrow().hit(&HitContext {
+                score: fused.parts.score,
+                near: &near,
+                excerpts: query.excerpts,
+                wanted: &wanted,
+                why: fused.explanation(candidate.proximity),
+            }))
+        });
+    Ok(hits.collect())
+}
