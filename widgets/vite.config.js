@@ -1,10 +1,10 @@
-// One widget's sources into one HTML file with everything in it. `WIDGET` names the widget, because a file that
-// holds everything can share no chunk with another.
+// Builds one widget into a self-contained HTML file. `WIDGET` names the widget: each is built alone, because
+// self-contained files cannot share a chunk.
 import { defineConfig } from "vite";
 
 const widget = process.env.WIDGET ?? "results";
 
-/** Puts the script and the style into the page, in place of the tags that would load them. */
+/** Replaces the tags that load the script and the style by their contents. */
 function inlined() {
   return {
     name: "inlined",
@@ -16,7 +16,7 @@ function inlined() {
       for (const [name, file] of Object.entries(bundle)) {
         if (file.type === "chunk") {
           const tag = new RegExp(`\\s*<script[^>]*src="[^"]*${file.fileName}"[^>]*></script>`);
-          // A script must not be able to end its own element, and it runs when the body is there.
+          // Escape `</script`, which would end the element. The script runs at the end of the body, after its elements.
           const code = file.code.trim().replaceAll("</script", "<\\/script");
           html = html.replace(tag, "").replace("</body>", () => `<script>${code}</script>\n</body>`);
         } else if (name.endsWith(".css")) {
@@ -37,7 +37,7 @@ export default defineConfig({
     outDir: process.env.OUT ?? "dist",
     emptyOutDir: false,
     target: "es2022",
-    // Hosts of widgets are evergreen; what is older would get colours that do not follow the theme of the host.
+    // Hosts use current browsers. For older targets, the build would replace colors that follow the host's theme.
     cssTarget: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: false,
     assetsInlineLimit: 1_000_000,

@@ -1,8 +1,8 @@
-// The host's side as the official library has it, to see that the widgets get on with more than our own idea of a host.
-// It is bundled when the tests run and is no part of any widget.
+// A test host built with the official library, so that widgets are not only tested with our own host. It is bundled
+// when the tests run and is not part of any widget.
 import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
 
-/** What the widget asked for. */
+/** The requests of the widget, in order. */
 window.asked = [];
 
 window.mountOfficial = async ({ widget, context, args, result, answers }) => {

@@ -1,15 +1,15 @@
-// The widget's side of a host: JSON-RPC with the frame around it, as the MCP Apps standard has it, or `window.openai`
-// where ChatGPT does not speak that. Nothing else here knows which of the two it is.
+// The connection between a widget and its host: JSON-RPC with the parent frame, as MCP Apps defines it, or
+// `window.openai` in a ChatGPT that does not support MCP Apps. The other modules do not know which of the two is used.
 //
-// The official client library does the same with a schema validator on board: 129 KB packed with all it needs (2.0.4),
-// where a whole widget may have 60. What is needed of it fits on a page, and is tested against its other half, the
-// official host (widgets/host).
+// The official client library is not used because of its size. With its schema validator it has 129 KB compressed
+// (version 2.0.4), and a whole widget may have 60 KB. Tests run this module against the official host library
+// (widgets/host).
 import { object, type ToolResult } from "./payload";
 
 export type Mode = "inline" | "fullscreen" | "pip";
 
-/** What a host says about itself; each member may be missing. */
-export interface Surroundings {
+/** The host context: theme, locale, display mode and styles. Each member may be missing. */
+export interface HostContext {
   theme?: unknown;
   locale?: unknown;
   displayMode?: unknown;
@@ -18,15 +18,15 @@ export interface Surroundings {
   safeAreaInsets?: unknown;
 }
 
-export interface Listener {
-  /** The arguments of the call, which may come long before its result. */
+export interface HostListener {
+  /** Receives the arguments of the tool call, possibly long before its result. */
   input?(args: unknown): void;
   result(result: ToolResult): void;
   cancelled?(): void;
-  surroundings(now: Surroundings): void;
+  surroundings(now: HostContext): void;
 }
 
-/** What ChatGPT puts into the frame, as far as it is used here. */
+/** The members of ChatGPT's `window.openai` that widgets use. */
 interface OpenAi {
   toolInput?: unknown;
   toolOutput?: unknown;
@@ -48,12 +48,12 @@ declare global {
 }
 
 const PROTOCOL = "2026-01-26";
-/** How long a host that speaks the standard may take to greet. */
+/** The timeout of `ui/initialize`. A host that does not answer in this time does not support MCP Apps. */
 const GREETING_MS = 3_000;
 const ANSWER_MS = 45_000;
 const MAX_VARIABLES = 200;
 
-interface Waiting {
+interface PendingRequest {
   resolve(value: unknown): void;
   reject(error: Error): void;
   timer: number;
@@ -63,12 +63,12 @@ export class Bridge {
   #last = 0;
   #standard = false;
   #heard = false;
-  #waiting = new Map<unknown, Waiting>();
-  #around: Surroundings = {};
+  #waiting = new Map<unknown, PendingRequest>();
+  #around: HostContext = {};
 
-  constructor(private readonly name: string, private readonly to: Listener) {}
+  constructor(private readonly name: string, private readonly to: HostListener) {}
 
-  /** Greets the host and begins to listen. */
+  /** Starts to listen for messages, and does the handshake with the host. */
   async connect(): Promise<void> {
     window.addEventListener("message", (event) => this.#hear(event));
     try {
@@ -81,7 +81,7 @@ export class Bridge {
       this.#surround(object(host.hostContext));
       this.#send({ method: "ui/notifications/initialized", params: {} });
     } catch {
-      // A ChatGPT that speaks its own language alone, or no host at all.
+      // There is no answer from a ChatGPT that only has `window.openai`, or if there is no host.
       this.#listenToOpenAi();
     }
     let last = 0;
@@ -115,24 +115,24 @@ export class Bridge {
     return object(await window.openai.callTool(name, args));
   }
 
-  /** Puts words into the conversation, as the user's. */
+  /** Sends a message to the conversation in the name of the user. */
   async say(text: string): Promise<void> {
     if (this.#standard) await this.#ask("ui/message", { role: "user", content: [{ type: "text", text }] });
     else await window.openai?.sendFollowUpMessage?.({ prompt: text });
   }
 
-  /** Tells the model what the user is looking at; a host that has no ear for it is no trouble. */
+  /** Tells the model what the user is looking at. Errors are ignored, because not every host supports this. */
   tell(text: string): void {
     if (this.#standard) this.#ask("ui/update-model-context", { content: [{ type: "text", text }] }).catch(() => undefined);
   }
 
   async open(url: string): Promise<void> {
-    // ChatGPT knows by this call which addresses need no warning.
+    // ChatGPT opens trusted addresses without a warning if they are opened by this function.
     if (window.openai?.openExternal) window.openai.openExternal({ href: url });
     else await this.#ask("ui/open-link", { url });
   }
 
-  /** Asks for another size; says what it is in the end. */
+  /** Requests another display mode. Returns the mode that the host chose. */
   async grow(mode: Mode): Promise<Mode> {
     try {
       const answer = this.#standard
@@ -140,7 +140,7 @@ export class Bridge {
         : object(await window.openai?.requestDisplayMode?.({ mode }));
       if (answer.mode === "inline" || answer.mode === "fullscreen") this.#surround({ displayMode: answer.mode });
     } catch {
-      // It stays as it is.
+      // The host refused, so the mode stays the same.
     }
     return this.mode;
   }
@@ -162,7 +162,7 @@ export class Bridge {
   }
 
   #hear(event: MessageEvent): void {
-    // Only the frame around this one is the host, whatever a message says about itself.
+    // Only messages of the parent frame are from the host. Any other frame could send the same content.
     if (event.source !== window.parent) return;
     const message = object(event.data);
     if (message.jsonrpc !== "2.0") return;
@@ -188,7 +188,7 @@ export class Bridge {
     else waiting.reject(new Error(String(object(message.error).message ?? "")));
   }
 
-  #surround(news: Surroundings): void {
+  #surround(news: HostContext): void {
     this.#around = { ...this.#around, ...news };
     dress(this.#around);
     this.to.surroundings(this.#around);
@@ -209,15 +209,15 @@ export class Bridge {
   }
 }
 
-/** ChatGPT handed over `_meta` itself at first, and since May 2026 the whole result around it. */
+/** Returns `_meta` of a result. ChatGPT first passed `_meta` itself, and since May 2026 the whole result. */
 function metaOf(metadata: unknown): unknown {
   const given = object(metadata);
   const whole = object(given.mcp_tool_result ?? given.call_tool_result);
   return whole._meta ?? given._meta ?? given;
 }
 
-/** Makes the page look like its host. */
-function dress(around: Surroundings): void {
+/** Applies the host's theme, display mode, locale, style variables and insets to the page. */
+function dress(around: HostContext): void {
   const page = document.documentElement;
   if (around.theme === "light" || around.theme === "dark") {
     page.style.colorScheme = around.theme;
@@ -227,7 +227,7 @@ function dress(around: Surroundings): void {
   if (typeof around.locale === "string") page.lang = around.locale.slice(0, 35);
   const variables = object(object(around.styles).variables);
   for (const [name, value] of Object.entries(variables).slice(0, MAX_VARIABLES)) {
-    // A value that loads something is not a look.
+    // A value with `url()` would load a resource, so it is skipped.
     if (name.startsWith("--") && typeof value === "string" && !/url\(/i.test(value)) page.style.setProperty(name, value);
   }
   const insets = object(around.safeAreaInsets);

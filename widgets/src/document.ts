@@ -1,4 +1,4 @@
-// The widget of `show_document`: the reader alone.
+// The widget of `show_document`: only the reader.
 import "./look.css";
 import { Bridge } from "./bridge";
 import { make } from "./dom";

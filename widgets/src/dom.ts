@@ -1,9 +1,9 @@
-// Elements from words. Text from outside goes into the page as text and in no other way.
+// Helpers that create DOM elements. Text from outside is only inserted as text nodes, never as HTML.
 
 type Child = Node | string | null | undefined | false;
 type Options = Record<string, string | boolean | ((event: Event) => void) | undefined>;
 
-/** An element with attributes, listeners (`onclick`) and children. */
+/** Creates an element with attributes, event listeners (`onclick`) and children. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: Options = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
@@ -43,7 +43,7 @@ export function icon(name: Icon): SVGSVGElement {
   return svg;
 }
 
-/** Replaces what is shown and keeps the place of the keyboard: by `data-key`. */
+/** Replaces the children of an element. The focus moves to the new element with the same `data-key`. */
 export function redraw(root: HTMLElement, ...children: Child[]): void {
   const active = document.activeElement;
   const key = active instanceof HTMLElement ? active.dataset.key : undefined;
@@ -54,12 +54,12 @@ export function redraw(root: HTMLElement, ...children: Child[]): void {
   }
 }
 
-/** What stands in place of content: while it comes, when there is none, when it failed. */
+/** Creates a placeholder for an empty or failed view. */
 export function state(name: Icon, title: string, text: string, ...children: Child[]): HTMLElement {
   return make("div", { class: "state" }, icon(name), make("p", { class: "state-title" }, title), text ? make("p", {}, text) : null, ...children);
 }
 
-/** Lines that stand for what is being fetched. */
+/** Creates a skeleton: gray lines in place of content that is being loaded. */
 export function skeleton(label: string, rows: number): HTMLElement {
   const lines = Array.from({ length: rows }, () =>
     make("div", { class: "bones", "aria-hidden": "true" }, make("i"), make("i"), make("i")));

@@ -1,32 +1,33 @@
-// What the tools hand to the widgets, and the one place where it is read. The same shapes are written by
-// crates/docent/src/tools/show_results.rs and show_document.rs.
+// Parses and validates the tool results that widgets show. crates/docent/src/tools/show_results.rs and show_document.rs
+// write them.
 //
-// `structuredContent` is small and for the model too; what only a widget needs is in `_meta`. Nothing is taken on
-// trust: a member that is missing or of another kind becomes an empty one, and every list has an end.
+// `structuredContent` is small, because the model reads it too. Data that only a widget needs is in `_meta`. Results
+// are not trusted: a member that is missing or has the wrong type becomes an empty value, and the length of every list
+// is limited.
 
-/** The members of `_meta`. */
+/** Names of members of `_meta`. */
 export const RESULTS_META = "docent/results";
 export const DOCUMENT_META = "docent/document";
 
-/** A stretch of text with one look. */
+/** A range of text with one formatting. */
 export interface Span {
   text: string;
   mark: boolean;
   em: boolean;
   strong: boolean;
   code: boolean;
-  /** An http or https address, or nothing. */
+  /** An http or https address, or an empty string. */
   href: string;
 }
 
 export interface Item {
-  /** Its number, or nothing. */
+  /** The number in an ordered list, or 0. */
   number: number;
   depth: number;
   spans: Span[];
 }
 
-/** One block of a text; crates/docent/src/layout.rs writes them. */
+/** A block of text, as crates/docent/src/layout.rs writes it. */
 export type Block =
   | { kind: "heading"; level: number; spans: Span[] }
   | { kind: "paragraph" | "quote" | "code"; spans: Span[] }
@@ -38,8 +39,8 @@ export interface FieldValue {
   value: string;
 }
 
-/** What `show_results` takes. */
-export interface Asked {
+/** The arguments of `show_results`. */
+export interface SearchArguments {
   query: string;
   ids: string[];
   filters: Record<string, string[]>;
@@ -49,16 +50,16 @@ export interface Asked {
   offset: number;
 }
 
-/** One document among results. */
-export interface Card {
+/** A search result. */
+export interface ResultCard {
   id: string;
   title: string;
-  /** An http or https address, or nothing. */
+  /** An http or https address, or an empty string. */
   url: string;
   source: string;
-  /** `YYYY-MM-DD`, or nothing. */
+  /** `YYYY-MM-DD`, or an empty string. */
   date: string;
-  /** The place of the passage in its document. */
+  /** The index of the passage in its document. */
   passage: number;
   /** The headings above the passage. */
   path: string;
@@ -71,7 +72,7 @@ export interface Facet {
   values: { value: string; count: number }[];
 }
 
-/** How many results there are in each stretch of time. */
+/** The number of results in each period of time. */
 export interface Histogram {
   unit: "year" | "month" | "day";
   bars: { from: string; to: string; count: number }[];
@@ -79,20 +80,20 @@ export interface Histogram {
 
 /** `_meta["docent/results"]`. */
 export interface ResultsView {
-  /** What the documents are called together. */
+  /** The title of the corpus. */
   corpus: string;
-  asked: Asked;
+  asked: SearchArguments;
   total: number;
-  cards: Card[];
+  cards: ResultCard[];
   facets: Facet[];
   histogram: Histogram | null;
-  /** What to know about the search, such as a filter that was ignored. */
+  /** A note about the search, such as a filter that was ignored. */
   note: string;
-  /** The offset of the next page, or nothing. */
+  /** The offset of the next page, or null. */
   next: number | null;
 }
 
-/** One passage of a document. */
+/** A passage of a document. */
 export interface Passage {
   index: number;
   path: string;
@@ -108,18 +109,18 @@ export interface DocumentView {
   date: string;
   query: string;
   fields: FieldValue[];
-  /** How many passages the document has. */
+  /** The number of passages in the document. */
   total: number;
-  /** The passage at which it opens. */
+  /** The index of the passage at which the document opens. */
   at: number;
-  /** The passages that hold a match, in their order. */
+  /** The indexes of the passages with a match, in ascending order. */
   hits: number[];
   outline: { level: number; title: string; passage: number }[];
-  /** Some passages, side by side. */
+  /** A contiguous range of passages. */
   passages: Passage[];
 }
 
-/** What a host hands over when a tool has been called. */
+/** The result of a tool call, before validation. */
 export interface ToolResult {
   structuredContent?: unknown;
   _meta?: unknown;
@@ -173,7 +174,7 @@ function block(value: unknown): Block {
 
 const fieldValue = (value: unknown): FieldValue => ({ name: line(object(value).name), value: line(object(value).value) });
 
-/** An address that a person may be sent to, or nothing. */
+/** Returns an http or https address, or an empty string for any other value. */
 export function webAddress(value: unknown): string {
   const text = line(value);
   try {
@@ -184,7 +185,7 @@ export function webAddress(value: unknown): string {
   }
 }
 
-function card(value: unknown): Card {
+function card(value: unknown): ResultCard {
   const given = object(value);
   return {
     id: line(given.id),
@@ -194,14 +195,14 @@ function card(value: unknown): Card {
     date: day(given.date),
     passage: number(given.passage),
     path: line(given.path),
-    // Where `_meta` did not come through, what the model was told has the passage as a plain text.
+    // If the host dropped `_meta`, `structuredContent` has the passage as plain text.
     excerpt: typeof given.text === "string" ? [plain(line(given.text))] : spans(given.excerpt),
     fields: list(given.fields, fieldValue, 16),
   };
 }
 
-/** The arguments of `show_results`, as a host or the server tells them. */
-export function readAsked(value: unknown): Asked {
+/** Parses the arguments of `show_results`, from the host or from the server's result. */
+export function readAsked(value: unknown): SearchArguments {
   const given = object(value);
   const sort = given.sort === "newest" || given.sort === "oldest" ? given.sort : "relevance";
   const filters: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
@@ -221,7 +222,7 @@ function histogram(value: unknown): Histogram | null {
   return bars.length > 1 ? { unit, bars } : null;
 }
 
-/** What a result of `show_results` shows; nothing when it is none. */
+/** Parses a result of `show_results`. Returns undefined for any other result. */
 export function readResults(result: ToolResult): ResultsView | undefined {
   const meta = object(result._meta)[RESULTS_META];
   const given = object(meta ?? result.structuredContent);
@@ -242,7 +243,7 @@ export function readResults(result: ToolResult): ResultsView | undefined {
   };
 }
 
-/** What a result of `show_document` shows; nothing when it is none. */
+/** Parses a result of `show_document`. Returns undefined for any other result. */
 export function readDocument(result: ToolResult): DocumentView | undefined {
   const meta = object(result._meta)[DOCUMENT_META];
   const given = object(meta ?? result.structuredContent);
@@ -271,7 +272,7 @@ export function readDocument(result: ToolResult): DocumentView | undefined {
   };
 }
 
-/** What went wrong, in the server's words. */
+/** Returns the server's error message, if the result is an error. */
 export function readError(result: ToolResult): string | undefined {
   if (result.isError !== true) return undefined;
   const text = list(result.content, (item) => line(object(item).text), 4).join("\n");

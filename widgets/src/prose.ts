@@ -1,17 +1,17 @@
-// Blocks and stretches of text into elements. What they are was read by the server (crates/docent/src/layout.rs); here a
-// text is put into the page as text, and a link is opened by the host.
+// Renders blocks and spans as DOM elements. The server has parsed them (crates/docent/src/layout.rs). Text is inserted
+// as text nodes, and links are opened by the host.
 import { make } from "./dom";
 import type { Block, Span } from "./payload";
 
-/** Opens an address. */
+/** A callback that opens an address. */
 export type Open = (address: string) => void;
 
-/** The elements that a passage is shown by. */
+/** Renders the blocks of a passage. */
 export function prose(blocks: Block[], open: Open): HTMLElement[] {
   return blocks.map((block) => {
     switch (block.kind) {
       case "heading":
-        // The title of the document is the one heading above all of them.
+        // The title of the document is the only `h1`.
         return make(`h${Math.min(block.level + 1, 6) as 2 | 3 | 4 | 5 | 6}`, {}, ...spans(block.spans, open));
       case "quote":
         return make("blockquote", {}, ...spans(block.spans, open));
@@ -30,7 +30,7 @@ export function prose(blocks: Block[], open: Open): HTMLElement[] {
   });
 }
 
-/** A line of text with its looks; without a way to open them, links are words. */
+/** Renders spans with their formatting. Without `open`, links become plain text. */
 export function spans(all: Span[], open?: Open): Node[] {
   return all.map((span) => {
     let node: Node = document.createTextNode(span.text);

@@ -1,21 +1,21 @@
-// One document into a reader: it opens at a passage, has an outline, brings more of the text on demand and copies a
-// citation. Both widgets show it.
+// The reader shows one document. It opens at a passage, has an outline, loads more of the text on demand and copies a
+// citation. Both widgets use it.
 import type { Bridge, Mode } from "./bridge";
 import { icon, make, redraw, skeleton, state, type Icon } from "./dom";
 import { object, readDocument, readError, type DocumentView, type Passage, type ToolResult } from "./payload";
 import { prose } from "./prose";
 import type { Strings } from "./strings";
 
-/** How many passages are asked for at a time. */
+/** The number of passages that are loaded at a time. */
 const STEP = 4;
-/** The most passages that are kept; who reads on for longer loses those farthest away. */
+/** The number of passages that are kept in memory. */
 const MAX_KEPT = 200;
 const MAX_TITLE_SAID = 200;
 
-export interface Frame {
+export interface ReaderOptions {
   bridge: Bridge;
   strings(): Strings;
-  /** Leads out of the reader, where there is something outside. */
+  /** Closes the reader, in a widget that has another view. */
   back?: () => void;
 }
 
@@ -32,15 +32,15 @@ export class Reader {
   #byHand = false;
   #mode: Mode = "inline";
 
-  constructor(private readonly frame: Frame) {}
+  constructor(private readonly frame: ReaderOptions) {}
 
-  /** Fetches a document and opens it at a passage. */
+  /** Loads a document and opens it at a passage. */
   open(id: string, query: string, passage: number): Promise<void> {
     this.#view = undefined;
     return this.#fetch({ id, query, passage }, (view) => this.#take(view));
   }
 
-  /** Remembers the arguments of the call that will be shown, to ask again should it fail. */
+  /** Stores the arguments of the tool call, so that the user can retry if it fails. */
   asked(args: unknown): void {
     const { id, query, passage } = object(args);
     if (typeof id !== "string" || this.#retry) return;
@@ -48,7 +48,7 @@ export class Reader {
     this.#retry = () => void this.#fetch(wanted, (view) => this.#take(view));
   }
 
-  /** Shows what a call of the tool brought. */
+  /** Shows the result of a call of `show_document`. */
   show(result: ToolResult): void {
     const view = readDocument(result);
     this.#busy = false;
@@ -75,7 +75,7 @@ export class Reader {
     } catch (error) {
       result = { isError: true, content: [{ text: error instanceof Error ? error.message : "" }] };
     }
-    // Who asked again meanwhile wants the later answer.
+    // A later request supersedes this one, so its response is dropped.
     if (turn !== this.#turn) return;
     this.#busy = false;
     const view = readDocument(result);
@@ -89,12 +89,12 @@ export class Reader {
     this.#passages = new Map(view.passages.map((passage) => [passage.index, passage]));
     const inline = this.frame.bridge.mode === "inline";
     const known = [...this.#passages.keys()];
-    // A card in a conversation shows one passage; there is room for more where the reader has the screen.
+    // Inline in a conversation, only one passage is shown; fullscreen has room for all that are loaded.
     this.#shown = inline ? [view.at, view.at] : [Math.min(...known, view.at), Math.max(...known, view.at)];
     this.#said = "";
     this.#byHand = false;
     requestAnimationFrame(() => {
-      // What was pressed to come here is gone, and the keyboard with it.
+      // The button that opened the reader no longer exists, so the focus would be lost.
       if (this.frame.back) this.root.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
       this.#goTo(view.at, false);
     });
@@ -105,7 +105,7 @@ export class Reader {
     const strings = this.frame.strings();
     const view = this.#view;
     const { mode } = this.frame.bridge;
-    // Where the reader has just got the screen, there is room for all that is there.
+    // When the display mode changes to fullscreen, show all passages that are loaded.
     if (mode === "fullscreen" && this.#mode === "inline" && view) this.#shown = this.#reach(0, view.total - 1);
     this.#mode = mode;
     this.root.setAttribute("aria-busy", String(this.#busy));
@@ -189,7 +189,7 @@ export class Reader {
       make("details", { open, class: "outline" }, make("summary", { "data-key": "outline" }, strings.say("outline")), make("ol", { role: "list" }, ...items)));
   }
 
-  /** The last heading at or before the passage that is open. */
+  /** The index of the last heading at or before the current passage. */
   #section(view: DocumentView): number {
     return view.outline.findLastIndex((one) => one.passage <= view.at);
   }
@@ -229,7 +229,7 @@ export class Reader {
     this.#reveal(view, to + 1, from, Math.min(to + STEP, view.total - 1));
   }
 
-  /** Shows more of the text, fetching what of it is not there. */
+  /** Shows more of the text. Loads the passages that are missing. */
   #reveal(view: DocumentView, first: number, from: number, to: number): void {
     const wanted = Array.from({ length: Math.min(to - from + 1, MAX_KEPT) }, (_, n) => from + n);
     const show = () => { this.#shown = this.#reach(from, to); };
@@ -243,7 +243,7 @@ export class Reader {
     });
   }
 
-  /** What can be shown between two passages: what hangs together with that which is shown. */
+  /** Extends the shown range towards `from` and `to`, as far as there is no gap between loaded passages. */
   #reach(from: number, to: number): [number, number] {
     let [low, high] = this.#shown;
     while (low > from && this.#passages.has(low - 1)) low -= 1;
@@ -255,7 +255,7 @@ export class Reader {
     return this.#view && this.#passages.get(this.#view.at);
   }
 
-  /** Opens another place of the document. */
+  /** Moves to another passage, and loads it if necessary. */
   #jump(passage: number): void {
     const view = this.#view;
     if (!view) return;
@@ -280,7 +280,7 @@ export class Reader {
     if (focus) section.focus({ preventScroll: true });
     const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const target = section.querySelector("mark") ?? section;
-    // In a card the host scrolls, and a widget that moved the conversation would be a nuisance.
+    // Inline, scrolling would move the whole conversation, so only the user's own navigation scrolls.
     if (focus || this.frame.bridge.mode === "fullscreen") target.scrollIntoView({ block: focus ? "center" : "nearest", behavior: focus && !calm ? "smooth" : "auto" });
   }
 
@@ -295,20 +295,20 @@ export class Reader {
   }
 }
 
-/** Puts a question about a document into the conversation. */
-export async function ask({ bridge, strings }: Frame, about: { id: string; title: string }): Promise<void> {
-  // The title is somebody's text: on one line, not too long, and never with the quotes that end it.
+/** Sends a question about a document to the conversation. */
+export async function ask({ bridge, strings }: ReaderOptions, about: { id: string; title: string }): Promise<void> {
+  // The title is untrusted text. It must not be long, have line breaks, or contain the quotation marks around it.
   const title = about.title.replace(/[\s“”„«»「」]+/g, " ").slice(0, MAX_TITLE_SAID).trim();
   await bridge.say(strings().fill("question", { title, id: about.id })).catch(() => undefined);
 }
 
-/** How a passage is cited: title, section, source, day and address. */
+/** The citation of a passage: title, section, source, date and address. */
 export function citation(view: DocumentView, passage: Passage | undefined, strings: Strings): string {
   const where = [passage?.path, view.source, view.date && strings.date(view.date)].filter(Boolean).join(", ");
   return [`${view.title}.`, where && `${where}.`, view.url].filter(Boolean).join(" ");
 }
 
-/** Puts a text on the clipboard in the way that needs no permission, if the frame lets it. */
+/** Copies a text with `execCommand`, which needs no permission. Returns false if the frame does not allow it. */
 function copy(text: string): boolean {
   const field = make("textarea", { class: "hidden", "aria-hidden": "true" });
   field.value = text;
@@ -319,7 +319,7 @@ function copy(text: string): boolean {
   try {
     done = document.execCommand("copy");
   } catch {
-    // The frame does not let it.
+    // The frame does not allow copying.
   }
   field.remove();
   if (active instanceof HTMLElement) active.focus({ preventScroll: true });

@@ -1,14 +1,14 @@
-// The widget of `show_results`: cards with their best passages, chips and a histogram that search again through the
-// host, and a reader for the document that somebody wants to see.
+// The widget of `show_results`: result cards with their best passages, facets and a histogram of dates that narrow the
+// search, and a reader for one document.
 import "./look.css";
 import { Bridge } from "./bridge";
 import { icon, make, redraw, skeleton, state, type Icon } from "./dom";
-import { readAsked, readError, readResults, type Asked, type Card, type ResultsView, type ToolResult } from "./payload";
+import { readAsked, readError, readResults, type SearchArguments, type ResultCard, type ResultsView, type ToolResult } from "./payload";
 import { spans } from "./prose";
 import { Reader, ask } from "./reader";
 import { Strings } from "./strings";
 
-/** How much a card in a conversation shows before somebody wants more. */
+/** Limits of the inline view in a conversation, and of the facets and fields in all views. */
 const INLINE_CARDS = 4;
 const INLINE_FACETS = 2;
 const INLINE_VALUES = 4;
@@ -27,10 +27,10 @@ let busy = true;
 let turn = 0;
 let reading: Reader | undefined;
 let opened = "";
-let again: Asked | undefined;
+let again: SearchArguments | undefined;
 
 const bridge = new Bridge("docent-results", {
-  // What was asked can be asked again, should its answer be a failure.
+  // Store the arguments, so that the user can retry if the call fails.
   input(args) {
     again ??= readAsked(args);
   },
@@ -58,8 +58,8 @@ function show(result: ToolResult): void {
   draw();
 }
 
-/** Searches again; what is shown stays until the answer is there. */
-async function search(asked: Asked, keep = false): Promise<void> {
+/** Searches again. The old results stay visible until the new ones arrive. */
+async function search(asked: SearchArguments, keep = false): Promise<void> {
   const mine = ++turn;
   const before = view;
   busy = true;
@@ -72,7 +72,7 @@ async function search(asked: Asked, keep = false): Promise<void> {
   } catch (error) {
     result = { isError: true, content: [{ text: error instanceof Error ? error.message : "" }] };
   }
-  // Who pressed another chip meanwhile wants the later answer.
+  // A later search supersedes this one, so its response is dropped.
   if (mine !== turn) return;
   show(result);
   if (keep && before && view && view !== before) {
@@ -82,8 +82,8 @@ async function search(asked: Asked, keep = false): Promise<void> {
   }
 }
 
-/** The arguments without what says nothing. */
-function wire(asked: Asked): Record<string, unknown> {
+/** The arguments of the tool call, without those that have their default. */
+function wire(asked: SearchArguments): Record<string, unknown> {
   const filters = Object.fromEntries(Object.entries(asked.filters).filter(([, values]) => values.length > 0));
   const args: Record<string, unknown> = { query: asked.query };
   if (asked.ids.length > 0) args.ids = asked.ids;
@@ -95,7 +95,7 @@ function wire(asked: Asked): Record<string, unknown> {
   return args;
 }
 
-function read(card: Card): void {
+function read(card: ResultCard): void {
   if (!view) return;
   opened = `read-${card.id}`;
   reading = new Reader(frame);
@@ -155,11 +155,11 @@ function head(now: ResultsView): HTMLElement {
     shrinks ? button("shrink", strings.say("collapse"), "grow", () => void bridge.grow("inline")) : null);
 }
 
-function isNarrowed({ filters, from, to }: Asked): boolean {
+function isNarrowed({ filters, from, to }: SearchArguments): boolean {
   return Boolean(from || to) || Object.values(filters).some((values) => values.length > 0);
 }
 
-/** One bar for each stretch of time; a press looks at that stretch alone, another one at all again. */
+/** The histogram of dates. A click on a bar restricts the search to its period, and a second click removes that. */
 function histogram(now: ResultsView): HTMLElement | null {
   if (!now.histogram) return null;
   const { unit, bars } = now.histogram;
@@ -175,7 +175,7 @@ function histogram(now: ResultsView): HTMLElement | null {
     fill.style.height = `${bar.count === 0 ? 0 : Math.max((bar.count / most) * 100, 6)}%`;
     return make("button", {
       type: "button", class: "column", "data-key": `bar-${at}`, "aria-pressed": String(is), "aria-label": label, title: label,
-      // One stop for the Tab key; arrows lead from bar to bar.
+      // The Tab key stops only once at the histogram; the arrow keys move between bars.
       tabindex: at === Math.max(bars.findIndex(chosen), 0) ? "0" : "-1",
       onclick: () => void search({ ...asked, offset: 0, from: only ? "" : bar.from, to: only ? "" : bar.to }),
     }, fill);
@@ -200,13 +200,13 @@ function walk(event: Event): void {
   }
 }
 
-/** The values there are to choose from, those chosen first. */
+/** The facets, with the selected values first. */
 function facets(now: ResultsView, inline: boolean): (HTMLElement | null)[] {
   const { asked } = now;
   const rows: (HTMLElement | null)[] = now.facets.slice(0, inline ? INLINE_FACETS : undefined).map((facet) => {
     const chosen = asked.filters[facet.field] ?? [];
     const counts = new Map(facet.values.map((one) => [one.value, one.count]));
-    // What was chosen can be taken back, also when nothing is left of it.
+    // Selected values stay visible even if no result has them, so that they can be deselected.
     const values = [...chosen, ...facet.values.map((one) => one.value).filter((value) => !chosen.includes(value))];
     const most = Math.max(inline ? INLINE_VALUES : VALUES, chosen.length);
     const chips = values.slice(0, most).map((value) => {
@@ -245,7 +245,7 @@ function cards(now: ResultsView, inline: boolean): HTMLElement {
   return make("div", {}, list, more);
 }
 
-function card(one: Card): HTMLElement {
+function card(one: ResultCard): HTMLElement {
   const facts = [one.source, one.date && strings.date(one.date)].filter(Boolean);
   const fields = one.fields.filter((field) => field.value).slice(0, CARD_FIELDS);
   return make("li", { class: "card" },

@@ -1,9 +1,9 @@
-// Every word that the widgets say, in six languages, and dates and numbers as the language writes them.
+// All texts of the widgets in six languages, and the formatting of dates and numbers.
 
-interface Words {
+interface Translation {
   loading: string;
   stopped: string;
-  /** Plural forms by the rules of the language, with `#` for the number. */
+  /** The plural forms of the language. `#` stands for the number. */
   results: Partial<Record<Intl.LDMLPluralRule, string>> & { other: string };
   matches: Partial<Record<Intl.LDMLPluralRule, string>> & { other: string };
   nothing: string;
@@ -14,7 +14,7 @@ interface Words {
   read: string;
   source: string;
   ask: string;
-  /** What is put into the conversation; `{title}` and `{id}` are filled in. */
+  /** The message of the button `ask`, with the placeholders `{title}` and `{id}`. */
   question: string;
   expand: string;
   collapse: string;
@@ -32,12 +32,12 @@ interface Words {
   copied: string;
   copyByHand: string;
   details: string;
-  /** `{n}` of `{all}`. */
+  /** The position of a passage, with the placeholders `{n}` and `{all}`. */
   place: string;
   everything: string;
 }
 
-const WORDS: Record<string, Words> = {
+const WORDS: Record<string, Translation> = {
   en: {
     loading: "Searching…", stopped: "Stopped.", results: { one: "# result", other: "# results" },
     matches: { one: "# match", other: "# matches" }, nothing: "Nothing found",
@@ -104,10 +104,10 @@ const WORDS: Record<string, Words> = {
   },
 };
 
-type Plain = { [K in keyof Words]: Words[K] extends string ? K : never }[keyof Words];
+type Plain = { [K in keyof Translation]: Translation[K] extends string ? K : never }[keyof Translation];
 
 export class Strings {
-  #words: Words;
+  #words: Translation;
   #locale: string;
 
   constructor(locale: unknown = "en") {
@@ -119,16 +119,16 @@ export class Strings {
     }
     const language = this.#locale.split("-")[0] ?? "en";
     const words = Object.hasOwn(WORDS, language) ? WORDS[language] : undefined;
-    // Dates in one language among words of another would look like a mistake.
+    // Without a translation everything is English, including the dates.
     if (!words) this.#locale = "en";
-    this.#words = words ?? (WORDS.en as Words);
+    this.#words = words ?? (WORDS.en as Translation);
   }
 
   say(key: Plain): string {
     return this.#words[key];
   }
 
-  /** A text with its places filled in. */
+  /** Returns a text with its placeholders replaced. */
   fill(key: Plain, values: Record<string, string>): string {
     return this.#words[key].replace(/\{(\w+)\}/g, (place, name: string) => values[name] ?? place);
   }
@@ -143,7 +143,7 @@ export class Strings {
     return new Intl.NumberFormat(this.#locale).format(value);
   }
 
-  /** A day of the calendar, the same in every time zone. */
+  /** Formats a calendar date. It is the same in every time zone. */
   date(day: string, unit: "day" | "month" | "year" = "day"): string {
     const at = new Date(`${day}T00:00:00Z`);
     if (Number.isNaN(at.getTime())) return day;

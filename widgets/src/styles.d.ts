@@ -1,2 +1,2 @@
-// Styles are a matter of the bundler.
+// The bundler handles CSS imports.
 declare module "*.css";
