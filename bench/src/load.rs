@@ -1,5 +1,5 @@
-//! The load generator: a closed loop over a number of connections, each of which sends its next request as soon as it has
-//! the response to the last one.
+//! The load generator: a closed loop over a number of connections, each of which sends its next request as soon as it
+//! has the response to the last one.
 
 use std::time::{Duration, Instant};
 
@@ -126,9 +126,9 @@ fn validate(load: &LoadSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps a worker thread busy, so that the load generator never sleeps between two responses. On loopback, a server that
-/// sends to a sleeping process has to wake it on another core, and that takes longer than sending. A server with remote
-/// clients does not do that work.
+/// Keeps a worker thread busy, so that the load generator never sleeps between two responses. On loopback, a server
+/// that sends to a sleeping process has to wake it on another core, and that takes longer than sending. A server with
+/// remote clients does not do that work.
 async fn keep_polling() {
     loop {
         tokio::task::yield_now().await;

@@ -7,7 +7,8 @@ use serde::Serialize;
 /// The number of entries of the process table that are read: above the usual `pid_max` of a small machine.
 const MAX_PROCESSES: usize = 65_536;
 
-/// The unit of times in `/proc/PID/stat`. Linux reports 100 ticks a second to all programs, whatever rate its timer has.
+/// The unit of times in `/proc/PID/stat`. Linux reports 100 ticks a second to all programs, whatever rate its timer
+/// has.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Memory and processor time of a process tree at one moment.

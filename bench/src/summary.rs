@@ -21,7 +21,8 @@ pub struct BenchmarkResult {
     pub seconds: f64,
     /// Correct responses that arrived within the measured time.
     pub requests: u64,
-    /// Requests that failed, including those of the warm-up: wrong status, missing marker, broken connection or timeout.
+    /// Requests that failed, including those of the warm-up: wrong status, missing marker, broken connection or
+    /// timeout.
     pub errors: u64,
     /// The message of the first error.
     pub first_error: Option<String>,
@@ -58,7 +59,8 @@ pub fn fill_latencies(result: &mut BenchmarkResult, mut latencies: Vec<u32>, mea
     result.max_us = latencies.last().copied().map_or(0, u64::from);
 }
 
-/// The nearest-rank percentile of sorted values: the smallest value that at least `percent` of all values do not exceed.
+/// The nearest-rank percentile of sorted values: the smallest value that at least `percent` of all values do not
+/// exceed.
 fn percentile(sorted: &[u32], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(rank).copied().map_or(0, u64::from)

@@ -1,4 +1,5 @@
-//! Renders a source file with all its mutants at once, each behind a switch, and records where in the text each mutant is.
+//! Renders a source file with all its mutants at once, each behind a switch, and records where in the text each mutant
+//! is.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -192,8 +193,8 @@ impl SourceRenderer<'_> {
         self.write(") })");
     }
 
-    /// Renders a match guard. If one of its two mutants does not compile, the other stays, and number 0, which is never on,
-    /// takes its place.
+    /// Renders a match guard. If one of its two mutants does not compile, the other stays, and number 0, which is never
+    /// on, takes its place.
     fn guard(&mut self, span: Range<usize>, inner: usize, always: usize, never: usize) {
         let number = |mutant: usize| {
             if self.is_included(mutant) {

@@ -1,8 +1,8 @@
 //! Finds the places in a source file that can be mutated.
 //!
-//! Each site has its position in the text and its possible mutants; `mutated_source` renders them. A mutant is switched on
-//! while the tests run, so places that the compiler evaluates are left out: constants, patterns, types and the inside of
-//! macros.
+//! Each site has its position in the text and its possible mutants; `mutated_source` renders them. A mutant is switched
+//! on while the tests run, so places that the compiler evaluates are left out: constants, patterns, types and the
+//! inside of macros.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! The switch that turns one mutant on while tests run. This file is added to the crate under test, and every mutant in it
-//! calls one of these functions.
+//! The switch that turns one mutant on while tests run. This file is added to the crate under test, and every mutant in
+//! it calls one of these functions.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};

@@ -1,5 +1,5 @@
-//! Runs the tests: once without mutants, to learn which mutants each test reaches, and then for each mutant the tests that
-//! reach it.
+//! Runs the tests: once without mutants, to learn which mutants each test reaches, and then for each mutant the tests
+//! that reach it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
