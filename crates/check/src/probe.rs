@@ -13,6 +13,7 @@ use crate::connection::stdio::ProgramTarget;
 use crate::connection::{OutgoingRequest, TargetConnection};
 use crate::exchange::{ExchangeError, RecordedExchange};
 use crate::request_builder::{ClientIdentity, LEGACY_REVISIONS, McpRequestBuilder};
+use crate::text::truncate_chars;
 
 /// The longest text of the server that is kept, in characters.
 const MAX_CHARS: usize = 200;
@@ -86,7 +87,7 @@ pub fn probe(
     let (builder, handshake) = initialize_session(&connection)?;
     let text = |pointer: &str| {
         let found = handshake.pointer(pointer).and_then(Value::as_str);
-        found.map(one_line).unwrap_or_default()
+        found.map(single_line).unwrap_or_default()
     };
     let tools = tools(&connection, &builder)?;
     let name = text("/serverInfo/name");
@@ -160,7 +161,7 @@ fn initialize_session(
     let exchange = connection.send(builder.initialize(LEGACY_REVISIONS[0]));
     let handshake = request_result(&exchange)?.clone();
     if let Some(agreed) = handshake.get("protocolVersion").and_then(Value::as_str) {
-        builder.version = one_line(agreed);
+        builder.version = single_line(agreed);
     }
     let session = exchange
         .received()
@@ -175,7 +176,7 @@ fn tool_result(called: &RecordedExchange) -> Result<&Value, String> {
     let result = request_result(called).map_err(|error| error.to_string())?;
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
         let message = result.pointer("/content/0/text").and_then(Value::as_str);
-        return Err(one_line(message.unwrap_or("an error without a message")));
+        return Err(single_line(message.unwrap_or("an error without a message")));
     }
     Ok(result)
 }
@@ -202,10 +203,10 @@ pub fn get(url: &str, timeout: Duration) -> Result<ProbedPage, ProbeError> {
     let http = http.map_err(|_| ProbeError::Unreachable("not a web address".to_owned()))?;
     let exchange = TargetConnection::http(http).send(OutgoingRequest::get(url));
     let received = exchange.outcome.as_ref().map_err(probe_error)?;
-    let header = |name: &str| received.header(name).map(one_line);
+    let header = |name: &str| received.header(name).map(single_line);
     Ok(ProbedPage {
         status: received.status,
-        text: one_line(&received.text),
+        text: single_line(&received.text),
         date: header("date"),
         location: header("location"),
     })
@@ -222,7 +223,7 @@ fn tools(
 fn names(listed: &Value) -> Vec<String> {
     let all = listed.get("tools").and_then(Value::as_array);
     let names = all.into_iter().flatten().take(MAX_TOOLS);
-    let names = names.filter_map(|tool| tool.get("name")?.as_str().map(one_line));
+    let names = names.filter_map(|tool| tool.get("name")?.as_str().map(single_line));
     names.collect()
 }
 
@@ -242,7 +243,7 @@ fn search(
     let in_text = parsed.as_ref().and_then(|value| value.get("results"));
     let results = structured.or(in_text).and_then(Value::as_array);
     let results = results.ok_or("the answer holds no `results`")?;
-    let title = |result: &Value| result.get("title")?.as_str().map(one_line);
+    let title = |result: &Value| result.get("title")?.as_str().map(single_line);
     Ok(ProbeSearch {
         query: query.to_owned(),
         results: results.len(),
@@ -261,12 +262,12 @@ fn request_result(exchange: &RecordedExchange) -> Result<&Value, ProbeError> {
         .and_then(|error| error.get("message")?.as_str());
     Err(match received.status {
         401 => ProbeError::SignInRequired,
-        403 => ProbeError::Refused(one_line(message.unwrap_or(&received.text))),
-        300..=399 => {
-            ProbeError::Redirected(one_line(received.header("location").unwrap_or("nowhere")))
-        }
+        403 => ProbeError::Refused(single_line(message.unwrap_or(&received.text))),
+        300..=399 => ProbeError::Redirected(single_line(
+            received.header("location").unwrap_or("nowhere"),
+        )),
         status => {
-            let message = message.map_or_else(|| format!("status {status}"), one_line);
+            let message = message.map_or_else(|| format!("status {status}"), single_line);
             ProbeError::NotMcp(message)
         }
     })
@@ -276,21 +277,22 @@ fn probe_error(failure: &ExchangeError) -> ProbeError {
     match failure {
         ExchangeError::TimedOut(_) => ProbeError::TimedOut,
         ExchangeError::Ended(_) => ProbeError::Ended,
-        ExchangeError::Unreachable(why) => ProbeError::Unreachable(one_line(why)),
+        ExchangeError::Unreachable(why) => ProbeError::Unreachable(single_line(why)),
         ExchangeError::ConnectionRefused
         | ExchangeError::NoSuchHost
         | ExchangeError::Tls(_)
         | ExchangeError::NotStarted { .. } => {
-            ProbeError::Unreachable(one_line(&failure.to_string()))
+            ProbeError::Unreachable(single_line(&failure.to_string()))
         }
-        other => ProbeError::NotMcp(one_line(&other.to_string())),
+        other => ProbeError::NotMcp(single_line(&other.to_string())),
     }
 }
 
 /// The beginning of a text, on one line and without control characters.
-fn one_line(text: &str) -> String {
+fn single_line(text: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(MAX_CHARS).map(visible).collect()
+    let start = truncate_chars(text.trim(), MAX_CHARS);
+    start.chars().map(visible).collect()
 }
 
 #[cfg(test)]
@@ -299,8 +301,8 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_bounded_and_on_one_line() {
-        assert_eq!(one_line(" a\nb\u{1b}[1m "), "a b [1m");
-        assert_eq!(one_line(&"x".repeat(MAX_CHARS + 1)).len(), MAX_CHARS);
+        assert_eq!(single_line(" a\nb\u{1b}[1m "), "a b [1m");
+        assert_eq!(single_line(&"x".repeat(MAX_CHARS + 1)).len(), MAX_CHARS);
         let listed = json!({"tools": vec![json!({"name": "a"}); MAX_TOOLS + 1]});
         assert_eq!(names(&listed).len(), MAX_TOOLS);
     }

@@ -7,6 +7,7 @@ mod keywords;
 #[cfg(test)]
 mod tests;
 
+use crate::text::truncate_chars;
 use serde_json::{Map, Value};
 
 /// The deepest nesting and the most steps of one validation, since `$ref` can form cycles.
@@ -86,7 +87,7 @@ impl SchemaPath {
     }
 
     fn to(&self, part: &str) -> Self {
-        let part: String = part.chars().take(80).collect();
+        let part = truncate_chars(part, 80);
         Self {
             text: format!("{}/{part}", self.text),
             depth: self.depth + 1,

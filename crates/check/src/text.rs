@@ -1,23 +1,32 @@
 //! Text helpers for untrusted text: escaping and truncation for display, detection of hidden characters, and an
 //! estimate of tokens.
 //!
+//! `docent-unicode` can truncate too, but this crate uses no other crate of ours: an error that it shared with a server
+//! would be invisible to it.
+//!
 //! Everything that a report quotes passes through here, so that a server can neither send escape sequences to a
 //! terminal nor fill the report. Hidden characters become visible, because that they are there is often the finding.
 
 /// Makes a text safe to print: truncated, on one line, with control and hidden characters replaced by U+FFFD.
 pub(crate) fn printable(text: &str, most: usize) -> String {
-    let mut chars = text.chars().map(|c| {
+    let start = truncate_chars(text, most);
+    let shown = start.chars().map(|c| {
         if c.is_control() || is_hidden(c) {
             '\u{FFFD}'
         } else {
             c
         }
     });
-    let mut out: String = chars.by_ref().take(most).collect();
-    if chars.next().is_some() {
-        out.push('…');
+    let ellipsis = (start.len() < text.len()).then_some('…');
+    shown.chain(ellipsis).collect()
+}
+
+/// The first `most` characters of a text.
+pub(crate) fn truncate_chars(text: &str, most: usize) -> &str {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => text.get(..end).unwrap_or(text),
+        None => text,
     }
-    out
 }
 
 /// Whether a character is invisible to a person but read by a model, or reverses the direction of the text around it.
@@ -53,6 +62,14 @@ mod tests {
         );
         assert_eq!(printable("üüü", 3), "üüü");
         assert_eq!(printable("üüüü", 3), "üüü…");
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(truncate_chars("üüü", 2), "üü");
+        assert_eq!(truncate_chars("üüü", 3), "üüü");
+        assert_eq!(truncate_chars("üüü", 0), "");
+        assert_eq!(truncate_chars("", 1), "");
     }
 
     #[test]

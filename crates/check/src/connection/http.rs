@@ -45,6 +45,18 @@ pub(crate) struct HttpTarget {
     budget: Arc<CheckBudget>,
 }
 
+/// One HTTP request as it is sent, with all headers.
+struct HttpRequest<'a> {
+    verb: &'a str,
+    url: &'a str,
+    headers: &'a [(String, String)],
+    body: Option<&'a str>,
+    /// `None` for the timeout of the agent.
+    timeout: Option<Duration>,
+    /// The id of the JSON-RPC request in the body.
+    id: Option<&'a Value>,
+}
+
 /// The text is not an http or https URL with a host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadUrl;
@@ -175,12 +187,14 @@ impl HttpTarget {
         let url = request.url.clone().unwrap_or_else(|| self.url.clone());
         let headers = self.headers(&request, self.is_own(&url));
         let began = Instant::now();
-        let outcome = self.outcome(
-            (verb, &url),
-            &headers,
-            request.body.as_deref(),
-            (request.timeout, request.id.as_ref()),
-        );
+        let outcome = self.outcome(&HttpRequest {
+            verb,
+            url: &url,
+            headers: &headers,
+            body: request.body.as_deref(),
+            timeout: request.timeout,
+            id: request.id.as_ref(),
+        });
         let hidden = ["authorization", "user-agent", "x-docent-check"];
         let shown =
             |(name, _): &(String, String)| !hidden.contains(&name.to_ascii_lowercase().as_str());
@@ -190,7 +204,7 @@ impl HttpTarget {
                 verb: verb.to_owned(),
                 url,
                 headers: headers.into_iter().filter(shown).collect(),
-                body: truncate_text(&request.body.unwrap_or_default()),
+                body: truncate_evidence(&request.body.unwrap_or_default()),
                 id: request.id,
             },
             outcome,
@@ -226,38 +240,32 @@ impl HttpTarget {
         headers
     }
 
-    fn outcome(
-        &self,
-        (verb, url): (&str, &str),
-        headers: &[(String, String)],
-        body: Option<&str>,
-        (timeout, id): (Option<Duration>, Option<&Value>),
-    ) -> Result<ReceivedResponse, ExchangeError> {
-        let mut request = Request::builder().method(verb).uri(url);
-        for (name, value) in headers {
+    fn outcome(&self, sent: &HttpRequest<'_>) -> Result<ReceivedResponse, ExchangeError> {
+        let mut request = Request::builder().method(sent.verb).uri(sent.url);
+        for (name, value) in sent.headers {
             request = request.header(name, value);
         }
-        let agent = if self.is_own(url) {
+        let agent = if self.is_own(sent.url) {
             &self.agent
         } else {
             &self.guarded
         };
         let invalid_request =
             |error: ureq::http::Error| ExchangeError::Unreachable(error.to_string());
-        let response = match body {
+        let response = match sent.body {
             Some(body) => {
                 let request = request.body(body.to_owned()).map_err(invalid_request)?;
                 let request = agent.configure_request(request);
-                agent.run(timed(request, timeout))
+                agent.run(timed(request, sent.timeout))
             }
             None => {
                 let request = request.body(()).map_err(invalid_request)?;
                 let request = agent.configure_request(request);
-                agent.run(timed(request, timeout))
+                agent.run(timed(request, sent.timeout))
             }
         };
         let response = response.map_err(|error| exchange_error(&error))?;
-        read(response, id, &self.budget)
+        read(response, sent.id, &self.budget)
     }
 }
 
@@ -315,7 +323,7 @@ fn read(
     };
     let mut body = BufReader::new(counted.take(MAX_ANSWER + 1));
     match received.kind.as_str() {
-        "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, (id, budget))?,
+        "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, id, budget)?,
         // A stream opened without a request has no response to wait for.
         "text/event-stream" => {}
         kind if kind == "application/json" || kind.ends_with("+json") => {
@@ -323,7 +331,7 @@ fn read(
             body.read_to_end(&mut bytes).map_err(read_error)?;
             within_limit(&body)?;
             received.bytes = bytes.len();
-            received.text = truncate_text(&String::from_utf8_lossy(&bytes));
+            received.text = truncate_evidence(&String::from_utf8_lossy(&bytes));
             received.garbled = !bytes.is_empty() && !received.take(&bytes, budget)?;
         }
         _ => {
@@ -340,7 +348,8 @@ fn read(
 fn read_events<R: Read>(
     body: &mut BufReader<io::Take<R>>,
     received: &mut ReceivedResponse,
-    (id, budget): (Option<&Value>, &CheckBudget),
+    id: Option<&Value>,
+    budget: &CheckBudget,
 ) -> Result<(), ExchangeError> {
     while received.messages.len() < MAX_MESSAGES {
         let data = next_data(body).map_err(read_error)?;
@@ -348,7 +357,7 @@ fn read_events<R: Read>(
         let Some(data) = data else { break };
         received.bytes += data.len();
         if received.text.len() < data.len().max(MAX_OTHER as usize) {
-            received.text = truncate_text(&data);
+            received.text = truncate_evidence(&data);
         }
         // Newer SDKs prime a stream with an event that has empty data.
         if data.trim().is_empty() {
@@ -408,12 +417,10 @@ impl ReceivedResponse {
     }
 }
 
-fn truncate_text(text: &str) -> String {
-    let most = MAX_OTHER as usize;
-    match text.char_indices().find(|(at, _)| *at >= most) {
-        Some((at, _)) => text.get(..at).unwrap_or_default().to_owned(),
-        None => text.to_owned(),
-    }
+/// The beginning of a body that is kept as evidence, cut between characters.
+fn truncate_evidence(text: &str) -> String {
+    let end = text.ceil_char_boundary(MAX_OTHER as usize);
+    text.get(..end).unwrap_or(text).to_owned()
 }
 
 fn exchange_error(error: &ureq::Error) -> ExchangeError {

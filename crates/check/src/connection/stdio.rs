@@ -18,7 +18,7 @@ use super::http::MAX_ANSWER;
 use crate::exchange::{
     ExchangeError, ProgramOutput, ReceivedResponse, RecordedExchange, SentRequest,
 };
-use crate::text::printable;
+use crate::text::{printable, truncate_chars};
 
 /// The most lines of output before the response, whether they are messages or not.
 const MAX_LINES: usize = 1_000;
@@ -64,7 +64,7 @@ impl ProgramTarget {
             sent: SentRequest {
                 verb: "stdin".to_owned(),
                 url: "←".to_owned(),
-                body: body.chars().take(2_000).collect(),
+                body: truncate_chars(&body, 2_000).to_owned(),
                 id: request.id,
                 ..SentRequest::default()
             },
@@ -93,10 +93,10 @@ impl ProgramTarget {
                 } else {
                     Instant::now() + NOTIFICATION_WAIT
                 };
-                self.read(program, (id, deadline), &mut output)
+                self.read(program, id, deadline, &mut output)
             }
             // The output before the exit may say why the program exited.
-            Err(ProgramFailure::Ended) => match self.read(program, (id, deadline), &mut output) {
+            Err(ProgramFailure::Ended) => match self.read(program, id, deadline, &mut output) {
                 Err(ProgramFailure::Late) => Err(ProgramFailure::Ended),
                 other => other,
             },
@@ -129,7 +129,8 @@ impl ProgramTarget {
     fn read(
         &self,
         program: &mut RunningChild,
-        (id, deadline): (Option<&Value>, Instant),
+        id: Option<&Value>,
+        deadline: Instant,
         output: &mut ProgramOutput,
     ) -> Result<ReceivedResponse, ProgramFailure> {
         let mut received = ReceivedResponse {
@@ -158,7 +159,7 @@ impl ProgramTarget {
             if received.bytes as u64 > MAX_ANSWER {
                 return Err(ProgramFailure::Failed(ExchangeError::TooLarge(MAX_ANSWER)));
             }
-            received.text = line.chars().take(MAX_TEXT).collect();
+            received.text = truncate_chars(&line, MAX_TEXT).to_owned();
             let is_json = received.take(line.as_bytes(), &self.budget);
             if !is_json.map_err(ProgramFailure::Failed)? {
                 if !line.trim().is_empty() {

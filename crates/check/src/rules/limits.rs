@@ -14,7 +14,7 @@ use super::{
     for_each_tool, name, official, own_measure, single_report, text,
 };
 use crate::exchange::ExchangeError;
-use crate::text::estimate_tokens;
+use crate::text::{estimate_tokens, truncate_chars};
 
 /// The bytes of a description or of instructions that Claude Code keeps.
 const MAX_DESCRIPTION_BYTES: usize = 2_048;
@@ -137,7 +137,7 @@ fn description(survey: &ServerSurvey) -> RuleVerdict {
     for_each_tool(survey, |tool| {
         let length = text(tool, "description").len();
         (length > MAX_DESCRIPTION_BYTES).then(|| {
-            let start: String = text(tool, "description").chars().take(80).collect();
+            let start = truncate_chars(text(tool, "description"), 80);
             RuleViolation::new(format!(
                 "the description of `{}` has {length} bytes",
                 name(tool)

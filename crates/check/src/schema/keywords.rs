@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{KINDS, SchemaPath, SchemaWalker};
+use crate::text::truncate_chars;
 
 impl<'a> SchemaWalker<'a> {
     pub(super) fn schema(&mut self, schema: &'a Value, path: &SchemaPath) {
@@ -101,7 +102,8 @@ impl<'a> SchemaWalker<'a> {
                 _ => true,
             };
             if !good {
-                let shown: String = value.to_string().chars().take(60).collect();
+                let written = value.to_string();
+                let shown = truncate_chars(&written, 60);
                 self.fault(&path.to(name), &format!("cannot be {shown}"));
             }
         }

@@ -10,6 +10,8 @@ mod stylesheet;
 
 pub(crate) use script::ScriptCall;
 
+use crate::text::truncate_chars;
+
 /// The most loads, and the most calls, that are kept of one document.
 const MAX_FOUND: usize = 200;
 
@@ -69,7 +71,7 @@ impl DocumentScan {
         let load = ResourceLoad {
             kind,
             trigger,
-            address: text.trim().chars().take(300).collect(),
+            address: truncate_chars(text.trim(), 300).to_owned(),
             origin,
         };
         if self.loads.len() < MAX_FOUND && !self.loads.contains(&load) {

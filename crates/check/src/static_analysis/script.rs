@@ -12,6 +12,7 @@ use functions::{CallGraph, CodeLocation};
 use lexer::{JsLexer, JsToken};
 
 use super::{DocumentScan, LoadKind, LoadTrigger, origin};
+use crate::text::truncate_chars;
 
 /// Names of the global object.
 const GLOBALS: [&str; 4] = ["window", "self", "globalThis", "top"];
@@ -105,8 +106,7 @@ impl ScriptFindings {
     fn take_text(&mut self, value: &str, is_open: bool, lexer: &mut JsLexer) {
         let is_open = is_open || lexer.is_joined();
         if let Some((kind, trigger)) = load_position(lexer.before()) {
-            let address: String = value.chars().take(MAX_ADDRESS).collect();
-            let address = address.replace("\\/", "/");
+            let address = truncate_chars(value, MAX_ADDRESS).replace("\\/", "/");
             if self.addresses.len() < MAX_SCRIPT_FINDINGS
                 && origin(address.trim(), is_open).is_some()
             {

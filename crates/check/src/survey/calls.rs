@@ -12,10 +12,13 @@ use serde_json::{Value, json};
 use super::SurveySession;
 use crate::exchange::RecordedExchange;
 use crate::request_builder::McpRequestBuilder;
+use crate::text::truncate_chars;
 
 /// The most ids to fetch, and the most other tools to call.
 const MAX_FETCHED: usize = 10;
 const MAX_OTHERS: usize = 5;
+/// How much of a title is searched for, in characters. The rule on titles compares as much of it.
+pub(crate) const MAX_TITLE_CHARS: usize = 200;
 /// An id that no server has, to test the answer to unknown ids.
 pub(crate) const NO_SUCH_ID: &str = "docent-check-no-such-id-7f3a";
 /// A path traversal that no server may follow.
@@ -162,7 +165,8 @@ pub(super) fn call_tools(ctx: &mut SurveySession) {
     call_tool(
         ctx,
         &main,
-        ("docent_check_no_such_tool", CallPurpose::UnknownTool),
+        "docent_check_no_such_tool",
+        CallPurpose::UnknownTool,
         json!({}),
     );
     if let Some(other) = ctx.other.take() {
@@ -200,7 +204,8 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
 fn call_tool(
     ctx: &mut SurveySession,
     builder: &McpRequestBuilder,
-    (name, purpose): (&str, CallPurpose),
+    name: &str,
+    purpose: CallPurpose,
     arguments: Value,
 ) -> SurveyedCall {
     let params = json!({"name": name, "arguments": arguments});
@@ -221,7 +226,8 @@ fn search(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         let call = call_tool(
             ctx,
             builder,
-            ("search", CallPurpose::Explore),
+            "search",
+            CallPurpose::Explore,
             json!({"query": query}),
         );
         for title in call
@@ -243,17 +249,19 @@ fn search(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         .filter(|title| !title.trim().is_empty())
         .take(2)
     {
-        let title: String = title.chars().take(200).collect();
+        let title = truncate_chars(title, MAX_TITLE_CHARS);
         call_tool(
             ctx,
             builder,
-            ("search", CallPurpose::Title),
+            "search",
+            CallPurpose::Title,
             json!({"query": title}),
         );
         call_tool(
             ctx,
             builder,
-            ("search", CallPurpose::Again),
+            "search",
+            CallPurpose::Again,
             json!({"query": title}),
         );
     }
@@ -261,7 +269,8 @@ fn search(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         call_tool(
             ctx,
             builder,
-            ("search", CallPurpose::Empty),
+            "search",
+            CallPurpose::Empty,
             json!({"query": query}),
         );
     }
@@ -269,11 +278,12 @@ fn search(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         call_tool(
             ctx,
             builder,
-            ("search", CallPurpose::Odd),
+            "search",
+            CallPurpose::Odd,
             json!({"query": query}),
         );
     }
-    call_tool(ctx, builder, ("search", CallPurpose::NoArgument), json!({}));
+    call_tool(ctx, builder, "search", CallPurpose::NoArgument, json!({}));
 }
 
 /// The starter queries: those of the caller, then long words from the server's instructions and descriptions, then
@@ -339,18 +349,14 @@ fn fetch(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         }
     }
     for id in ids {
-        call_tool(
-            ctx,
-            builder,
-            ("fetch", CallPurpose::Fetch),
-            json!({"id": id}),
-        );
+        call_tool(ctx, builder, "fetch", CallPurpose::Fetch, json!({"id": id}));
     }
     for id in [NO_SUCH_ID, "", ESCAPE_ID] {
         call_tool(
             ctx,
             builder,
-            ("fetch", CallPurpose::UnknownId),
+            "fetch",
+            CallPurpose::UnknownId,
             json!({"id": id}),
         );
     }
@@ -379,7 +385,7 @@ fn call_other_tools(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
         .take(MAX_OTHERS)
         .collect();
     for name in names {
-        call_tool(ctx, builder, (&name, CallPurpose::Other), json!({}));
+        call_tool(ctx, builder, &name, CallPurpose::Other, json!({}));
     }
 }
 
@@ -393,18 +399,13 @@ fn repeat_in_other_era(ctx: &mut SurveySession, builder: &McpRequestBuilder) {
     let Some(arguments) = known.map(|call| call.arguments.clone()) else {
         return;
     };
-    let call = call_tool(ctx, builder, ("search", CallPurpose::Title), arguments);
+    let call = call_tool(ctx, builder, "search", CallPurpose::Title, arguments);
     let id = call
         .returned_results()
         .into_iter()
         .find_map(|found| found.id);
     if let Some(id) = id.filter(|_| accepts_single_argument(ctx, "fetch", "id")) {
-        call_tool(
-            ctx,
-            builder,
-            ("fetch", CallPurpose::Fetch),
-            json!({"id": id}),
-        );
+        call_tool(ctx, builder, "fetch", CallPurpose::Fetch, json!({"id": id}));
     }
 }
 

@@ -20,7 +20,7 @@ use crate::exchange::RecordedExchange;
 use crate::request_builder::{ClientIdentity, McpRequestBuilder};
 
 pub(crate) use auth_discovery::{MetadataDocument, SignInSurvey};
-pub(crate) use calls::{CallPurpose, SurveyedCall};
+pub(crate) use calls::{CallPurpose, MAX_TITLE_CHARS, SurveyedCall};
 pub(crate) use lists::ToolList;
 pub(crate) use login::{LoginFlow, LoginStep};
 pub(crate) use transport::STRANGER;

@@ -4,7 +4,7 @@
 
 use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
 use crate::exchange::{ExchangeError, ProgramOutput, ReceivedResponse, RecordedExchange};
-use crate::text::printable;
+use crate::text::{printable, truncate_chars};
 
 /// The longest address or message in a finding, in characters.
 const MAX_SHOWN: usize = 120;
@@ -224,8 +224,7 @@ fn explain_success_status(
 }
 
 fn is_page(received: &ReceivedResponse) -> bool {
-    let start: String = received.text.trim_start().chars().take(15).collect();
-    let start = start.to_ascii_lowercase();
+    let start = truncate_chars(received.text.trim_start(), 15).to_ascii_lowercase();
     received.kind == "text/html"
         || start.starts_with("<!doctype html")
         || start.starts_with("<html")

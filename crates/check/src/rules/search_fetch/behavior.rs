@@ -13,6 +13,8 @@ use super::super::{
 };
 use super::payload::dedupe_violations;
 use crate::report::Severity::Warning;
+use crate::survey::MAX_TITLE_CHARS;
+use crate::text::truncate_chars;
 
 fn calls_for(survey: &ServerSurvey, purpose: CallPurpose) -> impl Iterator<Item = &SurveyedCall> {
     survey
@@ -139,7 +141,7 @@ pub(super) fn finds_title(survey: &ServerSurvey) -> RuleVerdict {
     let fault = |call: &&SurveyedCall| {
         let wanted = call.arguments.get("query")?.as_str()?;
         call.success()?;
-        let same = |title: &str| title.chars().take(200).collect::<String>() == wanted;
+        let same = |title: &str| truncate_chars(title, MAX_TITLE_CHARS) == wanted;
         let hit = call
             .returned_results()
             .iter()

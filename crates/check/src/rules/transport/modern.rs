@@ -8,13 +8,38 @@ use crate::exchange::RecordedExchange;
 
 const NOT_MODERN: RuleVerdict = RuleVerdict::Skipped("the server does not speak 2026-07-28");
 
-/// Checks that a probe is refused with this HTTP status and JSON-RPC error code.
+/// How a server has to refuse a request: HTTP status and JSON-RPC error code.
+#[derive(Clone, Copy)]
+struct ExpectedRefusal {
+    status: u16,
+    code: i64,
+}
+
+const UNSUPPORTED_REVISION: ExpectedRefusal = ExpectedRefusal {
+    status: 400,
+    code: -32022,
+};
+const HEADER_MISMATCH: ExpectedRefusal = ExpectedRefusal {
+    status: 400,
+    code: -32020,
+};
+const INVALID_PARAMS: ExpectedRefusal = ExpectedRefusal {
+    status: 400,
+    code: -32602,
+};
+const UNKNOWN_METHOD: ExpectedRefusal = ExpectedRefusal {
+    status: 404,
+    code: -32601,
+};
+
+/// Checks that a probe is refused as expected.
 fn check_refusal(
     survey: &ServerSurvey,
     probe: &str,
-    (status, code): (u16, i64),
+    refusal: ExpectedRefusal,
     what: &str,
 ) -> RuleVerdict {
+    let ExpectedRefusal { status, code } = refusal;
     if survey.is_http() && !survey.modern {
         return NOT_MODERN;
     }
@@ -38,7 +63,7 @@ pub(super) fn later_version(survey: &ServerSurvey) -> RuleVerdict {
     let refused = check_refusal(
         survey,
         "later-version",
-        (400, -32022),
+        UNSUPPORTED_REVISION,
         "an unsupported revision",
     );
     let RuleVerdict::Evaluated(faults) = &refused else {
@@ -58,7 +83,7 @@ pub(super) fn later_version(survey: &ServerSurvey) -> RuleVerdict {
 pub(super) fn header_mismatch(survey: &ServerSurvey) -> RuleVerdict {
     let mut faults = Vec::new();
     let differs = "an `Mcp-Method` that differs from the body";
-    match check_refusal(survey, "method-differs", (400, -32020), differs) {
+    match check_refusal(survey, "method-differs", HEADER_MISMATCH, differs) {
         RuleVerdict::Evaluated(found) => faults.extend(found),
         skipped @ RuleVerdict::Skipped(_) => return skipped,
     }
@@ -70,7 +95,7 @@ pub(super) fn header_mismatch(survey: &ServerSurvey) -> RuleVerdict {
         == Some(400);
     if !is_refused
         && let RuleVerdict::Evaluated(found) =
-            check_refusal(survey, "no-version-header", (400, -32020), missing)
+            check_refusal(survey, "no-version-header", HEADER_MISMATCH, missing)
     {
         faults.extend(found);
     }
@@ -81,7 +106,7 @@ pub(super) fn missing_meta(survey: &ServerSurvey) -> RuleVerdict {
     check_refusal(
         survey,
         "no-meta",
-        (400, -32602),
+        INVALID_PARAMS,
         "a request of 2026-07-28 without `_meta`",
     )
 }
@@ -90,7 +115,7 @@ pub(super) fn modern_unknown_method(survey: &ServerSurvey) -> RuleVerdict {
     check_refusal(
         survey,
         "modern-unknown-method",
-        (404, -32601),
+        UNKNOWN_METHOD,
         "a method that does not exist in 2026-07-28",
     )
 }
