@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use docent_mcp::{CertificateAuthorities, Issuer, IssuerNetwork, IssuerTransport};
+use docent_mcp::{
+    CertificateAuthorities, IntrospectionClient, Issuer, IssuerNetwork, IssuerTransport,
+};
 
 use crate::authority::TestAuthority;
 use crate::fixture::{AuthTestServer, LoopbackIssuer, RawRequest, builder, claims};
@@ -65,7 +67,11 @@ async fn an_introspection_endpoint_needs_a_trusted_certificate_too() {
         (trusting(&foreign), "good", 503),
     ] {
         let (name, endpoint) = (&provider.name, format!("{}/introspect", provider.name));
-        let issuer = Issuer::introspected(name, &endpoint, ("docent", "hush"), transport);
+        let client = IntrospectionClient {
+            id: "docent",
+            secret: "hush",
+        };
+        let issuer = Issuer::introspected(name, &endpoint, client, transport);
         let server = AuthTestServer::start(builder().issuer(issuer).build().unwrap()).await;
         let answered = server.send(&RawRequest::call("whoami").bearer(token)).await;
         assert_eq!(answered.status, status, "{token}: {}", answered.body);
