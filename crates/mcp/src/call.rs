@@ -17,7 +17,8 @@ use crate::auth::Caller;
 use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
-use crate::request_context::{Context, InputRound, NotificationChannel, RequestMeta};
+use crate::request_context::{Context, InputRound, NotificationChannel};
+use crate::request_meta::RequestMeta;
 use crate::result::{ResultFormat, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -62,15 +63,15 @@ impl CallerContext {
 impl ToolCall {
     pub(crate) fn parse(params: &RpcParams<'_>) -> Result<Self, RpcError> {
         let name = RpcParams::string(params.name)
-            .ok_or_else(|| invalid_params("`name` must be a string"))?;
+            .ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
         if params
             .arguments
             .is_some_and(|raw| !raw.get().starts_with('{'))
         {
-            return Err(invalid_params("`arguments` must be an object"));
+            return Err(RpcError::invalid_params("`arguments` must be an object"));
         }
         if params.meta.is_some_and(|raw| !raw.get().starts_with('{')) {
-            return Err(invalid_params("`_meta` must be an object"));
+            return Err(RpcError::invalid_params("`_meta` must be an object"));
         }
         Ok(Self {
             name,
@@ -138,7 +139,10 @@ impl ToolCall {
         };
         let Some(entry) = app.tool(&self.name) else {
             end(CallStatus::Mistaken, Vec::new());
-            return Err(invalid_params(format!("there is no tool `{}`", self.name)));
+            return Err(RpcError::invalid_params(format!(
+                "there is no tool `{}`",
+                self.name
+            )));
         };
         let context = Context {
             caller: caller_context.caller.clone(),
@@ -190,7 +194,9 @@ impl ToolCall {
             arguments: self.arguments.clone(),
             meta: self.meta.clone(),
         };
-        CallRecorder::new(app, call, caller_context)
+        let observer = app.inner().observer.clone()?;
+        let (caller, trace) = (&caller_context.caller, caller_context.trace);
+        Some(CallRecorder::new(observer, call, caller, trace))
     }
 }
 
@@ -207,14 +213,14 @@ impl InputRound {
             None => None,
             Some(raw) => Some(
                 serde_json::from_str(raw)
-                    .map_err(|_| invalid_params("`inputResponses` must be an object"))?,
+                    .map_err(|_| RpcError::invalid_params("`inputResponses` must be an object"))?,
             ),
         };
         let state = match params.request_state {
             None => None,
             Some(raw) => Some(
                 RpcParams::string(Some(raw))
-                    .ok_or_else(|| invalid_params("`requestState` must be a string"))?,
+                    .ok_or_else(|| RpcError::invalid_params("`requestState` must be a string"))?,
             ),
         };
         Ok(Self { responses, state })
@@ -247,8 +253,4 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())
-}
-
-pub(crate) fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(-32602, message)
 }

@@ -11,14 +11,9 @@ use docent_unicode::truncate_bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::app::App;
 use crate::auth::Caller;
-use crate::call::CallerContext;
-use crate::request_context::RequestMeta;
+use crate::request_meta::RequestMeta;
 use crate::trace::TraceParent;
-
-/// Maximum number of subjects in [`CallRecord::touched`]. A list of results has at most a hundred.
-pub const MAX_TOUCHED: usize = 256;
 
 /// Maximum length of a tool or client name that is passed on; the client controls both.
 const MAX_CLIENT_TEXT_BYTES: usize = 256;
@@ -140,24 +135,25 @@ pub(crate) struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Starts to record a call, if the app has an observer.
+    /// Starts to record a call for an observer. `trace` is the trace context of the HTTP request.
     pub(crate) fn new(
-        app: &App,
+        observer: Arc<dyn CallObserver>,
         call: ObservedCall<'_>,
-        caller_context: &CallerContext,
-    ) -> Option<Self> {
-        Some(Self {
-            observer: app.inner().observer.clone()?,
+        caller: &Caller,
+        trace: Option<TraceParent>,
+    ) -> Self {
+        Self {
+            observer,
             what: call.kind,
             tool: call.name.to_owned(),
             arguments: call.arguments,
-            caller: caller_context.caller.clone(),
+            caller: caller.clone(),
             meta: RequestMeta::new(call.meta),
-            trace: caller_context.trace,
+            trace,
             start: Instant::now(),
             outcome: CallStatus::Abandoned,
             touched: Vec::new(),
-        })
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::widget::fingerprint;
+use crate::fingerprint::fingerprint;
 
 /// Maximum length of a hint in characters. A longer one is ignored.
 const MAX_CHARS: usize = 512;

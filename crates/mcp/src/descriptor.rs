@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::app::Icon;
 use crate::error::BuildError;
 use crate::file;
+use crate::icon::Icon;
 use crate::resource_registry::ResourceRegistry;
 use crate::schema::{self, OutputForm, OutputSchema};
+use crate::security::Security;
 
 /// Maximum length of a status text in characters, as ChatGPT accepts it.
 const MAX_STATUS_CHARS: usize = 64;
@@ -59,30 +60,6 @@ pub enum ToolAudience {
     Widgets,
     /// The model and the widgets may call the tool.
     Everyone,
-}
-
-/// A security scheme of a tool: one way in which it may be called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Security {
-    /// The tool can be called anonymously.
-    NoAuth,
-    /// The caller must be signed in and have all of these scopes.
-    OAuth2(Vec<String>),
-}
-
-impl Security {
-    /// Creates the scheme that requires a signed-in caller with these scopes.
-    #[must_use]
-    pub fn oauth2<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
-        Self::OAuth2(scopes.into_iter().map(Into::into).collect())
-    }
-
-    fn wire(&self) -> Value {
-        match self {
-            Self::NoAuth => json!({"type": "noauth"}),
-            Self::OAuth2(scopes) => json!({"type": "oauth2", "scopes": scopes}),
-        }
-    }
 }
 
 /// A tool as `tools/list` shows it.

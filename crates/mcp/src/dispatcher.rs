@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::{Auth, Caller, MissingScope};
-use crate::call::{CallerContext, ToolCall, invalid_params};
+use crate::byte_budget::ConnectionShare;
+use crate::call::{CallerContext, ToolCall};
 use crate::call_observer::{CallRecorder, CallStatus};
 use crate::call_rate_limiter::CallRateLimiter;
 use crate::descriptor;
 use crate::error::BuildError;
-use crate::http::byte_budget::ConnectionShare;
-use crate::http::limits::HttpLimits;
+use crate::limits::HttpLimits;
 use crate::listeners::{ListenerPermit, ListenerPermits};
 use crate::reply::{AnswerMeter, Reply, ReplyTransport};
 use crate::result::{SERVER_INFO, internal};
@@ -249,7 +249,7 @@ impl RequestDispatcher {
         caller_context: &CallerContext,
     ) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
-            return Err(invalid_params(
+            return Err(RpcError::invalid_params(
                 "this list has one page; call it without a `cursor`",
             ));
         }

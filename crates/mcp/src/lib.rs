@@ -27,8 +27,10 @@
 //! # Ok::<(), docent_mcp::BuildError>(())
 //! ```
 
+mod answer_queue;
 mod app;
 mod auth;
+mod byte_budget;
 mod call;
 mod call_observer;
 mod call_rate_limiter;
@@ -42,9 +44,13 @@ mod dispatcher;
 mod elicitation;
 mod error;
 mod file;
+mod fingerprint;
 mod html;
 pub mod http;
+mod icon;
+mod json_response;
 mod json_writer;
+mod limits;
 mod listeners;
 mod locale;
 mod mcp_connection;
@@ -52,21 +58,25 @@ mod prompt;
 mod protocol_version;
 mod reply;
 mod request_context;
+mod request_meta;
 mod resource;
 mod resource_registry;
 mod result;
 mod revision;
 mod rmcp_service;
+mod route;
 mod rpc;
 mod rpc_message;
 mod schema;
+mod security;
 mod server_info;
 pub mod stdio;
 mod tool;
 mod trace;
+mod uri_template;
 mod widget;
 
-pub use app::{App, AppBuilder, Icon};
+pub use app::{App, AppBuilder};
 pub use auth::server as sign_in;
 pub use auth::{
     ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
@@ -74,24 +84,27 @@ pub use auth::{
     Issuer, IssuerNetwork, IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES,
     SignatureAlgorithm,
 };
-pub use call_observer::{CallKind, CallObserver, CallRecord, CallStatus, MAX_TOUCHED};
+pub use call_observer::{CallKind, CallObserver, CallRecord, CallStatus};
 pub use change_notifier::ChangeNotifier;
 pub use client_hints::{ClientHints, Pseudonym, UserLocation};
 pub use completion::Completer;
 pub use content::{ContentBlock, ResourceText};
-pub use descriptor::{Security, ToolAnnotations, ToolAudience, ToolDescriptor};
+pub use descriptor::{ToolAnnotations, ToolAudience, ToolDescriptor};
 pub use elicitation::Elicitation;
 pub use error::{BuildError, ErrorExplainer, Failure};
 pub use file::FileParam;
 pub use html::escape_html;
+pub use icon::Icon;
 pub use json_writer::{EscapedJson, JsonObject};
 pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptRole};
-pub use request_context::{Context, LogLevel};
-pub use resource::{Resource, ResourceBody, ResourceTemplate, TemplateVars};
+pub use request_context::{Context, LogLevel, MAX_TOUCHED};
+pub use resource::{Resource, ResourceBody, ResourceTemplate};
 pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
+pub use security::Security;
 pub use tool::Tool;
 pub use trace::{REQUEST_SPAN, SPANS, TraceParent};
+pub use uri_template::TemplateVars;
 pub use widget::{Widget, WidgetPermission, claude_domain};
 
 /// Compiles the code blocks of the guides as doc tests, so that a page cannot show code that no longer builds.

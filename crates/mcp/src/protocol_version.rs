@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::invalid_params;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::rpc_message::{RpcParams, RpcRequest};
@@ -45,7 +44,7 @@ impl<'a> DeclaredProtocol<'a> {
         } else {
             return None;
         };
-        Some(invalid_params(format!(
+        Some(RpcError::invalid_params(format!(
             "the request's `_meta` has no valid `{missing}`"
         )))
     }

@@ -13,9 +13,9 @@ use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::http::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
-use crate::http::error_response;
-use crate::http::responses::shrink_spare;
+use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
+use crate::json_response;
+use crate::json_response::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::to_text;
 
@@ -205,7 +205,7 @@ impl QueuedMessage {
 
     /// The error that replaces a response for which there is no room.
     fn too_many(id: Option<&RequestId>) -> Self {
-        let error = error_response::too_many_unread();
+        let error = json_response::too_many_unread();
         Self::uncounted(error.answer(id), MessageKind::Error(error.code))
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::http::byte_budget::ByteBudget;
+    use crate::byte_budget::ByteBudget;
 
     fn request() -> ClientJsonRpcMessage {
         serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap()

@@ -5,21 +5,21 @@
     reason = "logging to the client is deprecated, not gone: clients still ask"
 )]
 
-use std::sync::OnceLock;
-
 use rmcp::model::{
     LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::{Peer, RoleServer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
-use crate::call_observer::MAX_TOUCHED;
 use crate::client_hints::ClientHints;
 use crate::locale::{self, AppLocales};
+use crate::request_meta::RequestMeta;
 use crate::revision::Revision;
+
+/// Maximum number of subjects in [`CallRecord::touched`](crate::CallRecord::touched). A list of results has at most a hundred.
+pub const MAX_TOUCHED: usize = 256;
 
 /// The `_meta` key of the client capabilities. ChatGPT sends it on older revisions too.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -56,13 +56,6 @@ pub struct Context {
     pub(crate) watched: bool,
 }
 
-/// The `_meta` of the request, parsed lazily because most handlers never read it.
-#[derive(Debug, Default)]
-pub(crate) struct RequestMeta {
-    raw: Option<Box<RawValue>>,
-    parsed: OnceLock<Map<String, Value>>,
-}
-
 /// The responses to an earlier round of input requests, and its state; see [`Elicitation`](crate::Elicitation).
 #[derive(Debug, Default)]
 pub(crate) struct InputRound {
@@ -75,22 +68,6 @@ pub(crate) struct InputRound {
 pub(crate) struct NotificationChannel {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) progress: Option<ProgressToken>,
-}
-
-impl RequestMeta {
-    pub(crate) fn new(raw: Option<Box<RawValue>>) -> Self {
-        Self {
-            raw,
-            parsed: OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        let raw = self.raw.as_ref()?;
-        self.parsed
-            .get_or_init(|| serde_json::from_str(raw.get()).unwrap_or_default())
-            .get(key)
-    }
 }
 
 impl Context {

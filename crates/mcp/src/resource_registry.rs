@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 
 use crate::error::BuildError;
-use crate::resource::{Resource, ResourceTemplate, TemplateVars};
+use crate::resource::{Resource, ResourceTemplate};
+use crate::uri_template::TemplateVars;
 use crate::widget::{ServedWidget, Widget};
 
 /// The readable resources of one app, with unique absolute URIs.

@@ -29,15 +29,17 @@ use tokio::sync::broadcast;
 use tracing::{Instrument as _, Span};
 
 use crate::app::App;
-use crate::call::{CallerContext, ToolCall, invalid_params, run_guarded};
+use crate::call::{CallerContext, ToolCall, run_guarded};
 use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::change_notifier::ChangeEvent;
 use crate::completion::Completer;
 use crate::error::{Failure, FailureKind};
 use crate::locale::LOCALE;
-use crate::request_context::{Context, InputRound, NotificationChannel, RequestMeta};
+use crate::request_context::{Context, InputRound, NotificationChannel};
+use crate::request_meta::RequestMeta;
 use crate::resource_registry::ResourceMatch;
 use crate::result::{SERVER_INFO, TextForm, rpc_error};
+use crate::rpc::RpcError;
 use crate::server_info;
 
 type RpcResult<T> = Result<T, ErrorData>;
@@ -75,7 +77,9 @@ impl RmcpService {
 
     async fn call_tool(&self, context: RequestContext<RoleServer>) -> RpcResult<ServerResult> {
         let Some(call) = take(&self.call) else {
-            return Err(invalid_params("the parameters of `tools/call` do not fit").into());
+            return Err(
+                RpcError::invalid_params("the parameters of `tools/call` do not fit").into(),
+            );
         };
         let progress = context.meta.get_progress_token();
         let notifications = NotificationChannel {
@@ -150,9 +154,10 @@ impl RmcpHandler {
         page: Option<PaginatedRequestParams>,
     ) -> RpcResult<T> {
         if page.and_then(|page| page.cursor).is_some() {
-            return Err(
-                invalid_params("this list has one page; call it without a `cursor`").into(),
-            );
+            return Err(RpcError::invalid_params(
+                "this list has one page; call it without a `cursor`",
+            )
+            .into());
         }
         let items: Vec<Value> = items.collect();
         self.result(json!({key: items}), Some(self.app.inner().cache.list_ms))
@@ -285,7 +290,10 @@ impl ServerHandler for RmcpHandler {
             arguments: raw(&json!({"uri": request.uri})),
             meta: raw(&context.meta),
         };
-        let mut recorder = CallRecorder::new(&self.app, call, &self.caller_context);
+        let CallerContext { caller, trace, .. } = &self.caller_context;
+        let observer = self.app.inner().observer.clone();
+        let mut recorder =
+            observer.map(|observer| CallRecorder::new(observer, call, caller, *trace));
         let uri = request.uri.clone();
         let answer = self.read(request, &context).await;
         if let Some(recorder) = &mut recorder {
@@ -315,7 +323,9 @@ impl ServerHandler for RmcpHandler {
     ) -> RpcResult<GetPromptResponse> {
         let prompts = &self.app.inner().prompts;
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == request.name) else {
-            return Err(invalid_params(format!("there is no prompt `{}`", request.name)).into());
+            return Err(
+                RpcError::invalid_params(format!("there is no prompt `{}`", request.name)).into(),
+            );
         };
         let round = input_round(request.input_responses, request.request_state);
         let arguments = request.arguments.unwrap_or_default();
@@ -361,7 +371,7 @@ impl ServerHandler for RmcpHandler {
         match self.run_handler(work, None).await? {
             HandlerReply::Done(result) => Ok(result),
             HandlerReply::NeedsInput(_) => {
-                Err(invalid_params("a completion cannot ask the user").into())
+                Err(RpcError::invalid_params("a completion cannot ask the user").into())
             }
         }
     }
@@ -441,7 +451,10 @@ impl ServerHandler for RmcpHandler {
         ];
         let method = request.method;
         if KNOWN.contains(&method.as_str()) {
-            return Err(invalid_params(format!("the parameters of `{method}` do not fit")).into());
+            return Err(RpcError::invalid_params(format!(
+                "the parameters of `{method}` do not fit"
+            ))
+            .into());
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,

@@ -24,6 +24,11 @@ impl RpcError {
         }
     }
 
+    /// The error for parameters that do not fit their method.
+    pub(crate) fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32602, message)
+    }
+
     pub(crate) fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::locale;
-use crate::request_context::RequestMeta;
+use crate::request_meta::RequestMeta;
 use crate::revision::Revision;
 
 /// Name of the MCP Apps extension, by which hosts and servers declare support for widgets.

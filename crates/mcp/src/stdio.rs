@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
 use crate::dispatcher::RequestDispatcher;
-use crate::http::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
-use crate::http::limits::HttpLimits;
+use crate::limits::HttpLimits;
 use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 
 /// How long shutdown waits for pending responses after the client has closed its end.

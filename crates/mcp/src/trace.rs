@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::request_context::RequestMeta;
+use crate::request_meta::RequestMeta;
 
 /// Tracing target of the spans of requests and tools, for trace exporters. Without a subscriber they cost one atomic
 /// read.

@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::csp::{self, WidgetDomains};
 use crate::error::BuildError;
+use crate::fingerprint::fingerprint;
 pub(crate) use html::MAX_HTML_BYTES;
 pub(crate) use served_widget::ServedWidget;
 
@@ -361,15 +361,6 @@ pub fn claude_domain(connector_url: &str) -> String {
         "{}.claudemcpcontent.com",
         fingerprint(connector_url.as_bytes(), 16)
     )
-}
-
-/// Returns the first bytes of the SHA-256 of a text in hexadecimal.
-pub(crate) fn fingerprint(text: &[u8], bytes: usize) -> String {
-    Sha256::digest(text)
-        .iter()
-        .take(bytes)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 #[cfg(test)]

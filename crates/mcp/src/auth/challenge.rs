@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{Auth, AuthError, AuthRejection, Caller, MissingScope};
-use crate::http::responses;
+use crate::json_response;
 use crate::rpc::RpcError;
 
 /// The paths of the MCP endpoints. Each is a protected resource of its own.
@@ -132,7 +132,7 @@ impl Auth {
                 document.insert(key.to_owned(), Value::from(value.as_str()));
             }
         }
-        let mut response = responses::json(StatusCode::OK, document.to_string());
+        let mut response = json_response::json(StatusCode::OK, document.to_string());
         // The document depends on the request's `Host`, so caches must vary on it.
         let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("host, origin"));
@@ -159,7 +159,7 @@ impl Auth {
                     "the keys of the issuer are not here yet; try again",
                 );
                 let mut response =
-                    responses::rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, &error);
+                    json_response::rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, &error);
                 response
                     .headers_mut()
                     .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY));
@@ -242,7 +242,7 @@ impl Auth {
 }
 
 fn with_challenge(status: StatusCode, error: &RpcError, challenge: &str) -> Response {
-    let mut response = responses::rpc_error_response(status, error);
+    let mut response = json_response::rpc_error_response(status, error);
     // Base URLs and scopes were validated when the server was built, so the value is always a valid header.
     if let Ok(value) = HeaderValue::from_str(challenge) {
         response

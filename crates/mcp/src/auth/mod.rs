@@ -52,7 +52,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 
-use crate::descriptor::Security;
+use crate::security::Security;
 pub use api_key::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
 pub use caller::Caller;
 pub use certificate_authorities::{

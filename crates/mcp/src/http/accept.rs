@@ -35,9 +35,9 @@ use tower::Service;
 use self::connection::HttpConnection;
 use self::connection_state::{CoarseClock, ConnectionState};
 use self::timeout_policy::{ConnectionMonitor, TimeoutPolicy};
-use super::byte_budget::ServerBudgets;
-use super::limits::HttpLimits;
 use super::tls::ServerTls;
+use crate::byte_budget::ServerBudgets;
+use crate::limits::HttpLimits;
 
 /// The remote address of a connection, in the extensions of every request. Behind a proxy it is the address of the
 /// proxy.

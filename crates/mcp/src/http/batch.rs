@@ -15,10 +15,10 @@ use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
-use super::error_response;
 use super::mcp_endpoint::{HttpSender, McpEndpoint, MessageOutcome};
 use super::responses::{self, ResponseFormat};
+use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
+use crate::json_response;
 use crate::reply::Reply;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -53,7 +53,7 @@ impl Batch<'_> {
         }
         Arc::clone(places)
             .try_acquire_owned()
-            .map_err(|_| error_response::too_busy())
+            .map_err(|_| json_response::too_busy())
     }
 
     /// Charges a response. If it does not fit, it becomes an error, and no further items are started.
@@ -64,7 +64,7 @@ impl Batch<'_> {
                 counted: None,
             };
         };
-        let text = responses::shrink_spare(text);
+        let text = json_response::shrink_spare(text);
         let counted = share.reserve_evicting(text.len(), self.caller).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };
@@ -80,7 +80,7 @@ impl Batch<'_> {
 fn too_large() -> RpcError {
     let hint = "ask for this again, in a smaller batch";
     RpcError::new(
-        error_response::INTERNAL_ERROR,
+        json_response::INTERNAL_ERROR,
         "the answers to this batch are too large",
     )
     .with_data(serde_json::json!({"hint": hint}))
@@ -106,7 +106,7 @@ impl McpEndpoint {
             .and_then(|value| value.to_str().ok());
         if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
             let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
-            return responses::rpc_error_response(StatusCode::BAD_REQUEST, &error);
+            return json_response::rpc_error_response(StatusCode::BAD_REQUEST, &error);
         }
         let batch = Batch {
             first: Mutex::new(Some(permit)),
@@ -125,7 +125,7 @@ impl McpEndpoint {
             let events = joined(answers, ["data: ", "\n\ndata: ", "\n\n"]);
             return responses::stream_head(Body::from(events));
         }
-        responses::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
+        json_response::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
     }
 
     /// Runs one item; `None` if it has no response.
@@ -186,9 +186,9 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::auth::Caller;
+    use crate::byte_budget::ServerBudgets;
     use crate::dispatcher::RequestDispatcher;
-    use crate::http::byte_budget::ServerBudgets;
-    use crate::http::limits::HttpLimits;
+    use crate::limits::HttpLimits;
     use crate::result::Answer;
     use crate::tool::Tool;
     use crate::{Context, Failure, ToolAnnotations, ToolDescriptor};

@@ -15,9 +15,9 @@ use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
-use super::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
-use super::error_response::{self, INVALID_REQUEST};
-use super::limits::HttpLimits;
+use crate::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
+use crate::json_response::{self, INVALID_REQUEST};
+use crate::limits::HttpLimits;
 
 /// Why a request body was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,7 @@ impl IntoResponse for BodyError {
     fn into_response(self) -> Response {
         let message = self.to_string();
         let mut response =
-            error_response::answer(self.status(), INVALID_REQUEST, &message, self.hint());
+            json_response::answer(self.status(), INVALID_REQUEST, &message, self.hint());
         // The rest of the body may be unread, so the connection cannot be reused. HTTP/2 has no such header, and
         // hyper omits it there.
         let headers = response.headers_mut();
@@ -303,7 +303,7 @@ mod tests {
     use futures::{FutureExt, StreamExt, TryStreamExt};
 
     use super::*;
-    use crate::http::byte_budget::ByteBudget;
+    use crate::byte_budget::ByteBudget;
 
     #[test]
     fn a_whole_body_needs_no_timer_and_no_copy() {

@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
 use self::authority::{HostAuthority, HostRule, OriginRule, RequestOrigin};
 pub use self::rejection::GuardRejection;
-use super::limits::HttpLimits;
+use crate::limits::HttpLimits;
 
 /// Default origins of a public server: the pages of ChatGPT and Claude.
 pub const HOST_ORIGINS: [&str; 2] = ["https://chatgpt.com", "https://claude.ai"];

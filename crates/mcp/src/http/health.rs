@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::responses;
 use crate::app::App;
 use crate::auth::Auth;
+use crate::json_response;
 use crate::rpc::RpcError;
 
 /// Readiness of the app, with the state of its parts as a JSON object.
@@ -53,7 +54,7 @@ pub(crate) struct HealthState {
 
 /// `GET /healthz`: liveness. The process answers.
 pub(crate) async fn healthz() -> Response {
-    responses::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
+    json_response::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
 }
 
 /// `GET /readyz`: readiness, part by part. The server is not ready from the moment shutdown begins.
@@ -78,7 +79,7 @@ pub(crate) async fn readyz(State(health): State<HealthState>) -> Response {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    responses::json(status, body.to_string())
+    json_response::json(status, body.to_string())
 }
 
 /// `GET /`: a status page for people and probes. A client that requests a stream gets an error that there is none.
@@ -94,7 +95,7 @@ pub(crate) async fn root(State(health): State<HealthState>, headers: HeaderMap) 
         "version": identity.version,
         "mcp": ["/mcp", "/"],
     });
-    responses::json(StatusCode::OK, body.to_string())
+    json_response::json(StatusCode::OK, body.to_string())
 }
 
 /// Any method but `POST` at the MCP endpoint: the server has no stream to open and no session to end.
@@ -107,7 +108,7 @@ fn no_stream(allow: &'static str) -> Response {
         -32000,
         "this server keeps no sessions: send each message as a POST",
     );
-    let mut response = responses::rpc_error_response(StatusCode::METHOD_NOT_ALLOWED, &error);
+    let mut response = json_response::rpc_error_response(StatusCode::METHOD_NOT_ALLOWED, &error);
     response
         .headers_mut()
         .insert(http::header::ALLOW, http::HeaderValue::from_static(allow));

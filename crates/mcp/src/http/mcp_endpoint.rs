@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::batch::Batch;
-use super::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares};
 use super::responses::{self, ResponseFormat};
-use super::{body, error_response, protocol_headers};
+use super::{body, protocol_headers};
 use crate::auth::Caller;
+use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares};
 use crate::call::CallerContext;
 use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
+use crate::json_response;
 use crate::protocol_version::{is_bare_discover, with_protocol_metadata};
 use crate::reply::{Reply, ReplyStream};
 use crate::revision::Revision;
@@ -110,7 +111,7 @@ pub(crate) async fn receive(
     let (mut parts, body) = request.into_parts();
     if !is_json(&parts.headers) {
         let error = RpcError::invalid_request("`Content-Type` must be `application/json`");
-        return Err(responses::rpc_error_response(
+        return Err(json_response::rpc_error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             &error,
         ));
@@ -157,13 +158,13 @@ impl McpEndpoint {
         let max_wait = Some(PARSE_PERMIT_TIMEOUT);
         let parse_permit = self.dispatcher.parse_permit(bytes.len(), max_wait);
         let Ok(_parse_permit) = parse_permit.await else {
-            return error_response::busy();
+            return json_response::busy();
         };
         let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {
-            return error_response::busy();
+            return json_response::busy();
         };
         match rpc_message::split(bytes, limits.json_depth, limits.batch) {
-            Err(error) => responses::rpc_error_response(StatusCode::BAD_REQUEST, &error),
+            Err(error) => json_response::rpc_error_response(StatusCode::BAD_REQUEST, &error),
             Ok(rpc_message::RpcBody::Batch(items)) => self.batch(sender, &items, permit).await,
             Ok(rpc_message::RpcBody::One(text)) => {
                 let form = ResponseFormat::of(sender.headers);
@@ -182,7 +183,7 @@ impl McpEndpoint {
                     }
                     Ok(MessageOutcome::Accepted) => StatusCode::ACCEPTED.into_response(),
                     Ok(MessageOutcome::Forbidden(refusal)) => *refusal,
-                    Err((status, text)) => responses::json(status, text),
+                    Err((status, text)) => json_response::json(status, text),
                 }
             }
         }
@@ -311,9 +312,9 @@ async fn collect_stream(stream: Box<ReplyStream>) -> Response {
     if stream.is_listener() {
         let error =
             RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
-        return responses::rpc_error_response(StatusCode::NOT_ACCEPTABLE, &error);
+        return json_response::rpc_error_response(StatusCode::NOT_ACCEPTABLE, &error);
     }
-    responses::json(StatusCode::OK, responses::last_message(stream).await)
+    json_response::json(StatusCode::OK, responses::last_message(stream).await)
 }
 
 /// Logs a request that was refused because of its headers: this is where a change of a host shows first.

@@ -1,19 +1,15 @@
 //! The HTTP transport: options, routes and middleware of a server, assembled in one place.
 
 pub mod accept;
-pub(crate) mod answer_queue;
 mod batch;
 pub mod body;
-pub(crate) mod byte_budget;
-pub(crate) mod error_response;
 pub mod guard;
 pub(crate) mod health;
 mod http_service;
-pub mod limits;
 pub(crate) mod mcp_endpoint;
 pub(crate) mod protocol_headers;
 pub(crate) mod responses;
-mod route;
+mod route_table;
 pub(crate) mod sse;
 mod tls;
 pub(crate) mod well_known;
@@ -32,14 +28,19 @@ use crate::app::App;
 use crate::auth::Auth;
 use crate::auth::auth_middleware::{self, AuthMiddleware};
 use crate::dispatcher::RequestDispatcher;
+use crate::limits::HttpLimits;
+pub use crate::route::{Route, RouteRequest, RouteResponse};
 use guard::RequestGuard;
 pub use health::{ReadinessProbe, ReadinessReport};
 use http_service::HttpService;
-use limits::HttpLimits;
 use mcp_endpoint::McpEndpoint;
-use route::RouteTable;
-pub use route::{Route, RouteRequest, RouteResponse};
+use route_table::RouteTable;
 pub use tls::{CertificateError, ServerTls};
+
+/// The limits of serving.
+pub mod limits {
+    pub use crate::limits::HttpLimits;
+}
 
 /// Options of an HTTP server. The default is safe for a public server without sign-in.
 ///

@@ -7,8 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use crate::json_response::{json, respond, shrink_spare};
 use crate::reply::ReplyStream;
-use crate::rpc::RpcError;
 
 /// The response format that a client prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,30 +90,6 @@ pub(crate) fn event(before: &str, text: &str) -> String {
     event
 }
 
-/// Frees the spare capacity of a text, because what waits to be written is charged by its length.
-pub(crate) fn shrink_spare(text: String) -> String {
-    let spare = text.capacity() - text.len();
-    if spare > SPARE.max(text.len() / 8) {
-        // Copied, because `shrink_to_fit` would keep the block: mimalloc does not move an allocation that fills half
-        // of its block.
-        return text.as_str().to_owned();
-    }
-    text
-}
-
-/// Spare capacity in bytes that is not worth a copy.
-const SPARE: usize = 4 * 1024;
-
-/// Builds a response with a JSON body.
-pub(crate) fn json(status: StatusCode, text: String) -> Response {
-    respond(status, "application/json", Body::from(shrink_spare(text)))
-}
-
-/// Builds a response from an error that has no id.
-pub(crate) fn rpc_error_response(status: StatusCode, error: &RpcError) -> Response {
-    json(status, error.answer(None))
-}
-
 /// Returns the HTTP status of an error code. 2026-07-28 assigns some a status; before it, an answered request is a
 /// 200.
 pub(crate) fn status(code: Option<i32>, modern: bool) -> StatusCode {
@@ -154,31 +130,12 @@ pub(crate) fn stream_head(body: Body) -> Response {
     response
 }
 
-fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_text_takes_about_as_much_memory_as_it_is_long() {
-        let text = |length: usize, capacity: usize| {
-            let mut text = String::with_capacity(capacity);
-            text.push_str(&"x".repeat(length));
-            let kept = shrink_spare(text);
-            (kept.len(), kept.capacity())
-        };
-        assert_eq!(text(100, SPARE + 100), (100, SPARE + 100));
-        assert_eq!(text(100, SPARE + 101), (100, 100));
-        assert_eq!(text(80_000, 90_000), (80_000, 90_000));
-        assert_eq!(text(80_000, 90_001), (80_000, 80_000));
+    fn an_event_has_its_lines_before_its_data() {
         assert_eq!(
             event("event: message\n", "{}"),
             "event: message\ndata: {}\n\n"

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
-use super::answer_queue::AnswerQueue;
-use super::byte_budget::{ConnectionShares, ServerBudgets};
 use super::mcp_endpoint::{McpEndpoint, receive};
-use super::{error_response, responses};
+use super::responses;
+use crate::answer_queue::AnswerQueue;
 use crate::auth::Caller;
+use crate::byte_budget::{ConnectionShares, ServerBudgets};
+use crate::json_response;
 use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
@@ -113,7 +114,7 @@ pub(crate) async fn open(
         let answer = error
             .with_data(serde_json::json!({"hint": hint}))
             .answer(None);
-        return error_response::retry_later(answer);
+        return json_response::retry_later(answer);
     }
     let first = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
     let state = (Some(first), queue, SseStreamGuard { streams, id });
@@ -154,7 +155,7 @@ pub(crate) async fn message(
         .filter(|stream| !stream.queue.has_ended());
     let Some(stream) = own else {
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
-        return responses::rpc_error_response(StatusCode::NOT_FOUND, &error);
+        return json_response::rpc_error_response(StatusCode::NOT_FOUND, &error);
     };
     let body = match receive(&streams.endpoint, request).await {
         Ok(body) => body,
@@ -162,16 +163,18 @@ pub(crate) async fn message(
     };
     // A stream whose reader falls behind gets no new work until it has caught up (backpressure).
     if !stream.queue.share().has_room() {
-        return error_response::refuse_unread();
+        return json_response::refuse_unread();
     }
     let trace = TraceParent::of(&body.headers);
     let sender = MessageSender { caller, trace };
     let connection = &stream.connection;
     let receiving = connection.receive(&body.bytes, &sender, body.counted);
     match receiving.await {
-        MessageReceipt::Busy(answer) => error_response::retry_later(answer),
+        MessageReceipt::Busy(answer) => json_response::retry_later(answer),
         MessageReceipt::Taken => StatusCode::ACCEPTED.into_response(),
-        MessageReceipt::TooLarge(answer) => responses::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
+        MessageReceipt::TooLarge(answer) => {
+            json_response::json(StatusCode::PAYLOAD_TOO_LARGE, answer)
+        }
     }
 }
 
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::dispatcher::RequestDispatcher;
-    use crate::http::limits::HttpLimits;
+    use crate::limits::HttpLimits;
 
     const EACH: usize = 2;
     const ALL: usize = 7;

@@ -5,8 +5,8 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode};
 
-use super::responses;
 use crate::auth::{Auth, MCP_PATHS, WELL_KNOWN};
+use crate::json_response;
 
 /// Routes for the protected resource metadata (RFC 9728) of every endpoint; none if authentication is not configured.
 pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
@@ -27,11 +27,11 @@ pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
 /// page makes their setup fail.
 pub(crate) async fn no_oauth() -> Response {
     let body = r#"{"error":"not_found","error_description":"this server needs no sign-in"}"#;
-    responses::json(StatusCode::NOT_FOUND, body.to_owned())
+    json_response::json(StatusCode::NOT_FOUND, body.to_owned())
 }
 
 /// Answers any other unknown path with a JSON 404 that names the MCP endpoint.
 pub(crate) async fn not_found() -> Response {
     let body = r#"{"error":"not_found","error_description":"the MCP endpoint is /mcp"}"#;
-    responses::json(StatusCode::NOT_FOUND, body.to_owned())
+    json_response::json(StatusCode::NOT_FOUND, body.to_owned())
 }

@@ -2,8 +2,9 @@
 
 use futures::FutureExt;
 
-use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Widget, WidgetSource, fingerprint};
+use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Widget, WidgetSource};
 use crate::error::{BuildError, Failure};
+use crate::fingerprint::fingerprint;
 use crate::resource::{Resource, ResourceBody};
 
 /// Bytes of the fingerprint in a URI. Hosts cache a page for about an hour, so few versions have to differ.

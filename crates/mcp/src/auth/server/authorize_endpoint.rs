@@ -18,7 +18,7 @@ use super::token_endpoint::parse_form_body;
 use super::user_store::UserAccount;
 use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 /// The lifetime of a consent form in seconds: time enough to look for one's password.
 pub(crate) const FORM_LIFETIME: u64 = 900;

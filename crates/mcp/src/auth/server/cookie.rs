@@ -1,6 +1,6 @@
 //! Cookies that bind a form or an upstream login to the browser that started it, against login CSRF.
 
-use crate::http::RouteRequest;
+use crate::route::RouteRequest;
 
 /// The maximum length of a cookie's value.
 const MAX_BYTES: usize = 4_096;

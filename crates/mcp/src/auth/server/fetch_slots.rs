@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_leave_places_free() {
-        let places = crate::http::limits::HttpLimits::default().sign_in_in_flight;
+        let places = crate::limits::HttpLimits::default().sign_in_in_flight;
         assert!(WAITS.unknown + WAITS.known < places);
         const { assert!(WAITS.each_host < WAITS.unknown, "one host is not all") };
     }

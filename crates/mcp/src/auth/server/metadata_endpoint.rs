@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::AuthorizationServer;
-use crate::http::{Route, RouteResponse};
+use crate::route::{Route, RouteResponse};
 
 /// Clients may cache the metadata and the keys for five minutes.
 const CACHE_CONTROL: &str = "public, max-age=300";

@@ -69,7 +69,7 @@ pub use super::InvalidAuthorities;
 use super::challenge::{audience_urls, base_url};
 use super::{AuthError, CertificateAuthorities, Issuer, LocalKeys, SignatureAlgorithm, is_scope};
 use crate::error::Failure;
-use crate::http::{Route, RouteRequest, RouteResponse};
+use crate::route::{Route, RouteRequest, RouteResponse};
 pub use document_fetcher::OwnHosts;
 pub use password::hash as hash_password;
 pub use password::{

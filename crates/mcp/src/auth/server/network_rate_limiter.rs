@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::rate_limiter::RateLimiter;
 use crate::auth::outbound_http::is_public;
-use crate::http::RouteRequest;
+use crate::route::RouteRequest;
 
 /// The number of buckets of each table. Networks beyond it share buckets.
 const SLOTS: usize = 16_384;

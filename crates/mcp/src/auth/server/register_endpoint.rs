@@ -10,7 +10,7 @@ use super::oauth_client::ClientMetadata;
 use super::pending_clients::RegistrationError;
 use super::token_endpoint::{EndpointError, OAuthError, endpoint_response, no_store};
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 /// The maximum size of the client metadata.
 pub(crate) const MAX_BYTES: usize = 16 * 1024;

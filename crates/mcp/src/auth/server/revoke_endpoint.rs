@@ -4,7 +4,7 @@ use super::token_endpoint::{EndpointError, endpoint_response, no_store, parse_fo
 use super::{AuthorizationServer, grant_store};
 use crate::auth::{Caller, jwt};
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
     /// Handles `POST /revoke`. It succeeds for unknown tokens too, as RFC 7009 requires.

@@ -12,7 +12,7 @@ use url::Url;
 use super::oauth_client::OAuthClient;
 use super::redirect;
 use crate::html::escape_html;
-use crate::http::RouteResponse;
+use crate::route::RouteResponse;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -11,7 +11,7 @@ use super::oauth_client::is_document_url;
 use super::signing_keys::SigningKeyError;
 use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 /// The lifetime of an access token in seconds. Hosts refresh it without the user.
 pub(crate) const ACCESS_TOKEN_LIFETIME: u64 = 900;

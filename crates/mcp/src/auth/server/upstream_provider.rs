@@ -26,7 +26,7 @@ use crate::auth::{
     CertificateAuthorities, Issuer, IssuerNetwork, IssuerTransport, discovery, jwt, strict_json,
 };
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 /// How long a user may take at the provider, in seconds.
 const LOGIN_LIFETIME: u64 = 600;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::AuthorizationServer;
 use super::token_endpoint::no_store;
 use crate::error::Failure;
-use crate::http::{RouteRequest, RouteResponse};
+use crate::route::{RouteRequest, RouteResponse};
 
 impl AuthorizationServer {
     /// Handles `GET` and `POST /userinfo`, for access tokens with the scope `openid`.

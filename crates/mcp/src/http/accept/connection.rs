@@ -21,13 +21,11 @@ use tokio::net::TcpStream;
 use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
 use super::tracked_io::{MonitoredStream, TrackedBody};
 use super::{InfallibleService, PeerAddress};
+use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares, ResponseCaller};
 use crate::http::body::{BodyCharge, BodyError};
-use crate::http::byte_budget::{
-    ByteReservation, ConnectionShare, ConnectionShares, ResponseCaller,
-};
-use crate::http::error_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
 use crate::http::tls::ServerTls;
+use crate::json_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
 
 /// Everything that the task of one connection needs.
 pub(super) struct HttpConnection<S> {
@@ -146,11 +144,11 @@ async fn answer(
     let can_close = request.version() < Version::HTTP_2;
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
-        error_response::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+        json_response::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
     } else if let Err(refusal) = admitted {
         *refusal
     } else if !share.has_room() {
-        let refused = error_response::refuse_unread();
+        let refused = json_response::refuse_unread();
         return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
         // The handler starts now. From here on only a body that does not arrive at once is charged.
@@ -166,7 +164,7 @@ async fn answer(
                 // The panic message goes to the panic hook of the process, never to the client.
                 tracing::error!("a handler panicked");
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
-                error_response::answer(status, INTERNAL_ERROR, "internal error", "")
+                json_response::answer(status, INTERNAL_ERROR, "internal error", "")
             }
         }
     };
@@ -180,15 +178,15 @@ async fn answer(
     let tracked = TrackedBody::new(body, busy, &share, caller.map(|caller| caller.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
-        Err(busy) => error_response::refuse_unread().map(|body| TrackedBody::refusal(body, busy)),
+        Err(busy) => json_response::refuse_unread().map(|body| TrackedBody::refusal(body, busy)),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::byte_budget::ServerBudgets;
-    use crate::http::limits::HttpLimits;
+    use crate::byte_budget::ServerBudgets;
+    use crate::limits::HttpLimits;
 
     fn request(version: Version, fields: usize) -> Request<Body> {
         let mut request = Request::new(Body::empty());

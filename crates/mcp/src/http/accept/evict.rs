@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::timeout_policy::{ConnectionMonitor, StallInfo, TimeoutPolicy};
-use crate::http::byte_budget::ByteBudget;
+use crate::byte_budget::ByteBudget;
 
 /// Factor on the minimum stall time while a budget is nearly spent but nothing waits for room.
 const RELAXED_STALL_FACTOR: u64 = 10;
@@ -104,8 +104,8 @@ mod tests {
 
     use super::super::connection_state::{CoarseClock, ConnectionState, RequestInFlight};
     use super::*;
-    use crate::http::byte_budget::{ByteReservation, ConnectionShares, ServerBudgets};
-    use crate::http::limits::HttpLimits;
+    use crate::byte_budget::{ByteReservation, ConnectionShares, ServerBudgets};
+    use crate::limits::HttpLimits;
 
     const TOTAL: usize = 1_600_000;
 

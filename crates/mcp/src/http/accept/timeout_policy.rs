@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection_state::{CloseCommand, ConnectionPhase, ConnectionSnapshot, ConnectionState};
-use crate::http::byte_budget::{ConnectionShare, ConnectionShares};
-use crate::http::limits::HttpLimits;
+use crate::byte_budget::{ConnectionShare, ConnectionShares};
+use crate::limits::HttpLimits;
 
 /// The accept loop's view of one connection. `finishing` is when it was first told to close.
 #[derive(Debug)]
@@ -311,7 +311,7 @@ fn millis(duration: Duration) -> u64 {
 mod tests {
     use super::super::connection_state::{CoarseClock, RequestInFlight};
     use super::*;
-    use crate::http::byte_budget::{ByteReservation, ServerBudgets};
+    use crate::byte_budget::{ByteReservation, ServerBudgets};
 
     const SECOND: u64 = 1000;
 

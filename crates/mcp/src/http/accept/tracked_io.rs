@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_state::{ConnectionState, RequestInFlight};
 use super::framing::FramingScanner;
-use crate::http::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
+use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 
 /// A socket that reports received bytes, runs the framing scanner, and charges long incomplete HTTP/1 heads.
 #[derive(Debug)]

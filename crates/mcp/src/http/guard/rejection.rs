@@ -5,7 +5,7 @@ use std::fmt;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::http::error_response::{self, INVALID_REQUEST};
+use crate::json_response::{self, INVALID_REQUEST};
 
 /// Why the guard rejected a request, before anything was done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl std::error::Error for GuardRejection {}
 
 impl IntoResponse for GuardRejection {
     fn into_response(self) -> Response {
-        error_response::answer(
+        json_response::answer(
             self.status(),
             INVALID_REQUEST,
             &self.to_string(),

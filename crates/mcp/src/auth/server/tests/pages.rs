@@ -7,7 +7,7 @@ use super::*;
 use crate::auth::server::cookie::BrowserCookie;
 use crate::auth::server::oauth_client::OAuthClient;
 use crate::auth::server::sign_in_pages::{self, ConsentPage, SignInError};
-use crate::http::{Route, RouteResponse};
+use crate::route::{Route, RouteResponse};
 
 fn body(page: &RouteResponse) -> String {
     String::from_utf8(page.body().to_vec()).unwrap()

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::auth::mint::{Signer, jwks};
-use crate::http::{Route, RouteResponse};
+use crate::route::{Route, RouteResponse};
 
 /// The responses that the provider gives next.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
+use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 
 /// Maximum number of queued responses per stream, whatever their size.
 const MAX_WAITING: usize = 256;
@@ -98,7 +98,7 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::http::byte_budget::ByteBudget;
+    use crate::byte_budget::ByteBudget;
 
     fn queue(budget: &Arc<ByteBudget>) -> AnswerQueue {
         AnswerQueue::new(ConnectionShare::new(budget), None)

@@ -2,6 +2,11 @@
 
 use std::convert::Infallible;
 
+use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use super::*;
 
 #[test]

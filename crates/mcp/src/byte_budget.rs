@@ -25,8 +25,8 @@ use axum::response::Response;
 use tokio::time::sleep;
 
 pub(crate) use self::budget_wait_queue::BudgetWaitQueue;
-use super::limits::HttpLimits;
 use crate::auth::Caller;
+use crate::limits::HttpLimits;
 
 /// A connection may hold one part in this many of what is free.
 const CONNECTION_PART: usize = 16;
