@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::document_properties::DocumentProperties;
 use crate::error::IngestError;
-use crate::package::{PackageParts, resolve};
+use crate::package_parts::{PackageParts, resolve};
 use crate::reader_field::{ReaderFault, ReaderKeys};
 use crate::xml::{XmlEvent, XmlReader};
 

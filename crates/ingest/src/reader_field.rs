@@ -18,7 +18,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
 use crate::folded_path::is_under;
-use crate::format::ParserInput;
+use crate::parser::ParserInput;
 
 use json_scan::Root;
 use names::is_nested;

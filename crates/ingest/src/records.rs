@@ -11,13 +11,13 @@ use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::exports::bibliography;
 use crate::file_entry::{percent_encode, truncate_id};
-use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
 use crate::metadata::{
     CompleteText, ExtractedMetadata, KeyMapping, extract_metadata_without_readers,
 };
+use crate::parser::{IdPass, ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
-use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
+use crate::record_ids::{IdScan, parse_document_id, take_own_id};
 use crate::single_document::BuiltDocument;
 use crate::text::title_from_name;
 
@@ -163,7 +163,7 @@ impl<'a> RecordCollector<'a> {
             };
         }
         self.give_readers(&mut keys);
-        match document(self.input, &self.readers, location, (keys, hash)) {
+        match document(self.input, &self.readers, location, keys, hash) {
             Ok(built) => {
                 if let Err(reason) = self.emit(built.document) {
                     return self.skip(location, reason);
@@ -308,7 +308,8 @@ fn document(
     input: &ParserInput<'_>,
     readers: &ReaderKeys,
     location: RecordLocation<'_>,
-    (mut keys, hash): (Map<String, Raw>, Option<String>),
+    mut keys: Map<String, Raw>,
+    hash: Option<String>,
 ) -> Result<BuiltDocument, IngestError> {
     let hash = hash.unwrap_or_else(|| record_hash(&keys));
     // Take out the reader field before anything else sees the keys, because it must not become part of the
@@ -380,7 +381,7 @@ fn fallback_title(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::with_input;
+    use crate::parser::tests::with_input;
     use serde_json::json;
 
     fn add_all(

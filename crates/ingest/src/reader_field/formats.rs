@@ -14,8 +14,9 @@ use serde_json::json;
 use super::xls_sample::xls;
 use super::*;
 use crate::error::IngestError;
-use crate::exports::FolderContext;
-use crate::format::{FORMATS, HEAD_BYTES, ParsedFile, detect};
+use crate::folder_context::FolderContext;
+use crate::parser::{HEAD_BYTES, ParsedFile};
+use crate::format::{FORMATS, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 
@@ -48,7 +49,7 @@ pub(super) fn parse_with_field(
         limits: &Limits::default(),
         options: &options,
         folder_context: &FolderContext::NONE,
-        ids: crate::record_ids::IdPass::Own,
+        ids: crate::parser::IdPass::Own,
         sink: None,
     })
 }
