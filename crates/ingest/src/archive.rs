@@ -10,7 +10,7 @@ mod zip_entry;
 
 use self::unpacker::{ArchiveKind, ArchiveUnpacker, open_zip};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 
 pub(crate) const TAR: FileFormat = FileFormat {
     name: "tar",

@@ -10,7 +10,7 @@ use serde_json::Value as Raw;
 use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::exports::bibliography::{BibliographicRecord, file_name, given_name_first, split_list};
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
@@ -377,8 +377,8 @@ fn attachment_names(value: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{shown, with_input};
     use crate::limits::Limits;
+    use crate::parser::tests::{shown, with_input};
 
     fn check(text: &str, expect: &[&str]) {
         let limits = Limits {

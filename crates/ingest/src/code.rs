@@ -9,9 +9,9 @@ use docent_search::{AllowedReaders, Document, DocumentValue};
 use crate::clean::truncate_chars;
 use crate::error::IngestError;
 use crate::file_entry::stem_and_extension;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::front_matter::{unread_in_code, unread_in_data};
 use crate::notebook::fence_for;
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::{decode_clean, file_id};
 
@@ -216,8 +216,8 @@ fn interpreter(code: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::with_input;
     use crate::limits::Limits;
+    use crate::parser::tests::with_input;
 
     fn check(path: &str, code: &str, expect: Result<&str, &str>) {
         let found = with_input(path, code.as_bytes(), &Limits::default(), parse);

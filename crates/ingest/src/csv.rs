@@ -14,7 +14,7 @@ use self::delimiter::{separator_line, sniff};
 use self::header::Head;
 use self::row_reader::{CsvCells, CsvRow, CsvRowReader};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_column::row_above_header;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
@@ -139,8 +139,8 @@ fn sample(rows: &mut CsvRowReader<'_>, limit: usize) -> Result<Vec<CsvRow>, Inge
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::with_input;
     use crate::limits::Limits;
+    use crate::parser::tests::with_input;
 
     /// Renders each document as `id {fields}` and each skipped row as `line:code`.
     fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {

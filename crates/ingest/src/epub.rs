@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::error::IngestError;
-use crate::format::{ParsedFile, ParserInput};
 use crate::html::{self, KEYS};
 use crate::metadata::extract_metadata;
-use crate::package::{PackageParts, resolve};
+use crate::package_parts::{PackageParts, resolve};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ReaderKeys;
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};

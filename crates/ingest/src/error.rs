@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::MAX_MEMORY_BYTES;
 use crate::reader_field::ReaderFault;
 
 /// Messages contain no path: the [`SkippedItem`] or [`IngestWarning`] around a reason names it.
@@ -333,7 +334,16 @@ impl IngestError {
     /// The error for a parser that hit its memory limit.
     pub(crate) fn out_of_memory() -> Self {
         Self::TooMuchMemory {
-            limit: crate::sandbox::MAX_MEMORY_BYTES,
+            limit: MAX_MEMORY_BYTES,
+        }
+    }
+
+    /// The error for a file or folder that cannot be opened or read.
+    pub(crate) fn from_io(error: &std::io::Error) -> Self {
+        match error.kind() {
+            // A path component that is no longer a folder was replaced after the listing.
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Self::Gone,
+            cause => Self::Unreadable { cause },
         }
     }
 

@@ -6,20 +6,3 @@ pub(crate) mod bibliography;
 pub(crate) mod notion;
 pub(crate) mod obsidian;
 pub(crate) mod redundant_files;
-
-/// What the folder around a file says about it. It is collected while the folder is listed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FolderContext {
-    /// Whether the file lies in an Obsidian vault, where `#tags` in the text are tags.
-    pub vault: bool,
-    /// The creation date from the list that an Apple Notes export puts beside its notes.
-    pub day: Option<String>,
-}
-
-impl FolderContext {
-    /// The context of a file about whose folder nothing is known, such as an archive member.
-    pub(crate) const NONE: Self = Self {
-        vault: false,
-        day: None,
-    };
-}

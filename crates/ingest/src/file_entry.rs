@@ -9,7 +9,7 @@ use docent_search::{DocId, MAX_ID_BYTES};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
 use crate::digest::sha256;
-use crate::exports::FolderContext;
+use crate::folder_context::FolderContext;
 
 /// One file of a [`FolderSource`](crate::FolderSource), as it was when the folder was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]

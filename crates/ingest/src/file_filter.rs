@@ -152,7 +152,7 @@ fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, IngestError
     {
         return Ok(None);
     }
-    let failed = |error: std::io::Error| crate::folder_walk::from_io_error(&error);
+    let failed = |error: std::io::Error| IngestError::from_io(&error);
     let file = dir.open(name).map_err(failed)?;
     let mut text = Vec::new();
     let size = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);

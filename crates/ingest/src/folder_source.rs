@@ -19,13 +19,13 @@ use crate::document_sink::{CallbackSink, DocumentBatcher};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::file_entry::{FileEntry, FileFingerprint, stem_and_extension};
 use crate::file_filter::FileFilter;
-use crate::folder_walk::{FolderListing, from_io_error, list_folder};
-use crate::format::{FileFormat, HEAD_BYTES, ParsedFile, ParserInput, StreamParser, detect};
+use crate::folder_walk::{FolderListing, list_folder};
+use crate::format::detect;
 use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::record_ids::IdPass;
-use crate::sandbox::{Confinement, ParserPool};
+use crate::parser::{FileFormat, HEAD_BYTES, IdPass, ParsedFile, ParserInput, StreamParser};
+use crate::sandbox::{Confinement, ParseTask, ParserPool};
 
 /// A folder whose files are parsed into documents.
 #[derive(Debug)]
@@ -143,13 +143,22 @@ impl FolderSource {
                 let read = |input: &ParserInput<'_>,
                             content: &mut HashingReader,
                             sink: &mut BatchSink<'_>| {
-                    workers.read(format, input, (content, size), sink)
+                    let task = ParseTask {
+                        format,
+                        input,
+                        size,
+                    };
+                    workers.read(&task, content, sink)
                 };
                 two_pass_stream(&input, &mut content, sink, read)?
             }
             (Some(workers), None) if !format.is_trusted() => {
-                let file = (&mut content, fingerprint.size);
-                workers.read(format, &input, file, sink)?
+                let task = ParseTask {
+                    format,
+                    input: &input,
+                    size: fingerprint.size,
+                };
+                workers.read(&task, &mut content, sink)?
             }
             (_, Some(stream)) => {
                 let read = |input: &ParserInput<'_>,
@@ -162,7 +171,12 @@ impl FolderSource {
             (_, None) => {
                 let mut bytes = Vec::new();
                 let read = content.read_to_end(&mut bytes);
-                read.map_err(|error| content.failure().cloned().unwrap_or(from_io_error(&error)))?;
+                read.map_err(|error| {
+                    content
+                        .failure()
+                        .cloned()
+                        .unwrap_or(IngestError::from_io(&error))
+                })?;
                 let sha256 = sha256(&bytes);
                 (input.bytes, input.sha256) = (&bytes, &sha256);
                 let mut parsed = (format.parse)(&input)?;
@@ -238,7 +252,7 @@ impl FolderSource {
         let mut dir = self
             .root
             .try_clone()
-            .map_err(|error| from_io_error(&error))?;
+            .map_err(|error| IngestError::from_io(&error))?;
         for part in parts {
             let next = dir.open_dir_nofollow(part.as_os_str());
             dir = next.map_err(|error| open_error(&dir, part.as_ref(), &error))?;
@@ -248,7 +262,9 @@ impl FolderSource {
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
         let file = dir.open_with(name, &options);
         let file = file.map_err(|error| open_error(&dir, name.as_ref(), &error))?;
-        let metadata = file.metadata().map_err(|error| from_io_error(&error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| IngestError::from_io(&error))?;
         if !metadata.is_file() {
             return Err(IngestError::Special);
         }
@@ -329,14 +345,14 @@ fn read_prefix(file: &mut File, max_bytes: u64, bytes: &mut Vec<u8>) -> Result<(
     file.take(max_bytes)
         .read_to_end(bytes)
         .map(drop)
-        .map_err(|error| from_io_error(&error))
+        .map_err(|error| IngestError::from_io(&error))
 }
 
 /// Maps an open error to its cause. Operating systems report a link under different error codes.
 fn open_error(dir: &Dir, name: &Path, error: &std::io::Error) -> IngestError {
     match dir.symlink_metadata(name) {
         Ok(metadata) if metadata.is_symlink() => IngestError::Link,
-        _ => from_io_error(error),
+        _ => IngestError::from_io(error),
     }
 }
 

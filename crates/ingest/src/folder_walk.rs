@@ -11,9 +11,10 @@ use cap_std::fs::Dir;
 
 use crate::bounded_report::BoundedReport;
 use crate::error::{IngestError, SkippedItem};
-use crate::exports::{FolderContext, apple_notes, redundant_files};
+use crate::exports::{apple_notes, redundant_files};
 use crate::file_entry::{FileEntry, SourcePath, stem_and_extension};
 use crate::file_filter::{FileFilter, IgnoreStack};
+use crate::folder_context::FolderContext;
 use crate::limits::Limits;
 
 /// The settings folder of Obsidian. The folder that contains it, with everything below, is a vault of notes.
@@ -84,7 +85,7 @@ impl FolderWalker<'_> {
             Ok(names) => names,
             Err(error) => {
                 self.vault = outer_vault;
-                return self.skip(relative, from_io_error(&error));
+                return self.skip(relative, IngestError::from_io(&error));
             }
         };
         let folder = redundant_files::ExportFolder {
@@ -149,7 +150,7 @@ impl FolderWalker<'_> {
         // This is the metadata of the link itself, not of its target.
         let metadata = match dir.symlink_metadata(name) {
             Ok(metadata) => metadata,
-            Err(error) => return self.skip(relative, from_io_error(&error)),
+            Err(error) => return self.skip(relative, IngestError::from_io(&error)),
         };
         if self.ignore_stack.is_excluded(relative, metadata.is_dir()) {
             self.excluded += 1;
@@ -187,7 +188,7 @@ impl FolderWalker<'_> {
         }
         match dir.open_dir_nofollow(name) {
             Ok(below) => self.folder(&below, relative, depth + 1),
-            Err(error) => self.skip(relative, from_io_error(&error)),
+            Err(error) => self.skip(relative, IngestError::from_io(&error)),
         }
     }
 
@@ -198,14 +199,6 @@ impl FolderWalker<'_> {
             line: None,
             reason,
         });
-    }
-}
-
-pub(crate) fn from_io_error(error: &std::io::Error) -> IngestError {
-    match error.kind() {
-        // A path component that is no longer a folder was replaced after the listing.
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => IngestError::Gone,
-        cause => IngestError::Unreadable { cause },
     }
 }
 

@@ -7,16 +7,8 @@
 //! [`FORMATS`]. If [`UNSUPPORTED_SIGNATURES`] lists the format, remove it there. `CONTRIBUTING.md` has the
 //! other files to edit.
 
-use std::io::Read;
-
-use crate::reader_field::ParsedDocument;
-
-use crate::document_sink::DocumentSink;
-use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::exports::FolderContext;
-use crate::limits::Limits;
-use crate::options::IngestOptions;
-use crate::record_ids::IdPass;
+use crate::error::IngestError;
+use crate::parser::{FileFormat, StreamParser};
 use crate::{
     archive, bibtex, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf,
     sheet, sqlite, text,
@@ -48,75 +40,12 @@ pub(crate) const FORMATS: &[FileFormat] = &[
 /// do. Every other format is parsed in a sandboxed child process.
 const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
 
-/// A parser that consumes a file as a stream.
-pub(crate) type StreamParser =
-    fn(&ParserInput<'_>, &mut dyn Read) -> Result<ParsedFile, IngestError>;
-
 /// Formats that are parsed as a stream, so that a file may be of any length.
 const STREAM_PARSERS: &[(&str, StreamParser)] = &[
     ("jsonl", jsonl::stream),
     ("csv", csv::stream),
     ("json", json::stream),
 ];
-
-/// The number of bytes at the start of a file from which its format is detected.
-pub(crate) const HEAD_BYTES: usize = 8 * 1024;
-
-/// One format: how to recognize it and how to parse it.
-pub(crate) struct FileFormat {
-    /// The name of the format in reports.
-    pub name: &'static str,
-    /// Extensions in lower case, without the dot; an empty string stands for a name without an extension.
-    /// They decide only for files that no signature identified.
-    pub extensions: &'static [&'static str],
-    /// Whether the first [`HEAD_BYTES`] of a file identify the format, whatever the name is.
-    pub has_signature: fn(&[u8]) -> bool,
-    /// Parses a whole file. The parser is a pure function from bytes to documents, so that it can run in a
-    /// sandboxed process unchanged.
-    pub parse: fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
-}
-
-/// One file in the form in which its parser receives it.
-pub(crate) struct ParserInput<'a> {
-    /// The id of the file, from which documents derive theirs.
-    pub id: &'a str,
-    /// The printable path, which becomes the source of each document.
-    pub path: &'a str,
-    /// The file stem, the fallback for a missing title.
-    pub stem: &'a str,
-    /// The whole content; empty for a streaming parser.
-    pub bytes: &'a [u8],
-    /// The SHA-256 checksum of the content, in hexadecimal.
-    pub sha256: &'a str,
-    /// The limits that the parser must keep.
-    pub limits: &'a Limits,
-    /// The options that the owner set for single formats.
-    pub options: &'a IngestOptions,
-    /// What the folder around the file says about it.
-    pub folder_context: &'a FolderContext,
-    /// The consumer of streamed documents; `None` if the parser returns them all together.
-    pub sink: Option<&'a dyn DocumentSink>,
-    /// How the ids of records are handled in this pass.
-    pub ids: IdPass,
-}
-
-/// The result of parsing one file.
-#[derive(Debug, Default)]
-pub(crate) struct ParsedFile {
-    pub documents: Vec<ParsedDocument>,
-    pub skipped: Vec<SkippedItem>,
-    pub warnings: Vec<IngestWarning>,
-    /// Whether its records are numbered, because their ids do not identify them.
-    pub numbered: bool,
-}
-
-impl ParsedFile {
-    /// Puts the warnings of a preceding scan of the same file before all others.
-    pub(crate) fn prepend_warnings(&mut self, scan: Result<Self, IngestError>) {
-        let warnings = scan.map(|scan| scan.warnings).unwrap_or_default();
-        self.warnings.splice(0..0, warnings);
-    }
-}
 
 impl FileFormat {
     /// Whether it may be parsed outside the sandbox.
@@ -140,11 +69,6 @@ pub(crate) fn by_name(name: &str) -> Option<&'static FileFormat> {
 pub(crate) fn by_extension(extension: &str) -> Option<&'static FileFormat> {
     let mut formats = FORMATS.iter();
     formats.find(|format| format.extensions.contains(&extension))
-}
-
-/// The signature check of plain text formats, which have none.
-pub(crate) fn no_signature(_head: &[u8]) -> bool {
-    false
 }
 
 /// Signatures of known formats that are not supported, so that reports can name them.
@@ -181,43 +105,8 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static FileFormat
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Runs a parser on a file that exists only in the test.
-    pub(crate) fn with_input<T>(
-        path: &str,
-        bytes: &[u8],
-        limits: &Limits,
-        parse: impl FnOnce(&ParserInput<'_>) -> T,
-    ) -> T {
-        let (stem, _) = crate::file_entry::stem_and_extension(path.as_ref());
-        parse(&ParserInput {
-            id: path,
-            path,
-            stem: &stem,
-            bytes,
-            sha256: "",
-            limits,
-            options: &IngestOptions::default(),
-            folder_context: &FolderContext::NONE,
-            sink: None,
-            ids: IdPass::Own,
-        })
-    }
-
-    /// Renders each document as `id|title|text` and each skipped record as `path:line:code`.
-    pub(crate) fn shown(parsed: &ParsedFile) -> Vec<String> {
-        let documents = parsed
-            .documents
-            .iter()
-            .map(|d| format!("{}|{}|{}", d.id, d.title, d.text.replace('\n', "/")));
-        let skipped = parsed
-            .skipped
-            .iter()
-            .map(|s| format!("{}:{}:{}", s.path, s.line.unwrap_or(0), s.reason.code()));
-        documents.chain(skipped).collect()
-    }
 
     fn check(head: &[u8], extension: &str, expect: Result<&str, &str>) {
         let found = detect(head, extension);

@@ -7,7 +7,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
 use crate::error::IngestError;
-use crate::folder_walk::from_io_error;
 
 /// A file that is read once from start to end. The first failure is kept, because parsers replace the error
 /// of a reader by one of their own.
@@ -34,7 +33,7 @@ impl HashingReader {
     /// Seeks to the first byte and restarts count and checksum.
     pub(crate) fn rewind(&mut self) -> Result<(), IngestError> {
         let sought = self.file.seek(SeekFrom::Start(0));
-        sought.map_err(|error| from_io_error(&error))?;
+        sought.map_err(|error| IngestError::from_io(&error))?;
         self.hash = Sha256::new();
         self.bytes = 0;
         Ok(())
@@ -50,7 +49,7 @@ impl HashingReader {
         let read = io::copy(&mut self, &mut io::sink());
         match (self.failed, read) {
             (Some(reason), _) => Err(reason),
-            (None, Err(error)) => Err(from_io_error(&error)),
+            (None, Err(error)) => Err(IngestError::from_io(&error)),
             (None, Ok(_)) => Ok((self.bytes, hex(&self.hash.finalize()))),
         }
     }
@@ -72,7 +71,7 @@ impl Read for HashingReader {
         let count = match self.file.read(buffer) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(error) => return Err(self.fail(from_io_error(&error))),
+            Err(error) => return Err(self.fail(IngestError::from_io(&error))),
         };
         self.bytes += count as u64;
         if self.bytes > self.limit {

@@ -16,9 +16,9 @@ mod unread_meta;
 use html5gum::Tokenizer;
 
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::front_matter;
 use crate::metadata::{KeyMapping, extract_metadata};
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::single_document::build_document;
 

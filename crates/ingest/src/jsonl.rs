@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Raw};
 
 use crate::digest::sha256;
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::json::parse_record;
 use crate::line_counter::LineCounter;
+use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
 use crate::text_stream::TextStream;
@@ -155,8 +155,8 @@ pub(crate) fn is_too_nested(error: &serde_json::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::with_input;
     use crate::limits::Limits;
+    use crate::parser::tests::with_input;
 
     fn parsed(bytes: &[u8], limits: &Limits) -> Result<ParsedFile, IngestError> {
         with_input("hull_records.jsonl", bytes, limits, parse)

@@ -29,6 +29,7 @@ mod field_overflow;
 mod file_entry;
 mod file_filter;
 mod folded_path;
+mod folder_context;
 mod folder_source;
 mod folder_walk;
 mod format;
@@ -50,7 +51,9 @@ mod odt;
 mod ooxml;
 mod options;
 mod package;
+mod package_parts;
 mod parquet;
+mod parser;
 mod pdf;
 mod pptx;
 mod reader_column;
@@ -74,7 +77,7 @@ pub use file_filter::{FileFilter, IGNORE_FILES};
 pub use folded_path::{PATH_SEPARATORS, fold_path, is_under};
 pub use folder_source::{FileReadOutcome, FolderSource};
 pub use folder_walk::FolderListing;
-pub use limits::Limits;
+pub use limits::{Limits, MAX_MEMORY_BYTES};
 pub use options::{HiddenField, IngestOptions, SqliteOptions};
 pub use reader_field::{
     ParsedDocument, READER_RULES, ReaderFault, ReaderField, ReaderFieldName, comparable_name,
@@ -83,6 +86,5 @@ pub use reader_field::{
 #[doc(hidden)]
 pub use sandbox::serve_parser_after;
 pub use sandbox::{
-    Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, ParserPool, SandboxConfig, SandboxLayerStatus,
-    serve_parser,
+    Confinement, LANDLOCK_VERSION, ParserPool, SandboxConfig, SandboxLayerStatus, serve_parser,
 };

@@ -1,4 +1,8 @@
-//! Resource limits for untrusted input, all in one place. Every one of them can be changed by the caller.
+//! Resource limits for untrusted input, all in one place. The caller can change all of [`Limits`].
+
+/// The most memory of a parser process, in bytes of address space. It is not one of [`Limits`]: the process sets it for
+/// itself before it knows any of them.
+pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Resource limits for a source, its files and the documents made from them.
 ///

@@ -7,7 +7,7 @@ mod message;
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, SkippedItem};
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::text::file_id;
 
 /// A single RFC 5322 message, usually in a file ending in `.eml`.

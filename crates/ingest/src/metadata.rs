@@ -8,10 +8,19 @@ use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::error::IngestError;
 use crate::field_overflow::{FieldOverflow, TextRules};
-use crate::format::ParserInput;
-use crate::json::unrepeated_name;
 use crate::limits::Limits;
+use crate::parser::ParserInput;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
+
+/// The end of the name of a value that a later one of the same key replaced. It is invisible to the comparison of
+/// names, so a repeated reader field stays recognizable as such.
+pub(crate) const REPEATED: char = '\0';
+
+/// The key of a value that a later value of the same key replaced; `None` for any other name.
+pub(crate) fn unrepeated_name(name: &str) -> Option<&str> {
+    let key = name.trim_end_matches(REPEATED);
+    (key.len() < name.len()).then_some(key)
+}
 
 /// Which keys of a format mean what. The first key with a usable value wins, and the other ones stay
 /// ordinary fields.
@@ -530,6 +539,12 @@ mod tests {
             (long.title.as_deref(), long.warnings.len()),
             (Some("12345"), 1)
         );
+    }
+
+    #[test]
+    fn names_of_repeated_keys_are_recognized() {
+        assert_eq!(unrepeated_name("a\0\0"), Some("a"));
+        assert_eq!(unrepeated_name("a"), None);
     }
 
     #[test]

@@ -11,11 +11,11 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
 use crate::json::{JsonMember, array_elements, object_members};
 use crate::markdown::first_heading;
 use crate::metadata::ExtractedMetadata;
+use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::single_document;
 use crate::text::decode_text;
@@ -344,8 +344,8 @@ pub(crate) fn fence_for(code: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::with_input;
     use crate::limits::Limits;
+    use crate::parser::tests::with_input;
 
     fn check(json: &str, limits: &Limits, expect: Result<(&str, &str), &str>) {
         let found = with_input("tide_study.ipynb", json.as_bytes(), limits, parse);

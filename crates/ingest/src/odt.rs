@@ -7,11 +7,11 @@ use serde_json::{Map, Value as Raw};
 
 use crate::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::error::IngestError;
-use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
 use crate::metadata::extract_metadata;
-use crate::package::{PackageParts, optional_part};
+use crate::package_parts::{PackageParts, optional_part};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{MAX_READER_TEXT_BYTES, ReaderFault, ReaderKeys};
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};

@@ -1,16 +1,13 @@
 //! Zip packages: dispatches office documents, EPUB books and plain archives to their parsers by the parts
 //! they contain.
 
-mod parts;
-
 use serde_json::{Map, Value as Raw};
 
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::package_parts::PackageParts;
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::{archive, docx, epub, odt, ooxml, pptx, sheet};
-
-pub(crate) use parts::{PackageParts, resolve};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "package",
@@ -74,14 +71,5 @@ fn readers_of_file(
     match properties(&readers) {
         Ok(mut keys) => readers.take(&mut keys),
         Err(_) => ReaderField::Malformed(ReaderFault::FrontMatter),
-    }
-}
-
-/// Treats a damaged auxiliary part (properties, notes) as empty, so that only its own content is lost and
-/// not the document.
-pub(crate) fn optional_part<T: Default>(read: Result<T, IngestError>) -> Result<T, IngestError> {
-    match read {
-        Err(IngestError::Damaged { .. }) => Ok(T::default()),
-        other => other,
     }
 }

@@ -14,10 +14,10 @@ use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
 use crate::clean::clean_line;
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::clean_pages;
 use crate::metadata::extract_metadata;
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{ReaderField, ReaderKeys};
 use crate::single_document::build_document;
 

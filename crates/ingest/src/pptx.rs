@@ -2,12 +2,12 @@
 //! as a heading, its text, its tables and the speaker notes.
 
 use crate::error::IngestError;
-use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
 use crate::metadata::extract_metadata;
 use crate::ooxml::{OoxmlMainPart, properties, relationships};
-use crate::package::{PackageParts, optional_part};
+use crate::package_parts::{PackageParts, optional_part};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ReaderKeys;
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};

@@ -134,10 +134,10 @@ mod formats;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::ParserInput;
-    use crate::format::tests::with_input;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
+    use crate::parser::ParserInput;
+    use crate::parser::tests::with_input;
     use crate::reader_field::ReaderFieldName;
 
     fn keys(name: &str) -> ReaderKeys {

@@ -14,49 +14,14 @@ use crate::bounded_report::ReportItem as _;
 use crate::clean::{clean, truncate_chars};
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning};
-use crate::format::{ParsedFile, ParserInput};
 use crate::metadata::find;
+use crate::parser::{IdPass, ParsedFile, ParserInput};
 
 /// The most ids of one file that are compared: 64-bit hashes in a hash set, at most 75 MB.
 const MOST_IDS: usize = 4_000_000;
 
 /// Characters of an id quoted in a report.
 const MAX_SHOWN_CHARS: usize = 60;
-
-/// What a pass over a file of records does about ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IdPass {
-    /// First pass: checks ids and builds no documents.
-    Scan,
-    /// Second pass in which every record keeps its own id.
-    Own,
-    /// Second pass in which records are numbered; an id column is a field like any other.
-    Numbered,
-}
-
-impl IdPass {
-    pub(crate) fn number(self) -> u64 {
-        match self {
-            Self::Scan => 0,
-            Self::Own => 1,
-            Self::Numbered => 2,
-        }
-    }
-
-    pub(crate) fn from_number(number: u64) -> Option<Self> {
-        let all = [Self::Scan, Self::Own, Self::Numbered];
-        all.into_iter().find(|pass| pass.number() == number)
-    }
-
-    /// The second pass that follows a scan. A failed scan says nothing about the rest of the file, and
-    /// numbers fit whatever it holds.
-    pub(crate) fn from_scan(scan: &Result<ParsedFile, IngestError>) -> Self {
-        match scan {
-            Ok(scan) if !scan.numbered => Self::Own,
-            Ok(_) | Err(_) => Self::Numbered,
-        }
-    }
-}
 
 /// Parses records twice, first for their ids and then for their documents.
 pub(crate) fn two_pass(

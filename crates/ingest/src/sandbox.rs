@@ -23,14 +23,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::reader_field::ParsedDocument;
 
 use self::supervisor::{ProcessSupervisor, WorkerProcess};
-use self::worker::{DocumentReceiver, ParseTask, ParserWorker};
+pub(crate) use self::worker::ParseTask;
+use self::worker::{DocumentReceiver, ParserWorker};
 use crate::document_sink::DocumentBatcher;
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
+use crate::parser::ParsedFile;
 
-pub use self::confinement::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, SandboxLayerStatus};
+pub use self::confinement::{Confinement, LANDLOCK_VERSION, SandboxLayerStatus};
 
 /// The most child processes of one pool, however many cores there are, because each may take half a
 /// gigabyte.
@@ -161,28 +162,22 @@ impl ParserPool {
     /// arrive.
     pub(crate) fn read(
         &self,
-        format: &FileFormat,
-        input: &ParserInput<'_>,
-        (content, size): (&mut HashingReader, u64),
+        task: &ParseTask<'_>,
+        content: &mut HashingReader,
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<ParsedFile, IngestError> {
         let permit = self.acquire_permit();
-        let task = ParseTask {
-            format,
-            input,
-            size,
-        };
         let mut receiver = ExactlyOnceSink::new(sink);
         loop {
             let mut worker = match self.take_idle_worker() {
                 Some(worker) => worker,
-                None => self.start(input.limits)?,
+                None => self.start(task.input.limits)?,
             };
             let fresh = worker.files() == 0;
             if !self.mark_busy(&worker) {
                 return Err(IngestError::Gone);
             }
-            let answer = worker.read(&task, content, &self.supervisor, &mut receiver);
+            let answer = worker.read(task, content, &self.supervisor, &mut receiver);
             if !self.mark_done(&worker) {
                 return Err(IngestError::Gone);
             }

@@ -4,8 +4,8 @@ use docent_search::{AllowedReaders, DocId, Document};
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::format::{ParsedFile, ParserInput};
 use crate::metadata::{CompleteText, ExtractedMetadata};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ParsedDocument;
 use crate::text::{date_from_context, file_id, title_from_name};
 

@@ -8,8 +8,8 @@ use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::error::IngestError;
 use crate::exports::notion;
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
+use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
@@ -255,7 +255,7 @@ pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exports::FolderContext;
+    use crate::folder_context::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 
@@ -368,7 +368,7 @@ mod tests {
                 options: &options,
                 folder_context: &FolderContext::NONE,
                 sink: None,
-                ids: crate::record_ids::IdPass::Own,
+                ids: crate::parser::IdPass::Own,
             };
             title_from_name(&input)
         };

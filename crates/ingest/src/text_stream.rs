@@ -9,7 +9,6 @@ use std::io::Read;
 use encoding_rs::{CoderResult, Decoder};
 
 use crate::error::IngestError;
-use crate::folder_walk::from_io_error;
 use crate::text;
 
 /// The most bytes read at once.
@@ -93,7 +92,7 @@ impl<'r> TextStream<'r> {
             let mut from = (&mut *self.from).take(left);
             let count = from
                 .read_to_end(&mut self.raw)
-                .map_err(|error| from_io_error(&error))?;
+                .map_err(|error| IngestError::from_io(&error))?;
             self.ended = count == 0;
         }
         Ok(())

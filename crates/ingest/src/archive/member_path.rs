@@ -10,8 +10,8 @@ use docent_search::MAX_SOURCE_BYTES;
 use crate::clean::truncate_chars;
 use crate::error::IngestError;
 use crate::file_entry::{SourcePath, printable, stem_and_extension, truncate_id};
-use crate::format::ParserInput;
 use crate::limits::Limits;
+use crate::parser::ParserInput;
 
 /// The most characters of a rejected member name that a report shows.
 const MAX_SHOWN_CHARS: usize = 200;

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::exports::FolderContext;
+use crate::folder_context::FolderContext;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 
@@ -53,7 +53,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> ParserInput<
         options: &NO_OPTIONS,
         folder_context: &FolderContext::NONE,
         sink: None,
-        ids: crate::record_ids::IdPass::Own,
+        ids: crate::parser::IdPass::Own,
     }
 }
 

@@ -17,11 +17,12 @@ use super::zip_entry::{ClosableBytes, check_entry, entry_name, unsupported_stora
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::exports::{FolderContext, redundant_files};
-use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
+use crate::exports::redundant_files;
+use crate::folder_context::FolderContext;
+use crate::format::detect;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::record_ids::IdPass;
+use crate::parser::{HEAD_BYTES, IdPass, ParsedFile, ParserInput};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArchiveKind {

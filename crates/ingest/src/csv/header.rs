@@ -6,7 +6,7 @@ use super::delimiter::most_common;
 use super::row_reader::{CsvCells, CsvRow};
 use crate::column_types::{self, TableColumn};
 use crate::error::IngestError;
-use crate::format::ParserInput;
+use crate::parser::ParserInput;
 use crate::reader_column::{
     MOST_ABOVE, hides_readers, is_readers_field, late_header, names_readers,
 };

@@ -8,7 +8,8 @@ use cap_std::fs::File;
 use super::FolderSource;
 use crate::error::IngestError;
 use crate::file_entry::{FileEntry, stem_and_extension};
-use crate::format::{HEAD_BYTES, by_extension, detect};
+use crate::format::{by_extension, detect};
+use crate::parser::HEAD_BYTES;
 
 /// How many bytes at the end of a package are searched. The central directory of an office document has a few
 /// kilobytes.

@@ -19,18 +19,17 @@ use crate::column_types::UniqueNames;
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning};
 use crate::field_overflow::FieldOverflow;
-use crate::folder_walk::from_io_error;
-use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::metadata::{ExtractedMetadata, extract_metadata};
+use crate::parser::{FileFormat, IdPass, ParsedFile, ParserInput, no_signature};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
-use crate::record_ids::{IdPass, take_own_id, two_pass};
+use crate::record_ids::{take_own_id, two_pass};
 use crate::records::{KEYS, RecordCollector, RecordLocation};
 use crate::text::decode_text;
 use crate::{code, jsonl, notebook, single_document};
 
 pub(crate) use members::{JsonMember, array_elements, object_members};
 use record_value::RecordMembers;
-pub(crate) use record_value::{parse as parse_record, unrepeated_name};
+pub(crate) use record_value::parse as parse_record;
 use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
@@ -64,7 +63,7 @@ pub(crate) fn stream(
 ) -> Result<ParsedFile, IngestError> {
     let mut head = Vec::new();
     let peeked = (&mut *from).take(HEAD).read_to_end(&mut head);
-    peeked.map_err(|error| from_io_error(&error))?;
+    peeked.map_err(|error| IngestError::from_io(&error))?;
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&head);
     let start = text.trim_ascii_start();
     let inside = start.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
@@ -86,7 +85,7 @@ fn read_whole(
 ) -> Result<ParsedFile, IngestError> {
     let limit = input.limits.max_file_bytes;
     let rest = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    rest.map_err(|error| from_io_error(&error))?;
+    rest.map_err(|error| IngestError::from_io(&error))?;
     if bytes.len() as u64 > limit {
         let bytes = bytes.len() as u64;
         return Err(IngestError::TooLarge { bytes, limit });

@@ -8,15 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value as Raw};
 
-/// The end of the name of a value that a later one of the same key replaced. It is invisible to the comparison of
-/// names, so a repeated reader field stays recognizable as such.
-const REPEATED: char = '\0';
-
-/// The key of a value that a later value of the same key replaced; `None` for any other name.
-pub(crate) fn unrepeated_name(name: &str) -> Option<&str> {
-    let key = name.trim_end_matches(REPEATED);
-    (key.len() < name.len()).then_some(key)
-}
+use crate::metadata::REPEATED;
 
 /// Parses a whole JSON text.
 pub(crate) fn parse(json: &[u8]) -> serde_json::Result<Raw> {
@@ -173,8 +165,6 @@ mod tests {
             r#"{"a":1,"a\u0000":2,"a":3,"a\u0000":4}"#,
             &json!({"a": 3, "a\0": [1, 4], "a\0\0": 2}),
         );
-        assert_eq!(unrepeated_name("a\0\0"), Some("a"));
-        assert_eq!(unrepeated_name("a"), None);
     }
 
     /// Fails by its time where a repeated key is looked for among all its earlier values.

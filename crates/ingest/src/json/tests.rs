@@ -1,8 +1,8 @@
 //! Unit tests of the JSON parser: files and the documents that they become.
 
 use super::*;
-use crate::format::tests::with_input;
 use crate::limits::Limits;
+use crate::parser::tests::with_input;
 
 /// Renders each document as `id|title|text` and each skipped element as `row:code`.
 fn show(text: &str, limits: &Limits) -> Vec<String> {

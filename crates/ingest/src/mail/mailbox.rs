@@ -12,7 +12,7 @@ use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::clean::clean;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::file_entry::truncate_id;
-use crate::format::{ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::record_ids::is_page_id;
 use crate::single_document::BuiltDocument;
 
@@ -152,7 +152,7 @@ fn unescape_from_lines(raw: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exports::FolderContext;
+    use crate::folder_context::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 
@@ -169,7 +169,7 @@ mod tests {
             options: &IngestOptions::NONE,
             folder_context: &FolderContext::NONE,
             sink: None,
-            ids: crate::record_ids::IdPass::Own,
+            ids: crate::parser::IdPass::Own,
         };
         let parsed = match parse(&input) {
             Ok(parsed) => parsed,

@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::{clean, clean_line};
 use crate::digest::sha256;
 use crate::error::IngestError;
-use crate::format::ParserInput;
 use crate::metadata::{CompleteText, KeyMapping, extract_metadata};
+use crate::parser::ParserInput;
 use crate::reader_field::{self, ParsedDocument, ReaderFault, ReaderKeys, fault_mark};
 use crate::single_document::BuiltDocument;
 use crate::text::title_from_name;
@@ -275,7 +275,7 @@ fn list(values: impl Iterator<Item = String>) -> Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exports::FolderContext;
+    use crate::folder_context::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 
@@ -290,7 +290,7 @@ mod tests {
             options: &IngestOptions::NONE,
             folder_context: &FolderContext::NONE,
             sink: None,
-            ids: crate::record_ids::IdPass::Own,
+            ids: crate::parser::IdPass::Own,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
     }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Raw};
 use crate::column_types::put_date_and_time;
 use crate::dates::{self, DateAndTime, date_from_epoch_days, from_epoch_millis};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderKeys};
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};

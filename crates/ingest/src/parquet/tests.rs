@@ -10,8 +10,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use super::*;
-use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
+use crate::parser::tests::{shown, with_input};
 
 /// A file of three rows with a column of every type.
 fn berths(codec: Compression) -> Vec<u8> {

@@ -1,13 +1,13 @@
 //! Tests for tables and packages in which the reader field is easily overlooked: the parser finds it, or
 //! nobody may read the rows.
 
-use crate::exports::FolderContext;
-use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
+use crate::folder_context::FolderContext;
+use crate::format::detect;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::{HEAD_BYTES, IdPass, ParsedFile, ParserInput};
 use crate::reader_field::formats::zipped;
 use crate::reader_field::{ReaderField, ReaderFieldName};
-use crate::record_ids::IdPass;
 
 /// Parses a file with `allowed` as the reader field.
 fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> ParsedFile {

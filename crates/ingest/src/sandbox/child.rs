@@ -12,12 +12,11 @@ use super::{MAX_ANSWER_BYTES, confinement, error_codec, response_validator};
 use crate::digest::sha256;
 use crate::document_sink::CallbackSink;
 use crate::error::IngestError;
-use crate::exports::FolderContext;
-use crate::folder_walk::from_io_error;
-use crate::format::{ParsedFile, ParserInput, by_name};
+use crate::folder_context::FolderContext;
+use crate::format::by_name;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::record_ids::IdPass;
+use crate::parser::{IdPass, ParsedFile, ParserInput};
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     let fresh = confinement::limit_resources();
@@ -26,7 +25,7 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     };
     // Panic messages are of no use to the parent, and a file may cause any number of them.
     set_hook(Box::new(|_| ()));
-    let confinement = confinement::confine((&input, &output), fresh);
+    let confinement = confinement::confine(&input, &output, fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     let [limits, landlock, seccomp] = confinement.to_numbers();
     let hello = FrameWriter::new(frames::HELLO)
@@ -174,7 +173,7 @@ impl ParseRequest {
         let size = self.size.min(self.limits.max_file_bytes);
         bytes.reserve_exact(usize::try_from(size).unwrap_or_default().saturating_add(1));
         let read = content.read_to_end(&mut bytes);
-        read.map_err(|error| from_io_error(&error))?;
+        read.map_err(|error| IngestError::from_io(&error))?;
         Ok(bytes)
     }
 }

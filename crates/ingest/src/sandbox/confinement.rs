@@ -14,9 +14,6 @@ mod syscalls;
 #[cfg(target_os = "linux")]
 pub(super) use self::linux::{confine, limit_cpu_time, limit_resources, redirect_stdio_to_null};
 
-/// The most memory of a parser process, in bytes of address space.
-pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
-
 /// The status of one sandbox layer, as the child found it after setting it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxLayerStatus {
@@ -148,7 +145,11 @@ mod elsewhere {
 
     pub(in super::super) fn limit_cpu_time(_seconds: u64) {}
 
-    pub(in super::super) fn confine<I, O>(_pipes: (&I, &O), _fresh: bool) -> super::Confinement {
+    pub(in super::super) fn confine<I, O>(
+        _input: &I,
+        _output: &O,
+        _fresh: bool,
+    ) -> super::Confinement {
         super::Confinement::default()
     }
 }

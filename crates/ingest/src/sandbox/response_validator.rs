@@ -9,7 +9,7 @@ use super::frames::{FrameReader, FrameWriter, invalid_data};
 use super::{MAX_ANSWER_BYTES, error_codec};
 use crate::bounded_report::ReportItem;
 use crate::error::IngestError;
-use crate::format::{ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
 
 /// What a document costs the parent besides the bytes of its frame: structs and spare buffer capacity.
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::SkippedItem;
     use crate::digest::sha256;
-    use crate::exports::FolderContext;
+    use crate::folder_context::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 
@@ -288,7 +288,7 @@ mod tests {
             options: &IngestOptions::NONE,
             folder_context: &FolderContext::NONE,
             sink: None,
-            ids: crate::record_ids::IdPass::Own,
+            ids: crate::parser::IdPass::Own,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;

@@ -16,9 +16,9 @@ use super::response_validator::ResponseValidator;
 use super::supervisor::{ProcessSupervisor, WorkerProcess};
 use super::{SandboxConfig, child, error_codec};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 
 /// The beginning of Rust's message on stderr when an allocation fails.
 const OUT_OF_MEMORY: &str = "memory allocation of";
@@ -27,7 +27,7 @@ const OUT_OF_MEMORY: &str = "memory allocation of";
 const MAX_STDERR_BYTES: usize = 1_024;
 
 /// A file to be parsed by a child.
-pub(super) struct ParseTask<'a> {
+pub(crate) struct ParseTask<'a> {
     pub format: &'a FileFormat,
     /// The parser input, without the bytes of the file.
     pub input: &'a ParserInput<'a>,

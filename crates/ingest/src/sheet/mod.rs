@@ -13,7 +13,7 @@ mod zip_package;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::ReaderField;
 use workbook::WorkbookBuilder;
 

@@ -8,8 +8,8 @@ use zip::{CompressionMethod, ZipWriter};
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::tests::with_input;
 use crate::limits::Limits;
+use crate::parser::tests::with_input;
 
 fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));

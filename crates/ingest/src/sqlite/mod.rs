@@ -12,9 +12,9 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
 use crate::error::IngestError;
-use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{FileFormat, IdPass, ParsedFile, ParserInput};
 use crate::reader_field;
-use crate::record_ids::{IdPass, UniqueIds, two_pass};
+use crate::record_ids::{UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
 use schema::{RowKey, SqliteColumn, SqliteTable};
 

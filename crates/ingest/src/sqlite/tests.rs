@@ -1,10 +1,10 @@
 //! Tests of the SQLite parser, also on hostile databases and queries.
 
 use super::*;
-use crate::exports::FolderContext;
-use crate::format::tests::{shown, with_input};
+use crate::folder_context::FolderContext;
 use crate::limits::Limits;
 use crate::options::{IngestOptions, SqliteOptions};
+use crate::parser::tests::{shown, with_input};
 
 /// Builds a database with SQL statements and returns its bytes.
 fn database(sql: &str) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn show(bytes: &[u8], case: &QueryCase<'_>) -> Vec<String> {
             options: &options,
             folder_context: &FolderContext::NONE,
             sink: None,
-            ids: crate::record_ids::IdPass::Own,
+            ids: crate::parser::IdPass::Own,
             ..*input
         };
         two_pass(&input, |input| parse_within(input, case.steps))

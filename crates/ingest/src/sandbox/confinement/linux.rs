@@ -17,7 +17,8 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Confinement, MAX_MEMORY_BYTES, SandboxLayerStatus, syscalls};
+use super::{Confinement, SandboxLayerStatus, syscalls};
+use crate::limits::MAX_MEMORY_BYTES;
 
 /// Open file descriptors: three standard ones, two pipes, and what starting the program needs temporarily.
 const MAX_OPEN_FILES: u64 = 32;
@@ -109,7 +110,7 @@ pub(in super::super) fn redirect_stdio_to_null() {
 
 /// Sets up Landlock and seccomp, with two pipes left open, and returns the status of all layers. `fresh` is
 /// the result of [`limit_resources`].
-pub(in super::super) fn confine((input, output): (&File, &File), fresh: bool) -> Confinement {
+pub(in super::super) fn confine(input: &File, output: &File, fresh: bool) -> Confinement {
     // The parent normally kills its children, and their input ends when it exits. The death signal covers a
     // parent that dies while a child is busy; it is tied to the parent's thread that started the child.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
