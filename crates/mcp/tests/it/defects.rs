@@ -1,6 +1,7 @@
 //! Regression tests for the seventeen defects by which a plain rmcp server fails a host. The numbers are those of the
-//! table in ARCHITECTURE.md. Three are tested elsewhere: Nagle's delay (13) in `src/http/accept.rs`, requests in the
-//! log (15) in `crates/docent/tests/it/logged.rs`, and origins without a port (17) in the tests of the request guard.
+//! table in docs/kit-internals.md. Three are tested elsewhere: Nagle's delay (13) in `src/http/accept.rs`, requests in
+//! the log (15) in `crates/docent/tests/it/logged.rs`, and origins without a port (17) in the tests of the request
+//! guard.
 
 use std::sync::Arc;
 
