@@ -24,9 +24,9 @@ const MAX_BUILDS: usize = 40;
 
 /// The code that is mutated, the folder of the copy, and the tests that run on it.
 pub(crate) struct MutationPlan {
-    /// The repository.
+    /// The root folder of the repository.
     pub(crate) root: PathBuf,
-    /// The copy.
+    /// The folder that the copy is written to.
     pub(crate) scratch: PathBuf,
     /// The crate's folder in the repository.
     pub(crate) krate: String,
@@ -34,7 +34,7 @@ pub(crate) struct MutationPlan {
     pub(crate) files: Vec<String>,
     /// Integration tests that run besides the unit tests.
     pub(crate) tests: Vec<String>,
-    /// The program `cargo`.
+    /// The name or path of `cargo`.
     pub(crate) cargo: String,
 }
 

@@ -59,7 +59,7 @@ struct CliArgs {
     /// Folder for the copy and its build; `target/mutants` in the repository by default.
     #[arg(long)]
     scratch: Option<PathBuf>,
-    /// The program `cargo`.
+    /// The name or path of `cargo`.
     #[arg(long, default_value = "cargo")]
     cargo: String,
 }

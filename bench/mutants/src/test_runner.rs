@@ -33,11 +33,9 @@ pub(crate) struct TestCase {
 /// The result of running the tests on a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MutantOutcome {
-    /// A test failed.
     Killed,
     /// The tests did not end in time.
     TimedOut,
-    /// All tests passed.
     Survived,
     /// No test reaches the mutant.
     NotReached,

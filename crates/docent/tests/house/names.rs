@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::{CRATES, SourceFile, source_files};
+use crate::tree::{SourceFile, packages, read, root, source_files};
 
 /// Type names that one crate may use more than once, each with the reason. The list only shrinks.
 const SHARED_TYPE_NAMES: &[(&str, &str, &str)] = &[(
@@ -39,9 +39,9 @@ fn declared_type(line: &str) -> Option<&str> {
 fn no_crate_declares_a_type_name_twice() {
     let mut wrong = Vec::new();
     let mut total = 0;
-    for name in CRATES {
+    for (name, files) in packages() {
         let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for file in source_files(name) {
+        for file in files {
             for (at, line) in file.text.lines().enumerate() {
                 if let Some(found) = declared_type(line) {
                     let place = format!("{}:{}", file.name, at + 1);
@@ -53,7 +53,7 @@ fn no_crate_declares_a_type_name_twice() {
         let allowed = |found: &str| {
             SHARED_TYPE_NAMES
                 .iter()
-                .any(|(at, shared, _)| at == name && *shared == found)
+                .any(|(at, shared, _)| *at == name && *shared == found)
         };
         for (found, places) in &places {
             if places.len() > 1 && !allowed(found) {
@@ -63,7 +63,7 @@ fn no_crate_declares_a_type_name_twice() {
                 ));
             }
         }
-        for (_, shared, _) in SHARED_TYPE_NAMES.iter().filter(|(at, ..)| at == name) {
+        for (_, shared, _) in SHARED_TYPE_NAMES.iter().filter(|(at, ..)| *at == name) {
             let count = places.get(*shared).map_or(0, Vec::len);
             assert!(
                 count > 1,
@@ -144,8 +144,8 @@ fn shown_to_users(file: &SourceFile) -> Vec<std::ops::Range<usize>> {
 #[test]
 fn comments_of_private_items_say_more_than_the_name() {
     let mut wrong = Vec::new();
-    for name in CRATES {
-        for file in source_files(name) {
+    for (_, files) in packages() {
+        for file in files {
             let shown = shown_to_users(&file);
             for comment in doc_comments(&file.text) {
                 let is_public = comment.item.starts_with("pub ");
@@ -165,6 +165,36 @@ fn comments_of_private_items_say_more_than_the_name() {
         wrong.is_empty(),
         "doc comments under {MIN_COMMENT_WORDS} words:\n{}",
         wrong.join("\n")
+    );
+}
+
+/// The list of equivalent mutants names files and functions of the authentication code. A line that matches nothing would
+/// end a run of the mutation tester with an error, hours after it was started.
+#[test]
+fn equivalent_mutants_are_in_functions_that_exist() {
+    let auth: Vec<_> = source_files("mcp")
+        .into_iter()
+        .filter(|file| file.name.contains("/auth/"))
+        .collect();
+    let list = read(&root().join("bench/mutants/equivalent.txt"));
+    let lines = list
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let mut parts = line.split(" | ");
+        let (file, function) = (parts.next().unwrap(), parts.next().unwrap());
+        let name = function.rsplit("::").next().unwrap();
+        let declaration = format!("fn {name}");
+        let is_there = |source: &SourceFile| {
+            source.name.ends_with(&format!("/{file}")) && source.text.contains(&declaration)
+        };
+        assert!(auth.iter().any(is_there), "{line}");
+        count += 1;
+    }
+    assert!(
+        count > 10,
+        "only {count} lines: has the list changed its form?"
     );
 }
 

@@ -57,10 +57,31 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
+/// Folders with the sources of packages outside the workspace. Nothing in them is part of the product, but their names
+/// and comments follow the same rules.
+const TOOL_FOLDERS: &[&str] = &["bench/src", "bench/mutants/src", "fuzz/fuzz_targets"];
+
 /// The Rust files in the `src` folder of a crate.
 pub(crate) fn source_files(name: &str) -> Vec<SourceFile> {
+    files_below(&format!("crates/{name}/src"))
+}
+
+/// The sources of all crates and of the packages outside the workspace, each with its name or folder.
+pub(crate) fn packages() -> Vec<(&'static str, Vec<SourceFile>)> {
+    let crates = CRATES.iter().map(|name| (*name, source_files(name)));
+    let tools = TOOL_FOLDERS
+        .iter()
+        .map(|folder| (*folder, files_below(folder)));
+    let packages: Vec<_> = crates.chain(tools).collect();
+    for (name, files) in &packages {
+        assert!(!files.is_empty(), "no source file in {name}");
+    }
+    packages
+}
+
+fn files_below(folder: &str) -> Vec<SourceFile> {
     let root = root();
-    let paths = files(&format!("crates/{name}/src/*.rs"));
+    let paths = files(&format!("{folder}/*.rs"));
     let read = |path: PathBuf| SourceFile {
         name: path.strip_prefix(&root).unwrap().display().to_string(),
         text: read(&path),
