@@ -1,9 +1,8 @@
-//! Parses the start of a Markdown file into fields and readers, as indexing does. A document whose reader field is
-//! present is readable for the names in it or for nobody, never for everyone, and the field is not among the other
-//! fields.
+//! Fuzzes the reader field in the front matter of Markdown files. If the field is present, a document is readable by
+//! the principals in it or by nobody, but never by everyone, and the field is not among the document's other fields.
 //!
-//! The first byte chooses what the rest is: a whole file, the value of the field in YAML or in TOML, or the text before
-//! the fence.
+//! The first byte selects the role of the rest: a whole file, the value of the field in YAML (`Y`), TOML (`T`) or JSON
+//! (`J`), or white space before the fence (`B`).
 
 #![no_main]
 
@@ -19,13 +18,14 @@ use libfuzzer_sys::fuzz_target;
 
 const FIELD: &str = "allowed";
 
-struct Folder {
+/// A folder with one file, which each input replaces.
+struct FuzzFolder {
     source: FolderSource,
     entry: FileEntry,
     file: PathBuf,
 }
 
-static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
+static FOLDER: LazyLock<FuzzFolder> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("docent-fuzz-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("note.md");
@@ -40,7 +40,7 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
         ..IngestOptions::default()
     });
     let entry = source.list().entries.remove(0);
-    Folder {
+    FuzzFolder {
         source,
         entry,
         file,
@@ -52,30 +52,30 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     match kind {
-        b'Y' => closed(&[b"---\nallowed: ", rest, b"\n---\nbody\n"].concat()),
-        b'T' => closed(&[b"+++\nallowed = ", rest, b"\n+++\nbody\n"].concat()),
+        b'Y' => check_restricted(&[b"---\nallowed: ", rest, b"\n---\nbody\n"].concat()),
+        b'T' => check_restricted(&[b"+++\nallowed = ", rest, b"\n+++\nbody\n"].concat()),
         b'B' => {
             let blank: String = String::from_utf8_lossy(rest)
                 .chars()
                 .filter(|c| c.is_whitespace())
                 .collect();
-            closed(format!("{blank}---\nallowed: hr\n---\nbody\n").as_bytes());
+            check_restricted(format!("{blank}---\nallowed: hr\n---\nbody\n").as_bytes());
         }
-        b'J' => names(rest),
-        _ => documents(rest).iter().for_each(well_formed),
+        b'J' => check_json_list(rest),
+        _ => documents(rest).iter().for_each(check_document),
     }
 });
 
-/// The field is written, so every document of the file is for somebody named or for nobody.
-fn closed(file: &[u8]) {
+/// Checks that no document of a file with the field is readable by everyone.
+fn check_restricted(file: &[u8]) {
     for document in &documents(file) {
-        well_formed(document);
+        check_document(document);
         assert_ne!(document.readers, ReaderField::Absent);
     }
 }
 
-/// A list of plain words is read as another reader of JSON, which YAML contains, reads it.
-fn names(list: &[u8]) {
+/// Checks that a JSON list of plain words, which is also YAML, gives the readers that a JSON parser reads.
+fn check_json_list(list: &[u8]) {
     let Ok(names) = serde_json::from_slice::<Vec<String>>(list) else {
         return;
     };
@@ -102,7 +102,7 @@ fn documents(file: &[u8]) -> Vec<ParsedDocument> {
     reading.map_or_else(|_| Vec::new(), |reading| reading.documents)
 }
 
-fn well_formed(document: &ParsedDocument) {
+fn check_document(document: &ParsedDocument) {
     for (name, _) in &document.fields {
         let name = name.trim().to_lowercase();
         assert!(name != FIELD && !name.starts_with("allowed."), "{name:?}");

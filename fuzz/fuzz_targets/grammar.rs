@@ -1,5 +1,5 @@
-//! Parses a query into words and conditions. Nothing is refused, everything is bounded, and everything reported about the
-//! query is in it.
+//! Fuzzes the query parser. It accepts every input, its output has a limited size, and every text that it reports is
+//! part of the query.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use docent_search::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// Fields of every kind, with values that look like words of the grammar.
+/// A catalog with fields of every type, and values that look like operators of the query language.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut builder = CatalogBuilder::new();
     builder.documents(400);
@@ -34,11 +34,11 @@ fuzz_target!(|text: &str| {
     let today = Day::parse("2024-07-01").unwrap();
     let parsed = parse(text, &CATALOG, today);
     assert_eq!(parsed, parse(text, &CATALOG, today));
-    bounded(&parsed);
-    stands_in(&parsed, text);
+    check_limits(&parsed);
+    check_reported_texts(&parsed, text);
 });
 
-fn bounded(parsed: &ParsedQuery) {
+fn check_limits(parsed: &ParsedQuery) {
     assert!(parsed.text.chars().count() <= 2 * MAX_QUERY_CHARS);
     assert!(parsed.phrases.len() <= MAX_QUERY_TERMS);
     assert!(parsed.excluded.len() <= MAX_QUERY_TERMS);
@@ -50,7 +50,7 @@ fn bounded(parsed: &ParsedQuery) {
     }
 }
 
-/// How many conditions a filter has, and how deep. Every day and number in it is one.
+/// The number of conditions in a filter, and its depth. Checks that its dates and numbers are valid.
 fn size(filter: &Filter) -> (usize, usize) {
     let both = |parts: &[Filter]| {
         let sizes = parts.iter().map(size);
@@ -74,8 +74,8 @@ fn size(filter: &Filter) -> (usize, usize) {
     (leaves, depth + 1)
 }
 
-/// Whatever is said to be written in the query is.
-fn stands_in(parsed: &ParsedQuery, text: &str) {
+/// Checks that applied and ignored conditions quote the query.
+fn check_reported_texts(parsed: &ParsedQuery, text: &str) {
     for phrase in parsed.phrases.iter().chain(&parsed.excluded) {
         assert!(text.contains(phrase.as_str()), "{phrase:?}");
     }
@@ -84,7 +84,7 @@ fn stands_in(parsed: &ParsedQuery, text: &str) {
         assert!(!applied.meaning.is_empty());
     }
     for ignored in &parsed.ignored {
-        // A list item is reported with the name of its field before it, so the words are compared.
+        // An item of a list is reported with its field name, which is elsewhere in the query, so words are compared.
         let words = ignored.written.split(|c: char| !c.is_alphanumeric());
         assert!(
             words.into_iter().all(|word| text.contains(word)),
@@ -93,7 +93,7 @@ fn stands_in(parsed: &ParsedQuery, text: &str) {
         assert!(ignored.written.len() <= 2 * text.len() + 2);
         assert!(!ignored.reason.is_empty());
     }
-    // Words to rank by are words of the query.
+    // The text that is left for ranking consists of words of the query.
     for word in parsed.text.split_whitespace() {
         assert!(text.contains(word), "{word:?}");
     }

@@ -1,7 +1,8 @@
-//! Verifies a bearer token as for a request. The key is known here, so that any claims can have a valid signature. An
-//! accepted caller must be the one whom the claims name to another parser, and a token with a changed byte is refused.
+//! Fuzzes token verification. The target has the private key, so any claims can have a valid signature. A second parser
+//! has to read the claims of every accepted token as the verifier does, and a token with one changed byte has to be
+//! rejected.
 //!
-//! An input is `T` and a token, or `S`, two bytes that choose where the token is changed, one that says how, and a
+//! An input is `T` and a token. Or it is `S`, two bytes with the position to change, one byte with the change, and a
 //! header and claims on two lines.
 
 #![no_main]
@@ -23,7 +24,7 @@ const SERVER: &str = "https://docs.example.com";
 const ISSUER: &str = "https://id.example.com";
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Of nobody's: it signs for the tests alone.
+/// A key pair that is only used here.
 static PAIR: LazyLock<Ed25519KeyPair> =
     LazyLock::new(|| Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap());
 
@@ -44,10 +45,10 @@ static RUNTIME: LazyLock<Runtime> =
 
 fuzz_target!(|bytes: &[u8]| {
     match bytes {
-        [b'T', token @ ..] => assert!(identify(token).is_err(), "nobody signed this"),
+        [b'T', token @ ..] => assert!(identify(token).is_err(), "an unsigned token was accepted"),
         [b'S', low, high, change, text @ ..] => {
-            let place = usize::from(u16::from_le_bytes([*low, *high]));
-            signed(text, place, *change);
+            let position = usize::from(u16::from_le_bytes([*low, *high]));
+            check_signed_token(text, position, *change);
         }
         _ => {}
     }
@@ -55,13 +56,13 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn identify(token: &[u8]) -> Result<Caller, AuthRejection> {
     let value = [b"Bearer ", token].concat();
-    // What no header can carry never comes here.
+    // Bytes that a header cannot contain never reach the verifier.
     let value = HeaderValue::from_bytes(&value).or(Err(AuthRejection::Absent))?;
     let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
     RUNTIME.block_on(AUTH.identify(&headers))
 }
 
-fn signed(text: &[u8], place: usize, change: u8) {
+fn check_signed_token(text: &[u8], position: usize, change: u8) {
     let split = text.iter().position(|&byte| byte == b'\n');
     let (head, claims) = text.split_at(split.unwrap_or(text.len()));
     let claims = claims.strip_prefix(b"\n").unwrap_or(claims);
@@ -73,13 +74,13 @@ fn signed(text: &[u8], place: usize, change: u8) {
     if let Ok(caller) = identify(token.as_bytes()) {
         check_caller(&caller, &token, head, claims);
     }
-    // One changed byte anywhere, or one byte less: never.
+    // A token with one changed byte, or with one byte less, has to be rejected.
     let mut changed = token.into_bytes();
-    let place = place % changed.len();
+    let position = position % changed.len();
     if change == 0 {
-        changed.remove(place);
+        changed.remove(position);
     } else {
-        changed[place] ^= change;
+        changed[position] ^= change;
     }
     assert!(identify(&changed).is_err(), "a changed token was accepted");
 }
@@ -100,16 +101,16 @@ fn check_caller(caller: &Caller, token: &str, head: &[u8], claims: &[u8]) {
     assert_eq!(caller.issuer(), Some(ISSUER));
     assert_eq!(caller.subject(), claims["sub"].as_str());
     assert!(!caller.subject().unwrap().is_empty());
-    // No run of this takes place before that year.
+    // Now is later than 2023, so an accepted token expires later too.
     assert!(claims["exp"].as_f64().unwrap() > 1_700_000_000.0);
     let named = match &claims["aud"] {
-        Value::Array(names) => names.iter().any(is_us),
-        name => is_us(name),
+        Value::Array(names) => names.iter().any(is_this_server),
+        name => is_this_server(name),
     };
     assert!(named, "{}", claims["aud"]);
 }
 
-fn is_us(name: &Value) -> bool {
+fn is_this_server(name: &Value) -> bool {
     let name = name
         .as_str()
         .map(|name| name.trim_end_matches('/').to_ascii_lowercase());

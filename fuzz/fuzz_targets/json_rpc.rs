@@ -1,5 +1,5 @@
-//! Parses the body of a request into messages, as every transport does. Whatever is accepted is JSON to another parser
-//! too, within the limits, and means the same to both.
+//! Fuzzes the JSON-RPC parser that all transports use. A second JSON parser has to accept every message that it
+//! accepts, and read the same values from it, within the limits.
 
 #![no_main]
 #![allow(
@@ -21,41 +21,41 @@ const MAX_BATCH: usize = 32;
 
 fuzz_target!(|bytes: &[u8]| {
     match split(bytes, MAX_DEPTH, MAX_BATCH) {
-        Ok(RpcBody::One(text)) => one(text),
+        Ok(RpcBody::One(text)) => check_message(text),
         Ok(RpcBody::Batch(items)) => {
             assert!((1..=MAX_BATCH).contains(&items.len()));
             if let Some(all) = value(std::str::from_utf8(bytes).unwrap()) {
                 assert_eq!(all.as_array().unwrap().len(), items.len());
             }
-            items.iter().for_each(|item| one(item.get()));
+            items.iter().for_each(|item| check_message(item.get()));
         }
-        Err(error) => refused(&error, None),
+        Err(error) => check_error(&error, None),
     }
 });
 
-fn one(text: &str) {
+fn check_message(text: &str) {
     let message = match parse(text) {
         Ok(message) => message,
-        Err(unread) => return refused(&unread.error, unread.id.as_ref()),
+        Err(unread) => return check_error(&unread.error, unread.id.as_ref()),
     };
     let Some(whole) = value(text) else {
         return;
     };
     assert!(depth(&whole) <= MAX_DEPTH);
-    // A message is an object: an array in the order of the members is none, whatever a reader makes of it.
+    // A message has to be an object. Serde would also accept an array with the members in order.
     let members = whole.as_object().unwrap();
     assert_eq!(members["jsonrpc"], "2.0");
     match message {
         RpcMessage::Request(request) => {
             assert_eq!(members["method"], *request.method);
-            same_id(&members["id"], &serde_json::to_value(&request.id).unwrap());
+            check_id(&members["id"], &serde_json::to_value(&request.id).unwrap());
             assert_eq!(request.raw, text);
-            params(&request.params, members.get("params"));
+            check_params(&request.params, members.get("params"));
         }
-        RpcMessage::Notification(note) => {
-            assert_eq!(members["method"], *note.method);
+        RpcMessage::Notification(notification) => {
+            assert_eq!(members["method"], *notification.method);
             assert!(!members.contains_key("id"));
-            params(&note.params, members.get("params"));
+            check_params(&notification.params, members.get("params"));
         }
         RpcMessage::Response => {
             assert!(members.get("method").is_none_or(Value::is_null));
@@ -64,17 +64,17 @@ fn one(text: &str) {
     }
 }
 
-/// The id that an answer carries is the one that was sent. `-0` is 0, which another reader keeps as a float.
-fn same_id(sent: &Value, answered: &Value) {
-    if sent.as_f64() == Some(0.0) {
+/// Checks that the response has the id of the request. `-0` counts as 0, which the second parser keeps as a float.
+fn check_id(requested: &Value, answered: &Value) {
+    if requested.as_f64() == Some(0.0) {
         assert_eq!(answered, 0);
     } else {
-        assert_eq!(sent, answered);
+        assert_eq!(requested, answered);
     }
 }
 
-/// What another reader makes of it; nothing where it holds a number such as 1e999, which is JSON that no float can
-/// hold and that whoever reads the arguments refuses.
+/// Parses the text with the second parser. Returns `None` for a number such as 1e999: it is valid JSON but too large
+/// for a float, and is rejected later, when the arguments are read.
 fn value(text: &str) -> Option<Value> {
     match serde_json::from_str(text) {
         Ok(value) => Some(value),
@@ -83,9 +83,9 @@ fn value(text: &str) -> Option<Value> {
     }
 }
 
-/// What routing looks at is what stands there. A literal null counts as absent.
-fn params(read: &RpcParams<'_>, said: Option<&Value>) {
-    let said = said.map(|said| said.as_object().unwrap());
+/// Checks the members of `params` that routing reads. A literal null counts as absent.
+fn check_params(read: &RpcParams<'_>, expected: Option<&Value>) {
+    let expected = expected.map(|expected| expected.as_object().unwrap());
     for (name, member) in [
         ("_meta", read.meta),
         ("name", read.name),
@@ -97,21 +97,21 @@ fn params(read: &RpcParams<'_>, said: Option<&Value>) {
         ("requestState", read.request_state),
         ("requestId", read.request_id),
     ] {
-        let said = said
-            .and_then(|said| said.get(name))
-            .filter(|said| !said.is_null());
+        let expected = expected
+            .and_then(|expected| expected.get(name))
+            .filter(|expected| !expected.is_null());
         let member = member.filter(|member| member.get() != "null");
         let value = member.map(|member| serde_json::from_str::<Value>(member.get()).unwrap());
-        assert_eq!(value.as_ref(), said, "{name}");
+        assert_eq!(value.as_ref(), expected, "{name}");
         assert_eq!(
             RpcParams::string(member).as_deref(),
-            said.and_then(Value::as_str)
+            expected.and_then(Value::as_str)
         );
     }
 }
 
-/// An error is an answer that any client can read, and says of the id what was there.
-fn refused(error: &rpc::RpcError, id: Option<&rmcp::model::RequestId>) {
+/// Checks that an error is a valid JSON-RPC response, with the id of the request if it has one.
+fn check_error(error: &rpc::RpcError, id: Option<&rmcp::model::RequestId>) {
     assert!(matches!(error.code, -32700 | -32600));
     let answer: Value = serde_json::from_str(&error.answer(id)).unwrap();
     assert_eq!(answer["error"]["code"], error.code);
