@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_staged_does_not_count_and_goes_unless_it_is_wanted() {
+    fn a_staged_file_changes_nothing_and_is_deleted_unless_it_replaces_the_target() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "old").unwrap();

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_bounded_and_on_one_line() {
+    fn texts_of_the_server_are_truncated_to_one_line() {
         assert_eq!(single_line(" a\nb\u{1b}[1m "), "a b [1m");
         assert_eq!(single_line(&"x".repeat(MAX_CHARS + 1)).len(), MAX_CHARS);
         let listed = json!({"tools": vec![json!({"name": "a"}); MAX_TOOLS + 1]});
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_said_so() {
+    fn an_unreachable_server_is_an_error() {
         let brief = Duration::from_secs(5);
         let result = probe(
             &CheckTarget::Url("http://127.0.0.1:1/mcp".to_owned()),

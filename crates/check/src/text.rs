@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_said_is_shown_safely() {
+    fn control_characters_are_replaced_and_long_texts_truncated() {
         assert_eq!(
             printable("a\u{202E}b\nc\u{E0041}d", 9),
             "a\u{FFFD}b\u{FFFD}c\u{FFFD}d"

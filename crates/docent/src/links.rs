@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_encoded_would_not_change() {
+    fn a_plain_id_is_one_that_percent_encoding_does_not_change() {
         for byte in 0..=0x7f_u8 {
             let id = format!("a{}b", char::from(byte));
             for (slashes, encoded) in [(true, ENCODED_BUT_SLASHES), (false, ENCODED)] {

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_long_entry_is_read() {
+    fn the_entry_after_an_oversized_one_is_read() {
         for shift in 0..3 {
             let long = format!(
                 "@misc{{a, title = {{{}{}}}}}",

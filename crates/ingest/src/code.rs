@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_machines_write_is_refused() {
+    fn generated_files_are_skipped() {
         for (path, code) in [
             ("Cargo.lock", "x"),
             ("web/package-lock.json", "{}"),

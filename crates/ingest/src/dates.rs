@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclear_is_no_day() {
+    fn ambiguous_and_invalid_dates_are_not_read() {
         for cells in [
             &["03/04/2024", "04/05/2024"][..],
             &["13/04/2024", "04/13/2024"],

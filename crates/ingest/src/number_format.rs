@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclear_is_no_number() {
+    fn ambiguous_and_invalid_numbers_are_not_read() {
         for cells in [
             &["1,234", "5,678"][..],
             &["1,234.5", "12,5"],

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zip_is_damaged() {
+    fn truncated_and_corrupt_packages_are_damaged() {
         let bytes = zipped(&[(
             "a",
             b"some text that is long enough to be packed, packed, packed",

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_binary() {
+    fn binary_content_is_not_text() {
         check(b"a\0b", Err("binary"));
         check(b"\xFF\xFE\0\0a\0\0\0", Err("binary"));
         check(b"\xFF\xFEa\0\0\0", Err("binary"));

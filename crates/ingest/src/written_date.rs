@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_two_days_or_none_is_left_alone() {
+    fn ambiguous_and_invalid_dates_are_not_parsed() {
         for text in [
             "03/12/2024",
             "12.03.2024",

@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_finds_the_budget_spent_calls_for_eviction_and_gets_the_room() {
+    async fn a_reservation_in_a_spent_budget_requests_eviction_and_succeeds() {
         let (budget, stalled) = spent(TOTAL);
         let newcomer = share(&budget);
         let mut waiting = Box::pin(newcomer.reserve_evicting(TOTAL / 2, None));
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_ever_or_for_a_share() {
+    async fn waiting_for_the_budget_has_a_deadline_and_shares_never_wait() {
         let (budget, _stalled) = spent(TOTAL);
         let newcomer = share(&budget);
         assert!(newcomer.reserve_evicting(TOTAL / 2, None).await.is_none());

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_ends_at_its_bound() {
+    fn observed_texts_are_truncated() {
         for (bytes, kept) in [(0, 0), (255, 254), (256, 256), (257, 256), (900, 256)] {
             let text = "é".repeat(bytes / 2);
             assert_eq!(bounded_prefix(&text).len(), kept.min(text.len()), "{bytes}");

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_was_not_told() {
+    fn malformed_hints_are_ignored() {
         let longest = "x".repeat(MAX_CHARS);
         assert!(
             hints(&json!({"openai/userAgent": longest}))

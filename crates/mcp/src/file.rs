@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_says_why() {
+    fn invalid_file_objects_are_rejected_with_a_reason() {
         for (value, part) in [
             (json!(1), "a file object"),
             (json!(""), "`file_id`"),

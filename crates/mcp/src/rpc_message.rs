@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_message_says_why() {
+    fn invalid_messages_are_rejected_with_their_error_code() {
         let rows = [
             ("{", -32700),
             ("nonsense", -32700),

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_body_says_wins_over_the_header() {
+    fn a_trace_parent_in_the_body_takes_precedence_over_the_header() {
         let other = GOOD.replace("0af7", "1111");
         let meta = |text: &str| {
             let text = format!(r#"{{"traceparent":"{text}"}}"#);

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_refuse_is_refused_here_with_a_cure() {
+    fn widgets_that_hosts_reject_are_rejected_with_a_hint() {
         let named = |name: &str| Widget::new(name, "t", "d", PAGE);
         for name in ["", "Board", "a b", "ä", &"x".repeat(65)] {
             assert_eq!(

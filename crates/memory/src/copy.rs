@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_is_moved_either_way() {
+    fn overlapping_ranges_are_moved_in_both_directions() {
         for count in lengths() {
             for apart in [0, 1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 65, 100, count] {
                 for (to, from) in [(0, apart), (apart, 0)] {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn invalid_periods_are_not_parsed() {
         for written in [
             "",
             "-",

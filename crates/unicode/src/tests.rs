@@ -29,7 +29,7 @@ fn every_invisible_character_goes_from_plain_words() {
 }
 
 #[test]
-fn what_a_script_or_an_emoji_needs_stays() {
+fn characters_that_a_script_or_emoji_needs_are_kept() {
     for text in [
         // Persian, Hindi, Sinhala, Malayalam at the end of a word, Mongolian with its selector.
         "می\u{200C}خواهم",
@@ -61,7 +61,7 @@ fn what_a_script_or_an_emoji_needs_stays() {
 }
 
 #[test]
-fn what_only_looks_like_that_goes() {
+fn format_characters_out_of_context_are_removed() {
     for (text, expected) in [
         ("می\u{200C}\u{200C}خواهم", "می\u{200C}خواهم"),
         ("a\u{200C}b", "ab"),
@@ -106,7 +106,7 @@ fn tricky() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
     #[test]
-    fn what_is_left_is_visible_or_belongs_there(text in tricky()) {
+    fn remaining_characters_are_visible_or_in_context(text in tricky()) {
         let once = visible(&text);
         prop_assert_eq!(visible(&once), once.clone());
         let seen = |c: &char| !is_invisible(*c);

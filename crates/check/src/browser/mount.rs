@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_found_by_its_origin() {
+    fn requests_and_violations_are_matched_by_origin() {
         let mut mount = WidgetMount {
             requests: vec!["https://a.example/x.js".to_owned()],
             violations: vec!["img-src: https://b.example".to_owned()],

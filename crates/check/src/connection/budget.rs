@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_refused() {
+    fn reservations_over_the_budget_are_rejected() {
         let budget = CheckBudget::default();
         assert_eq!(budget.reserve(MAX_KEPT - 1), Ok(()));
         assert_eq!(budget.reserve(2), Err(ExchangeError::BudgetSpent));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_a_bound_of_its_own() {
+    fn reading_has_a_limit_of_its_own() {
         let budget = CheckBudget::default();
         budget.count_read(MAX_READ);
         assert!(!budget.is_spent());

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_bound() {
+    fn the_number_of_recorded_loads_is_limited() {
         let image = |n: usize| format!("<img src=https://h{n}.example/>");
         let html: String = (0..=MAX_FOUND).map(image).collect();
         assert_eq!(DocumentScan::of(&html).loads.len(), MAX_FOUND);

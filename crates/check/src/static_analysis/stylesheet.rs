@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_unused_is_told_apart() {
+    fn loads_that_may_be_unused_are_deferred() {
         for (css, trigger) in [
             (
                 "@font-face{src:local('x'),url(https://a.example/f)}",

@@ -219,7 +219,7 @@ fn garbage_is_named() {
 }
 
 #[test]
-fn what_a_server_says_is_shown_safely() {
+fn control_characters_of_a_server_are_replaced_in_the_report() {
     let server = serve(|call| {
         CannedReply::json(
             &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": 1, "message": "red\u{9b}31m"}}),

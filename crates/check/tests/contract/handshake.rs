@@ -53,7 +53,7 @@ fn page(status: u16, html: &str) -> CannedReply {
 type Case = (fn(&ReceivedCall) -> CannedReply, &'static str, &'static str);
 
 #[test]
-fn what_a_server_answers_is_named() {
+fn unexpected_answers_to_initialize_are_described() {
     let cases: [Case; 19] = [
         (
             |_| page(200, "<!doctype html><title>Welcome\u{1b}[2J</title>"),

@@ -100,7 +100,7 @@ fn addresses_that_nothing_loads_are_no_finding() {
 }
 
 #[test]
-fn what_is_really_loaded_is_reported() {
+fn loads_outside_of_the_content_policy_are_errors() {
     for html in GUILTY {
         let report = checked(&greeting(html));
         let wanted = ("widgets/csp-covers", Severity::Error);
@@ -115,7 +115,7 @@ fn a_literal_request_is_an_error_where_nobody_looked() {
 }
 
 #[test]
-fn what_only_may_be_loaded_is_a_warning() {
+fn deferred_loads_outside_of_the_content_policy_are_warnings() {
     for html in DEFERRED {
         let report = checked(&greeting(html));
         let wanted = ("widgets/csp-covers", Severity::Warning);

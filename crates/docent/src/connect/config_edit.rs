@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_added_to_the_server_stays() {
+    fn members_that_the_user_added_are_kept() {
         let before = r#"{"mcpServers":{"docs":{"command":"/old/docent","args":["serve","/x"],"timeout":5,"env":{"A":"b"}}}}"#;
         let after = text(put_in(ConfigFileFormat::Json, before).unwrap());
         let value: Value = serde_json::from_str(&after).unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn malformed_files_are_not_edited() {
         let json = [
             "{",
             "[]",

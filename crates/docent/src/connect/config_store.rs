@@ -176,7 +176,7 @@ mod tests {
 
     /// A write by another program between our read and our rename is not lost.
     #[test]
-    fn what_another_program_writes_meanwhile_is_kept() {
+    fn a_concurrent_change_of_the_file_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         std::fs::write(&file, "1").unwrap();

@@ -160,7 +160,7 @@ fn an_id_twice_in_one_file_costs_no_record() {
 }
 
 #[test]
-fn what_was_refused_is_not_read_again_until_it_changes() {
+fn a_skipped_file_is_not_read_again_until_it_changes() {
     let dir = tempfile::tempdir().unwrap();
     let engine = MemoryEngine::new();
     let mut seen = FileStateCache::default();
@@ -358,7 +358,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
+fn excluded_files_are_not_indexed_and_their_documents_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let engine = MemoryEngine::new();
     for folder in ["drafts", "sub/build"] {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_kind_does_not_fit() {
+    fn a_pattern_does_not_match_a_value_of_another_type() {
         for (pattern, kind, path, expect) in [
             ("{x}/", FieldKind::Number, "2024/a.md", Some("2024")),
             ("{x}/", FieldKind::Number, "drafts/a.md", None),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_expected_is_listed_up_to_a_bound() {
+    fn the_list_of_expected_documents_is_limited() {
         let relevant = |count: usize| (0..count).map(|n| (n.to_string(), 1)).collect();
         assert_eq!(expected(&relevant(MAX_EXPECTED), &[]).len(), MAX_EXPECTED);
         assert_eq!(

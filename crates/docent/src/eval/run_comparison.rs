@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_earlier_run_is_refused() {
+    fn a_file_that_is_no_baseline_run_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("before.json");
         let mut queries = vec![json!({"id": "a", "scores": {}}); MAX_QUERIES];

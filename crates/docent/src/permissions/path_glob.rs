@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_below_is_refused() {
+    fn paths_outside_of_the_folder_are_rejected() {
         for bad in ["", "/", "/hr", "../hr", "a/../b", "a//b", ".", "a/./b"] {
             assert!(PathGlob::parse(bad).is_err(), "{bad}");
         }

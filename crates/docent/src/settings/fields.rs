@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_name() {
+    fn errors_name_the_setting() {
         for (toml, expect) in [
             ("fields = 3", "`fields` is not a table: `3`"),
             ("[fields]\na = 3", "`fields.a` is not a table: `3`"),

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_name() {
+    fn errors_name_the_setting() {
         let rest = "[permissions]\ndefault = \"nobody\"\n";
         for (toml, expect) in [
             ("permissions = 3", "`permissions` is not a table: `3`"),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_believed_is_one_of_those_whose_tokens_count() {
+    fn claims_are_only_accepted_from_trusted_issuers() {
         let rules = |from: &str| {
             resolved(&format!(
                 "[auth]\nissuers = [\"https://a.example\", \"https://b.example\"]\n[permissions]\n\

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_sorted_by_when_it_counts() {
+    fn changed_settings_are_split_into_live_and_after_a_restart() {
         let mut folder = ReloadFixture::new(
             "title = \"a\"\n",
             vec![("log", SettingValue::Text("warn".into()))],

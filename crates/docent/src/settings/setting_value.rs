@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_repeats_is_short_and_visible() {
+    fn values_in_messages_are_truncated_and_printable() {
         assert_eq!(
             text("\u{1b}[31mred").invalid("", "").shown,
             "\u{FFFD}[31mred"

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_sent_at_the_end() {
+    fn queued_spans_are_sent_on_shutdown() {
         let (exporter, seeing, go) = slow();
         exporter.put(span());
         exporter.put(span());

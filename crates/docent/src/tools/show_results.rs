@@ -451,7 +451,7 @@ mod tests {
     use crate::settings::Settings;
 
     #[test]
-    fn what_the_model_reads_stays_small_whatever_the_documents_are_called() {
+    fn the_structured_content_stays_small_with_long_titles_and_addresses() {
         let tool = ShowResultsTool(Arc::new(KnowledgeBase::new(
             Arc::new(MemoryEngine::new()),
             &Settings::default(),

@@ -86,7 +86,7 @@ fn assert_no_markers(log: &str) {
 }
 
 #[test]
-fn nobodys_words_are_in_the_log_of_a_server() {
+fn the_log_of_a_server_contains_no_text_of_callers() {
     let dir = corpus();
     let server = ServerProcess::start(&dir, &["docs", "--log", "trace"]);
     server.wait_until_synced();
@@ -107,7 +107,7 @@ fn nobodys_words_are_in_the_log_of_a_server() {
 }
 
 #[test]
-fn nobodys_words_are_in_the_log_over_stdio() {
+fn the_log_over_stdio_contains_no_text_of_callers() {
     let dir = corpus();
     let calls = calls().into_iter().map(|call| call.to_string());
     let ran = dir.stdio(&["--log", "trace"], calls.chain([QUERY.to_owned()]));
@@ -118,7 +118,7 @@ fn nobodys_words_are_in_the_log_over_stdio() {
 
 /// The report of an indexing run names files and reasons, and quotes nothing from the files.
 #[test]
-fn nobodys_words_are_in_the_report_of_a_run() {
+fn the_report_of_indexing_contains_no_text_of_documents() {
     let dir = corpus();
     let ran = dir.run(&["index", "docs", "--log", "trace"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");

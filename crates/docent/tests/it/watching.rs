@@ -39,7 +39,7 @@ fn serve(dir: &TestDir, more: &[&str]) -> ServerProcess {
 }
 
 #[test]
-fn what_changes_in_the_folder_changes_in_the_answers() {
+fn changes_in_the_folder_appear_in_search() {
     let dir = TestDir::small();
     let server = serve(&dir, &[]);
     dir.write("docs/new/one.md", "A lantern burns.");

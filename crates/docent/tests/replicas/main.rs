@@ -250,7 +250,7 @@ fn an_index_is_migrated_to_a_cluster_and_back() {
 }
 
 #[test]
-fn whoever_asks_does_not_notice_who_dies() {
+fn clients_do_not_notice_a_replica_that_dies() {
     if !is_there() {
         return;
     }

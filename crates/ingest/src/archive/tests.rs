@@ -220,7 +220,7 @@ fn links_and_devices_are_left_out() {
 }
 
 #[test]
-fn what_is_broken_costs_itself() {
+fn a_damaged_archive_loses_only_its_damaged_files() {
     let whole = zipped(&[("a.txt", b"good"), ("b.txt", b"good")]);
     check(
         "a.zip",

@@ -25,7 +25,7 @@ fn paragraphs_and_what_is_in_them() {
 }
 
 #[test]
-fn what_is_not_seen_is_left_out() {
+fn hidden_text_is_left_out() {
     check(
         "<p><r><rPr><vanish/></rPr><t>x</t></r><r><t>a</t></r></p>",
         "a",

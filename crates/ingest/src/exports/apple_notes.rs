@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclear_has_no_day() {
+    fn a_note_with_an_ambiguous_title_or_date_has_no_date() {
         check("Ferry,02-03-2026 08:00:00,,No\n", &[]);
         check(
             "A,01-14-2026 08:00:00,,\nA,01-15-2026 08:00:00,,\nB,01-16-2026 08:00:00,,\n",

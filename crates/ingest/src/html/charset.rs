@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_page_says_is_believed() {
+    fn the_declared_encoding_is_used() {
         check(b"<meta charset=windows-1251>\xCF\xEE\xF0\xF2", "Порт");
         check(
             b"<META HTTP-EQUIV=content-type content='text/html; charset=koi8-r'>\xD0\xCF\xD2\xD4",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_true_is_not() {
+    fn an_impossible_declared_encoding_is_ignored() {
         check("<meta charset=windows-1252>Örr".as_bytes(), "Örr");
         check(b"<meta charset=utf-16>plain", "plain");
         check(

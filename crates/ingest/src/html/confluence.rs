@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wrote_a_page_is_told_in_words() {
+    fn the_byline_names_author_and_editor() {
         for (byline, author, editor) in [
             (
                 "Created by Ana Reis, last modified by Tom Harrow on Jan 14, 2026",

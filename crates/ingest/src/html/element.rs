@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_hidden() {
+    fn invisible_elements_are_hidden() {
         for style in [
             "display:none",
             " DISPLAY : none !important; color: red",

@@ -81,7 +81,7 @@ fn tables_become_rows() {
 }
 
 #[test]
-fn what_is_not_seen_is_left_out() {
+fn hidden_elements_are_left_out() {
     check("a<!-- b --><p hidden>c<p>d", "a\n\nd");
     check("<section><div style='display: none'>x</section>y", "y");
     check("<div aria-hidden=true><div>x</div>y</div>z", "z");

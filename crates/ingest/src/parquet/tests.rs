@@ -164,7 +164,7 @@ fn records_and_rows_are_bounded() {
 }
 
 #[test]
-fn what_pages_hold_is_bounded() {
+fn the_unpacked_size_of_pages_is_limited() {
     for codec in codecs() {
         let bytes = berths(codec);
         let fits = |max_unpacked_bytes| {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_packed_is_passed_over() {
+    fn streams_that_are_not_compressed_are_skipped() {
         assert_eq!(check_code(&file("", b"BT (x) Tj ET"), 0), Ok(()));
         assert_eq!(check_code(&file("", &[0x78, 0x9C, 0xFF, 0xFF]), 10), Ok(()));
         assert_eq!(check_code(b"stream", 0), Ok(()));

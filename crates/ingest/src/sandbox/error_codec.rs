@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reason_is_refused() {
+    fn malformed_errors_are_rejected() {
         for text in [
             "",
             "\"NoSuch\"",

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_comes() {
+    fn a_frame_is_read_as_it_was_written() {
         let bytes = sent(
             FrameWriter::new(DONE)
                 .number(7)

@@ -150,7 +150,7 @@ fn repeated_cells_are_bounded() {
 }
 
 #[test]
-fn what_is_unpacked_is_bounded() {
+fn the_unpacked_size_of_a_workbook_is_limited() {
     let bytes = xlsx(NONE, &table(3));
     let unpacked: u64 = {
         let mut package = zip_package::open(&bytes).unwrap();

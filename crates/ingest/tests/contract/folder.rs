@@ -334,7 +334,7 @@ mod unix {
     }
 
     #[test]
-    fn what_is_swapped_after_the_listing_is_refused() {
+    fn a_path_that_is_swapped_after_the_listing_is_not_read() {
         let gone = |folder: &TestFolder| std::fs::remove_file(folder.path("sub/x.md")).unwrap();
         let moved =
             |folder: &TestFolder| std::fs::rename(folder.path("sub"), folder.path("old")).unwrap();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_nothing_and_the_owner_every_scope() {
+    fn an_anonymous_caller_has_no_scope_and_the_owner_every_scope() {
         for (caller, owner) in [(Caller::anonymous(), false), (Caller::owner(), true)] {
             assert_eq!(caller.issuer(), None);
             assert_eq!(caller.subject(), None);

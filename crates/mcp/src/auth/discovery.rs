@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_with_the_last_place_is_told() {
+    async fn the_error_is_that_of_the_last_discovery_address() {
         struct FixedFetch(Result<&'static str, super::super::outbound_http::HttpFetchError>);
         type FixedFetchFuture =
             futures::future::BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;

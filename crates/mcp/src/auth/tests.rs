@@ -138,7 +138,7 @@ fn caller(scopes: &[&str]) -> Caller {
 }
 
 #[test]
-fn what_a_caller_lacks_is_said_in_full() {
+fn a_missing_scope_error_lists_all_required_scopes() {
     let auth = builder()
         .scopes(["base"])
         .requirement(AuthRequirement::ByTool)

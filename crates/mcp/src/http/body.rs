@@ -322,7 +322,7 @@ mod tests {
 
     /// Twice the limit is read before the body is refused, and no byte more.
     #[test]
-    fn what_is_far_too_large_is_refused_before_its_end() {
+    fn a_body_far_over_the_limit_is_rejected_early() {
         for (bytes, expected) in [(2000, 3), (2001, 2)] {
             let pieces = Arc::new(AtomicUsize::new(0));
             let counted = pieces.clone();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_still_coming_is_counted_and_bounded() {
+    async fn unfinished_bodies_are_counted_against_the_budget() {
         let limits = HttpLimits::default();
         let most = 100_000;
         for (size, expected) in [(90_000, None), (90_001, Some(Err(BodyError::Crowded)))] {
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_at_once_is_counted_only_if_it_is_large() {
+    fn complete_bodies_are_counted_only_if_they_are_large() {
         let limits = HttpLimits::default();
         for (size, counted) in [(limits.big_body, false), (limits.big_body + 1, true)] {
             let sender = sender(1 << 20);

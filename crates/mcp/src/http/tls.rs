@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_apart() {
+    fn certificate_errors_are_distinguished() {
         let files = CertificateFiles::new();
         files.load().unwrap();
         let other = CertificateFiles::new();

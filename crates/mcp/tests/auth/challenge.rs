@@ -75,7 +75,7 @@ async fn every_route_to_the_app_is_challenged() {
 
 /// The 401 is sent before the body is read, so that a client without a token cannot hold a connection with one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_has_to_send_a_body_to_be_refused() {
+async fn an_unauthorized_request_is_rejected_before_its_body() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let fixture = AuthFixture::start().await;
     let mut stream = tokio::net::TcpStream::connect(&fixture.server.address)

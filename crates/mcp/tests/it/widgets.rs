@@ -296,7 +296,7 @@ async fn security_schemes_stand_at_the_top_and_in_the_metadata() {
 
 /// Metadata that hosts reject is a build error, and its message names the fix.
 #[test]
-fn what_hosts_refuse_does_not_build() {
+fn descriptors_that_hosts_reject_do_not_build() {
     let long = "x".repeat(65);
     let none = || App::builder("a", "1");
     let destructive = ToolAnnotations {

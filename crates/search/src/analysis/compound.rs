@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_is_one_name() {
+    fn joined_words_become_one_name() {
         let joined = |text: &str| {
             let first = 0..word_length(text);
             let end = end(text, &first)?;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_no_name() {
+    fn a_joined_name_has_a_limited_length() {
         let longest = format!("{}-b", "a".repeat(MAX_TERM_CHARS - 2));
         assert!(join(&longest, &mut String::new()));
         assert!(!join(&format!("{longest}b"), &mut String::new()));

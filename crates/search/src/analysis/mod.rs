@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_apostrophe_is_a_word_unless_english_drops_it() {
+    fn the_part_after_an_apostrophe_is_a_word_unless_english_drops_it() {
         check(
             "the minister's, l'eau, don’t O'Brien'",
             &[

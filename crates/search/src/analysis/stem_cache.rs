@@ -76,7 +76,7 @@ mod tests {
     const RUSSIAN: Language = Language::Russian;
 
     #[test]
-    fn what_was_put_last_is_found() {
+    fn the_last_entry_is_found() {
         for mut cache in [StemCache::for_a_text(), StemCache::for_many_texts()] {
             let slots = cache.0.len();
             assert!(slots.is_power_of_two());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept() {
+    fn oversized_words_are_not_cached() {
         let mut cache = StemCache::for_a_text();
         let longest = "x".repeat(MAX_BYTES);
         cache.put(RUSSIAN, &longest, &longest);

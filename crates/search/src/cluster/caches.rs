@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_for_a_generation_is_forgotten_with_it() {
+    fn entries_of_an_older_generation_are_dropped() {
         let kept: GenerationCache<u32, u64> = GenerationCache::default();
         kept.put(1, 7, 70, 2);
         assert_eq!((kept.get(1, &7), kept.get(2, &7)), (Some(70), None));

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_reads_says_how_long_in_whole_seconds() {
+    fn read_requests_state_their_timeout_in_whole_seconds() {
         let of = |path: &str| {
             ClusterRequest::read(RequestKind::List, "", path.to_owned(), String::new())
         };

@@ -247,7 +247,7 @@ fn endless_late_deep_and_broken_answers_are_errors_in_time() {
 }
 
 #[test]
-fn nobody_is_led_elsewhere() {
+fn redirects_are_not_followed() {
     let elsewhere = LyingNode::start(|_, _| Some(json!({"points": []})));
     let address = elsewhere.address.clone();
     let node = LyingNode::start(move |path, stream| {

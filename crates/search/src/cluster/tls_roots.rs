@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_authorities_is_said() {
+    fn an_invalid_certificate_file_is_an_error_with_a_reason() {
         let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         let good = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert_eq!(error_text(good.as_bytes()), "");

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_memory_is_not_kept() {
+    fn vectors_larger_than_the_cache_are_not_cached() {
         let outer = CountingEmbedder::new(MAX_BYTES / size_of::<f32>());
         outer.query("a").unwrap();
         outer.query("a").unwrap();

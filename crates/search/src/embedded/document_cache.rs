@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_cache_is_not_kept() {
+    fn documents_larger_than_the_cache_are_not_cached() {
         let one = mapped("some words");
         let cache = DocumentCache::new(one.bytes() - 1);
         let address = (SegmentId::generate_random(), 1);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_writer_deletes_first_stays_deleted_through_a_merge() {
+    fn the_first_deletion_of_a_new_writer_survives_a_merge() {
         for segment in 0..SEGMENTS {
             let (index, fields) = index();
             let before = index.reader().unwrap().searcher().num_docs();

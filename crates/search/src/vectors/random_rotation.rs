@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_can_be_turned_back() {
+    fn a_rotation_can_be_reversed() {
         for dims in [1, 2, 3, 64, 100, 256, 384, 768] {
             let rotation = RandomRotation::new(dims);
             let vector: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();

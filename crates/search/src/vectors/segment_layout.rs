@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_its_bound_has_no_layout() {
+    fn headers_over_the_limits_have_no_layout() {
         let most = SegmentHeader {
             dims: MAX_DIMENSIONS as u32,
             documents: MAX_SEGMENT_DOCUMENTS as u32,

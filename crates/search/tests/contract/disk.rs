@@ -239,7 +239,7 @@ async fn a_reader_refuses_what_is_damaged() {
 }
 
 #[tokio::test]
-async fn what_is_sound_answers_while_the_rest_is_missing() {
+async fn intact_segments_answer_while_others_are_quarantined() {
     let dir = tempfile::tempdir().unwrap();
     let engine = EmbeddedEngine::open(dir.path()).unwrap();
     engine.apply(vec![put("a", "T", "ferry")]).await.unwrap();
@@ -286,7 +286,7 @@ async fn a_lost_ledger_is_made_from_the_words() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
+async fn files_of_a_killed_process_do_not_stop_the_next_one() {
     let dir = filled().await;
     // A process that dies just before its commit is published leaves all files of that commit behind, among
     // them a list of deleted documents whose name the next commit chooses again.

@@ -56,7 +56,7 @@ macro_rules! every_case {
             readers::each_reader_has_a_catalog_of_its_own,
             readers::lists_and_filters_are_of_what_is_seen,
             readers::slips_and_beginnings_are_of_what_is_seen,
-            readers::what_is_not_seen_takes_no_place,
+            readers::hidden_documents_take_no_place_in_the_results,
             readers::readers_change_with_the_generation,
         }
     };
@@ -75,7 +75,7 @@ macro_rules! every_case_with_a_model {
             meanings::a_far_page_is_empty_and_no_failure,
             meanings::meanings_find_what_words_do_not,
             meanings::both_halves_together_come_first,
-            meanings::what_is_gone_is_not_found_by_meaning,
+            meanings::deleted_documents_are_not_found_by_vector_search,
             meanings::a_hit_shows_the_passage_that_is_near,
             readers::meanings_are_of_what_is_seen,
         }

@@ -175,7 +175,7 @@ pub(crate) async fn both_halves_together_come_first(engine: &dyn Engine) {
     assert_eq!(order.len(), 3);
 }
 
-pub(crate) async fn what_is_gone_is_not_found_by_meaning(engine: &dyn Engine) {
+pub(crate) async fn deleted_documents_are_not_found_by_vector_search(engine: &dyn Engine) {
     fill(engine, &["A ferry.", "A ship.", "A house."]).await;
     embed_all(engine).await;
     engine

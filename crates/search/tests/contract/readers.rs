@@ -250,7 +250,7 @@ pub(crate) async fn slips_and_beginnings_are_of_what_is_seen(engine: &dyn Engine
     }
 }
 
-pub(crate) async fn what_is_not_seen_takes_no_place(engine: &dyn Engine) {
+pub(crate) async fn hidden_documents_take_no_place_in_the_results(engine: &dyn Engine) {
     let mut puts = vec![put(
         "z",
         "Untitled",

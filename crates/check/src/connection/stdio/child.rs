@@ -296,7 +296,7 @@ mod tests {
     /// A wrapper may exit and leave the real server behind.
     #[cfg(unix)]
     #[test]
-    fn what_a_program_left_behind_may_speak() {
+    fn output_of_a_grandchild_is_read_after_the_program_exits() {
         let command = ["sh", "-c", "(sleep 0.2; echo late) & exit 0"].map(str::to_owned);
         let mut child = RunningChild::start(&command).ok().unwrap();
         let deadline = Instant::now() + Duration::from_secs(15);

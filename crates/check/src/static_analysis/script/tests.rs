@@ -270,7 +270,7 @@ fn text_that_certainly_runs_is_told_apart() {
 }
 
 #[test]
-fn what_the_sandbox_forbids_is_found() {
+fn calls_that_the_sandbox_forbids_are_found() {
     assert_eq!(calls("alert(1)"), [("alert(", false)]);
     assert_eq!(calls("window.confirm('x')"), [("confirm(", false)]);
     assert_eq!(calls("localStorage.x=1"), [("localStorage.", false)]);

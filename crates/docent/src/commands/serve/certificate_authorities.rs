@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_told_by_its_setting() {
+    fn a_file_without_certificates_is_an_error_of_its_setting() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.pem");
         let settings = settings::AuthSettings {

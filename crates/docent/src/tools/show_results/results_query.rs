@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_comes_back_by_its_own_name() {
+    fn selected_filters_come_back_under_the_name_of_their_field() {
         let question = ask(json!({"query": "ferry", "filters": {"Party": ["harbour"]},
             "from": "2024-01-01", "to": "2024-02-01"}))
         .unwrap();

@@ -280,7 +280,7 @@ fn a_file_ends_at_its_bound() {
 }
 
 #[test]
-fn what_cannot_be_put_in_place_leaves_nothing_behind() {
+fn a_failed_write_leaves_no_temporary_file() {
     let dir = tempfile::tempdir().unwrap();
     let taken = dir.path().join("taken");
     fs::create_dir(&taken).unwrap();

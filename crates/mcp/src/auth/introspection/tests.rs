@@ -105,7 +105,7 @@ async fn the_issuer_is_asked_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_issuer_says_is_checked_like_a_token() {
+async fn introspection_responses_are_validated_like_tokens() {
     for (changes, good) in [
         (json!({}), true),
         (json!({"iss": ISSUER}), true),
@@ -213,7 +213,7 @@ async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_remembered_has_a_bound() {
+async fn the_introspection_cache_is_limited() {
     let endpoint = FakeIntrospectionEndpoint::new(&active());
     let introspector = introspector(&endpoint);
     for n in 0..MAX_CACHED + 1 {

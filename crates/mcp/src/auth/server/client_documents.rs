@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_makes_room_and_then_what_is_over_soonest() {
+    fn expired_documents_are_evicted_before_those_that_expire_first() {
         let documents = documents();
         let busy = Err(DocumentError::Busy);
         let at = |n: usize| format!("https://a.example/{n}");
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_an_answer_has_bounded_room() {
+    async fn the_number_of_waiting_fetches_is_limited() {
         let documents = documents();
         let result = || documents.client("https://nowhere.invalid/1", 100);
         let mut waiting: Vec<_> = (0..WAITS.each_host)

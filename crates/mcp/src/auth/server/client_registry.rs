@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_authorized_outlives_the_grant_by_a_month() {
+    async fn an_authorized_client_is_kept_for_a_month_after_its_grant() {
         let dir = tempfile::tempdir().unwrap();
         let store = AuthStore::open(dir.path()).unwrap();
         let registry = ClientRegistry::open(dir.path(), store.clone()).unwrap();

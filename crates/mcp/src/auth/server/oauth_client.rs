@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_version_let_in_is_not_used() {
+    fn redirect_schemes_that_an_older_version_registered_are_rejected() {
         let client = OAuthClient {
             id: "x".to_owned(),
             name: String::new(),

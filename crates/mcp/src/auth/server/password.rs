@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_too_long_is_told_so() {
+    async fn a_password_check_that_waits_too_long_is_rejected_as_busy() {
         let verifier = PasswordChecker::new().unwrap();
         let _all = verifier.take_all_slots().await;
         let checked = verifier.check("harbour lights", None, HashingQueue::Anybody);

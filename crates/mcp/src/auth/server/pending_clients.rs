@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_never_asked_for_leaves_before_anybody_whose_page_was_opened() {
+    async fn clients_without_an_opened_consent_page_are_evicted_first() {
         let (_dir, pending) = pending();
         fill(&pending, (0..MAX_PENDING).map(|n| row(n, 1_000 + n as u64)));
         // The oldest of all has its consent page open.
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_the_disk_has_bounded_room() {
+    async fn the_queue_of_registrations_is_limited() {
         let (_dir, pending) = pending();
         for n in 0..MAX_QUEUED {
             let (done, _) = oneshot::channel();
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_never_authorized_is_forgotten_after_a_day() {
+    async fn a_client_that_is_never_authorized_expires_after_a_day() {
         let (_dir, pending) = pending();
         let old = pending.add(client(), 1_000).await.unwrap();
         let known = async |now: u64| pending.find(&old.id, now).await.unwrap().is_some();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_answered_is_there_after_opening_again() {
+    async fn an_acknowledged_registration_survives_a_restart() {
         let (dir, pending) = pending();
         let client = pending.add(client(), 1_000).await.unwrap();
         drop(pending);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_given_back_can_be_taken_once_more_and_never_exceeds_the_burst() {
+    async fn a_returned_token_can_be_taken_again_but_never_exceeds_the_burst() {
         let (limiter, now) = (RateLimiter::new(1_024, 2, PERIOD), Instant::now());
         limiter.give_back(&"anna");
         assert!(limiter.take(&"anna", now).is_ok() && limiter.take(&"anna", now).is_ok());

@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_written_is_there_after_opening_again() {
+    async fn committed_rows_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let store = AuthStore::open(dir.path()).unwrap();
         store

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_changes_nothing() {
+    fn invalid_users_are_rejected_and_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let users = UserStore::in_dir(dir.path());
         for bad in ["", " anna", "an\nna", &"a".repeat(MAX_CHARS + 1)] {

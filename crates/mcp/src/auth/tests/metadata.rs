@@ -51,7 +51,7 @@ async fn described(auth: &Auth) -> (HeaderMap, serde_json::Value) {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_itself_is_what_it_was_given() {
+async fn resource_metadata_contains_what_was_configured() {
     let dir = tempfile::tempdir().unwrap();
     let keys = ApiKeyStore::open(dir.path().join("keys")).unwrap();
     let only_keys = Auth::builder([BASE]).keys(keys).build().unwrap();

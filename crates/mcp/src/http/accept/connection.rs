@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_does_not_keep_its_head() {
+    fn a_rejected_request_drops_its_headers() {
         let budgets = ServerBudgets::new(&HttpLimits::default());
         let mut packed = request(Version::HTTP_2, 101);
         let refused = admit(&mut packed, &budgets.connection()).unwrap_err();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_young_goes_only_if_somebody_waits() {
+    fn young_connections_are_evicted_only_if_another_one_waits() {
         let mut world = World::new();
         for _ in 0..8 {
             world.unread(TOTAL / 8, 0);

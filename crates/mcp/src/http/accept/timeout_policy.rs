@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_cut_and_any_progress_begins_anew() {
+    fn an_unread_response_is_cut_and_progress_restarts_the_timeout() {
         let tick = policy(None).tick;
         let (mut monitor, _counted) = unread(1);
         assert!(order_at(&mut monitor, false, 30 * SECOND + tick - 1) < CloseCommand::Cut);

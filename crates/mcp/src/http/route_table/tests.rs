@@ -71,7 +71,7 @@ async fn every_page_of_sign_in_has_places_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_a_page_of_sign_in_keeps_its_place_until_the_work_ends() {
+async fn a_cancelled_sign_in_request_keeps_its_slot_until_the_work_ends() {
     let routes = served();
     let ask = async || status(&mut posted(&routes, "/slow", Body::empty())).await;
     assert_eq!(ask().await, None);

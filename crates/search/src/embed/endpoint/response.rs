@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn malformed_responses_are_rejected() {
         let nan = STANDARD.encode(f32::NAN.to_le_bytes());
         let cases = [
             ("[]".to_owned(), "0 vectors for 1 inputs"),

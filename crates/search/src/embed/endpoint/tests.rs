@@ -277,7 +277,7 @@ fn a_question_is_not_kept_waiting() {
 }
 
 #[test]
-fn what_will_not_change_is_not_asked_twice() {
+fn permanent_errors_are_not_retried() {
     let refusal =
         r#"{"error":{"message":"Incorrect key sesame for `one`","code":"invalid_api_key"}}"#;
     let (answer, requests, _) = passages(vec![full("401 Unauthorized", refusal)]);
@@ -368,7 +368,7 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn nobody_at_the_address_is_an_error_that_says_so() {
+fn an_unreachable_endpoint_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

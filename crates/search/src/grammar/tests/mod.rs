@@ -427,7 +427,7 @@ fn conditions_are_joined() {
 }
 
 #[test]
-fn what_was_applied_reads_as_a_list() {
+fn applied_conditions_are_described_in_order() {
     let query = "housing (party:Labor OR -open:yes) -\"b c\" date:2024 \"d e\" NOT f";
     let parsed = parse(query, &catalog(), today());
     let applied: Vec<_> = parsed

@@ -87,7 +87,7 @@ fn a_search_has_bounds() {
 }
 
 #[test]
-fn what_is_no_vector_of_the_model_is_refused_whole() {
+fn a_batch_with_an_invalid_vector_is_rejected_as_a_whole() {
     let root = tempfile::tempdir().unwrap();
     let mut store = open(root.path(), 4);
     let random = &mut TestRng::new(2);

@@ -233,7 +233,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
 }
 
 #[test]
-fn what_cannot_be_written_is_not_there_and_the_next_batch_is() {
+fn a_failed_write_is_rolled_back_and_the_next_batch_succeeds() {
     let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(23));
     let mut store = open(root.path(), DIMS);
     let dir = folder(root.path());

@@ -164,7 +164,7 @@ async fn codes_that_wait_have_a_bound() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_not_there_after_opening_again() {
+async fn expired_grants_and_codes_are_dropped_on_opening() {
     let (_dir, store) = store();
     let idle = |n: u64| grant("anna", NOW - n);
     let ending = |until: u64| {

@@ -214,7 +214,7 @@ async fn registration_takes_what_is_just_not_too_much() {
 }
 
 #[tokio::test]
-async fn what_a_client_wants_back_has_a_bound() {
+async fn state_and_nonce_have_a_limited_length() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let (most, over) = ("s".repeat(2_048), "s".repeat(2_049));

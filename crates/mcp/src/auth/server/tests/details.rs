@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn who_will_sign_in_stands_in_the_form_already() {
+async fn a_login_hint_fills_the_form() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let consent_for = |hint: &'static str| {

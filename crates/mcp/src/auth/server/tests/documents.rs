@@ -239,7 +239,7 @@ async fn a_document_is_kept_as_long_as_it_says_within_reason() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_document_is_remembered_for_half_a_minute() {
+async fn a_document_error_is_cached_for_half_a_minute() {
     let host = DocumentHost::new().await;
     let (address, documents) = (
         host.address(),
@@ -304,7 +304,7 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_leaves_no_turn_behind() {
+async fn a_cancelled_fetch_releases_its_slot() {
     let host = DocumentHost::new().await;
     let documents = ClientDocumentCache::new(DocumentFetcher::new(host.own()).unwrap());
     let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();

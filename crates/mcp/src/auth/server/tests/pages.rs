@@ -186,7 +186,7 @@ async fn a_cookie_is_read_whole_and_once() {
 }
 
 #[tokio::test]
-async fn who_a_token_speaks_for_is_told_as_far_as_it_may_be() {
+async fn userinfo_and_id_tokens_contain_only_granted_claims() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let mut params = world.request(&client);

@@ -328,7 +328,7 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
 }
 
 #[tokio::test]
-async fn what_a_provider_says_is_taken_with_care() {
+async fn claims_of_an_upstream_provider_are_validated() {
     let of = |userinfo: Value| {
         let userinfo_claims = userinfo.as_object().unwrap().clone();
         super::upstream_provider::identity_from_claims("up-1".to_owned(), &[userinfo_claims])

@@ -138,7 +138,7 @@ async fn groups_and_addresses_are_those_of_today() {
 }
 
 #[tokio::test]
-async fn who_is_removed_or_has_a_new_password_signs_in_again() {
+async fn removing_a_user_or_changing_a_password_revokes_grants() {
     let world = SignInWorld::new();
     let users = UserStore::in_dir(world.dir.path());
     let (client, tokens) = world.tokens().await;
@@ -157,7 +157,7 @@ async fn who_is_removed_or_has_a_new_password_signs_in_again() {
 }
 
 #[tokio::test]
-async fn what_is_revoked_ends_at_once() {
+async fn a_revoked_grant_ends_at_once() {
     for kind in ["refresh_token", "access_token"] {
         let world = SignInWorld::new();
         let (client, tokens) = world.tokens().await;

@@ -186,7 +186,7 @@ fn a_provider_is_on_https_or_on_this_machine() {
 }
 
 #[tokio::test]
-async fn who_promises_to_say_who_answers_has_to() {
+async fn a_provider_that_promises_the_issuer_parameter_has_to_send_it() {
     for (promised, iss, taken) in [
         (json!(null), None, true),
         (json!(false), None, true),
