@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 /// How many names are tried for the temporary file. They are random, so the first is nearly always free.
 const MAX_NAMES: usize = 8;
 
+/// How the names of temporary files end.
+const PART_ENDING: &str = ".part";
+
 /// Who may open the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
@@ -90,7 +93,7 @@ impl StagedFile {
     pub fn replace(mut self) -> io::Result<()> {
         fs::rename(&self.part, &self.target)?;
         self.is_left = false;
-        sync_folder(folder_of(&self.target))
+        sync_where_possible(folder_of(&self.target))
     }
 
     /// Gives it the name of the target, unless there is a file of this name.
@@ -100,7 +103,7 @@ impl StagedFile {
     pub fn create(self) -> io::Result<()> {
         // Unlike a rename, a hard link fails if the name is taken. The temporary name goes with `self`.
         fs::hard_link(&self.part, &self.target)?;
-        sync_folder(folder_of(&self.target))
+        sync_where_possible(folder_of(&self.target))
     }
 }
 
@@ -130,7 +133,7 @@ fn create_part(target: &Path, access: FileAccess) -> io::Result<(PathBuf, File)>
     for _ in 0..MAX_NAMES {
         let mut part = OsString::from(".");
         part.push(name);
-        part.push(format!(".{:016x}.part", random()));
+        part.push(format!(".{:016x}{PART_ENDING}", random()));
         let part = target.with_file_name(part);
         match options.open(&part) {
             Ok(file) => return Ok((part, file)),
@@ -154,15 +157,40 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// Syncs a folder, so that the names in it survive a power failure.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Whether a file name is one of those that temporary files of the target called `target` have. A process that was
+/// killed leaves such a file behind. Whoever is the only writer of the target may remove it.
+///
+/// ```
+/// assert!(docent_atomic_file::is_temporary(".keys.json.0123456789abcdef.part", "keys.json"));
+/// assert!(!docent_atomic_file::is_temporary("keys.json", "keys.json"));
+/// ```
+#[must_use]
+pub fn is_temporary(name: &str, target: &str) -> bool {
+    let name = name
+        .strip_prefix('.')
+        .and_then(|rest| rest.strip_prefix(target))
+        .and_then(|rest| rest.strip_prefix('.'));
+    name.and_then(|rest| rest.strip_suffix(PART_ENDING))
+        .is_some_and(|digits| digits.len() == 16 && digits.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+/// Syncs a folder (fsync), so that the names in it survive a power failure.
+///
+/// # Errors
+/// If the folder cannot be opened or synced. Some file systems cannot sync a folder at all.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     // Windows cannot open a folder as a file, and needs no sync for names.
-    if !cfg!(unix) {
-        return Ok(());
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()
+    } else {
+        Ok(())
     }
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems cannot sync a folder, and a folder that may be written need not be readable. Neither is a
-        // reason to report a failure for a file that is in its place.
+}
+
+/// Like [`sync_folder`], but succeeds where syncing is impossible: some file systems cannot sync a folder, and a folder
+/// that may be written need not be readable. Neither is a reason to report a failure for a file that is in its place.
+fn sync_where_possible(folder: &Path) -> io::Result<()> {
+    match sync_folder(folder) {
         Err(error)
             if matches!(
                 error.kind(),
@@ -245,6 +273,29 @@ mod tests {
         staged.replace().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn temporary_files_are_recognized_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let staged = StagedFile::new(&path, b"new", FileAccess::Default).unwrap();
+        let present = names(folder.path());
+        assert!(is_temporary(&present[0], "a.json"), "{present:?}");
+        staged.replace().unwrap();
+        let others = [
+            "a.json",
+            ".a.json",
+            ".a.json.part",
+            ".a.json.0123456789abcdef",
+            ".a.json.0123456789abcde.part",
+            ".a.json.0123456789abcdeg.part",
+            ".b.json.0123456789abcdef.part",
+            "a.json.0123456789abcdef.part",
+        ];
+        for other in others {
+            assert!(!is_temporary(other, "a.json"), "{other}");
+        }
     }
 
     #[cfg(unix)]

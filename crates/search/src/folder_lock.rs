@@ -1,8 +1,6 @@
-//! File locks for index folders, and durable directory entries: one writer at a time, and renames that survive a
-//! crash.
+//! File locks for index folders: one writer at a time.
 
 use std::fs::{File, TryLockError};
-use std::io;
 use std::path::Path;
 
 use crate::error::SearchError;
@@ -35,16 +33,6 @@ pub(crate) const WRITER_LOCK_FILE: &str = ".docent-writer.lock";
 pub fn is_index_locked(dir: &Path) -> bool {
     let file = File::options().write(true).open(dir.join(WRITER_LOCK_FILE));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-/// Syncs a directory (fsync), so that file names in it survive a power failure.
-pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
-    // Windows cannot open a directory as a file, and needs no sync for names.
-    if cfg!(unix) {
-        File::open(dir)?.sync_all()
-    } else {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::SearchError;
-use crate::folder_lock;
 
 /// The quarantine folder inside the index folder. The name is a plain word, because owners see it beside their
 /// index; `docs/durability.md` explains it.
@@ -52,7 +51,7 @@ impl Quarantine {
             other => other.map_err(io),
         }?;
         let parent = path.parent().unwrap_or(path);
-        folder_lock::sync_folder(parent).map_err(io)
+        docent_atomic_file::sync_folder(parent).map_err(io)
     }
 
     /// Removes all quarantined files, once their content has been rebuilt.

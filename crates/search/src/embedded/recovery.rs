@@ -185,7 +185,7 @@ fn create(lexical_dir: &Path, disk: &DurableDirectory) -> Result<(), SearchError
     let content =
         serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(SearchError::engine)?;
     disk.write(FORMAT_FILE, &content)
-        .and_then(|()| folder_lock::sync_folder(lexical_dir.parent().unwrap_or(lexical_dir)))
+        .and_then(|()| docent_atomic_file::sync_folder(lexical_dir.parent().unwrap_or(lexical_dir)))
         .map_err(|source| SearchError::io(&lexical_dir.join(FORMAT_FILE), source))
 }
 

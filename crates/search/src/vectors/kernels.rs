@@ -84,7 +84,7 @@ fn estimate_portable(
 ) -> u64 {
     let mut sums = [0; GROUP];
     bit_sums_portable(group, query, &mut sums);
-    estimates_above(group, query, least, (&sums, estimates))
+    estimates_above(group, query, least, &sums, estimates)
 }
 
 /// For each row, the sum of the query's int4 codes where the bit of the row is set, by popcounts of bit planes.
@@ -112,7 +112,8 @@ fn estimates_above(
     group: RabitqGroup<'_>,
     query: &RabitqQuery,
     least: f32,
-    (sums, estimates): (&[i32; GROUP], &mut [f32; GROUP]),
+    sums: &[i32; GROUP],
+    estimates: &mut [f32; GROUP],
 ) -> u64 {
     let rows = sums.iter().zip(group.factors).zip(group.offsets);
     for (estimate, ((sum, factor), offset)) in estimates.iter_mut().zip(rows) {
@@ -297,7 +298,7 @@ mod x86 {
                 }
             }
         }
-        estimates_above(group, query, least, (&sums, estimates))
+        estimates_above(group, query, least, &sums, estimates)
     }
 
     /// The prefetch distance: two groups ahead. The hardware prefetcher stops at page boundaries, and a group is about

@@ -3,20 +3,17 @@
 //! The first line is JSON, the second its CRC-32 checksum. A segment that the manifest does not list does not exist,
 //! whatever else is in the folder.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
+use docent_atomic_file::{FileAccess, StagedFile};
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_FINGERPRINT_BYTES, MAX_ROWS, MAX_SEGMENTS};
 use crate::error::SearchError;
-use crate::folder_lock;
 
 pub(super) const NAME: &str = "manifest.json";
-
-/// The temporary name of the next manifest until it is renamed into place.
-pub(super) const TEMP_NAME: &str = "manifest.tmp";
 
 /// The file name extension of segments.
 pub(super) const SEGMENT_ENDING: &str = ".seg";
@@ -134,24 +131,11 @@ impl StoreManifest {
         Ok(text.into_bytes())
     }
 
-    /// Writes and syncs the manifest under its temporary name, where it has no effect yet.
-    pub(super) fn prepare(&self, dir: &Path) -> Result<(), SearchError> {
+    /// Writes and syncs the manifest under a temporary name, where it has no effect until it replaces the present one.
+    pub(super) fn stage(&self, dir: &Path) -> Result<StagedFile, SearchError> {
         self.check()?;
-        let text = self.to_bytes()?;
-        let path = dir.join(TEMP_NAME);
-        let write = || {
-            let mut file = File::create(&path)?;
-            file.write_all(&text)?;
-            file.sync_all()
-        };
-        write().map_err(|source| SearchError::io(&path, source))
-    }
-
-    /// Atomically renames the prepared manifest into place, and syncs the folder so that the rename is durable.
-    pub(super) fn publish(dir: &Path) -> Result<(), SearchError> {
         let path = dir.join(NAME);
-        fs::rename(dir.join(TEMP_NAME), &path)
-            .and_then(|()| folder_lock::sync_folder(dir))
+        StagedFile::new(&path, &self.to_bytes()?, FileAccess::Default)
             .map_err(|source| SearchError::io(&path, source))
     }
 }
@@ -177,8 +161,10 @@ mod tests {
     }
 
     fn write(dir: &Path, manifest: &StoreManifest) -> Result<(), SearchError> {
-        manifest.prepare(dir)?;
-        StoreManifest::publish(dir)
+        let staged = manifest.stage(dir)?;
+        staged
+            .replace()
+            .map_err(|source| SearchError::io(dir, source))
     }
 
     #[test]
@@ -207,7 +193,7 @@ mod tests {
     fn a_file_over_its_bound_is_not_read_to_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let text = "x".repeat(MAX_MANIFEST_BYTES as usize + 1);
-        fs::write(dir.path().join(NAME), text).unwrap();
+        std::fs::write(dir.path().join(NAME), text).unwrap();
         let error = StoreManifest::read(dir.path()).unwrap_err();
         assert!(error.to_string().contains("too large"), "{error}");
     }

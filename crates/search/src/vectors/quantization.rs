@@ -84,7 +84,7 @@ impl RabitqCodes {
     }
 
     /// Computes the code of one row, from its int8 codes, at index `at` of the group.
-    pub(super) fn set(&mut self, at: usize, (codes, scale): (&[i8], f32), mean: &[f32]) {
+    pub(super) fn set(&mut self, at: usize, codes: &[i8], scale: f32, mean: &[f32]) {
         for (number, code) in self.row.iter_mut().zip(codes) {
             *number = f32::from(*code) * scale;
         }
@@ -168,7 +168,8 @@ impl QueryVector {
     pub(super) fn scores(
         &self,
         kernels: &DistanceKernels,
-        (codes, scales): (&[i8], &[f32]),
+        codes: &[i8],
+        scales: &[f32],
         scores: &mut [f32; GROUP],
     ) {
         let mut sums = [0; GROUP];
@@ -306,7 +307,7 @@ mod tests {
             for (at, row) in rows.iter().enumerate() {
                 let mut codes = vec![0; dims];
                 let scale = quantize_int8(row, &mut codes);
-                bits.set(at, (&codes, scale), &mean);
+                bits.set(at, &codes, scale, &mean);
             }
             let mut estimates = [0.0; GROUP];
             let group = RabitqGroup {

@@ -31,7 +31,8 @@ pub(super) struct WrittenSegment {
 /// Writes `documents`, whose keys ascend, to a new file at `path`, and returns once it is synced to disk.
 pub(super) fn write(
     path: &Path,
-    (dims, model): (usize, u64),
+    dims: usize,
+    model: u64,
     documents: &[RowSource<'_>],
 ) -> io::Result<WrittenSegment> {
     let over = || io::Error::new(io::ErrorKind::InvalidInput, "a segment exceeds its limits");
@@ -107,7 +108,7 @@ fn groups(file: &mut ChecksummedFile, documents: &[RowSource<'_>], mean: &[f32])
     let mut bits = RabitqCodes::new(mean.len());
     let mut filled = 0;
     each_row(documents, |row| {
-        bits.set(filled, (row.codes, row.scale), mean);
+        bits.set(filled, row.codes, row.scale, mean);
         filled += 1;
         if filled == GROUP {
             file.put_group(&mut bits)?;

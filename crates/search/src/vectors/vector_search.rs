@@ -364,10 +364,10 @@ impl VectorSearch<'_> {
         rows: Range<usize>,
     ) {
         let owners = part.owners.get(rows.clone());
-        if let Some((rows, owners)) = codes.rows(rows).zip(owners) {
+        if let Some(((codes, scales), owners)) = codes.rows(rows).zip(owners) {
             let mut scores = [0.0; GROUP];
             let kernels = &self.view.kernels;
-            self.question.scores(kernels, rows, &mut scores);
+            self.question.scores(kernels, codes, scales, &mut scores);
             for (owner, score) in owners.iter().zip(&scores) {
                 documents.push(*owner, *score);
             }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::kernels::DistanceKernels;
 use super::live_documents::LiveDocuments;
-use super::manifest::{self, SEGMENT_ENDING, SegmentEntry, StoreManifest, TEMP_NAME, file_name};
+use super::manifest::{self, SEGMENT_ENDING, SegmentEntry, StoreManifest, file_name};
 use super::random_rotation::RandomRotation;
 use super::segment_writer::{self, RowSource};
 use super::vector_batch::{EmbeddedDocument, VectorBatch};
@@ -116,7 +116,7 @@ impl VectorStore {
         let (dir, lock, manifest) = open_for_writing(root, &model)?;
         let segments = load(&dir, &model, &manifest)?;
         remove_orphans(&dir, &manifest);
-        Ok(Self::with(model, dir, (manifest, segments), Some(lock)))
+        Ok(Self::with(model, dir, manifest, segments, Some(lock)))
     }
 
     /// Opens a store like [`VectorStore::open`], but drops corrupt segments instead of failing, and returns what was
@@ -137,7 +137,7 @@ impl VectorStore {
                 Err(other) => return Err(other),
             }
         }
-        let mut store = Self::with(model, dir, (manifest, Vec::new()), Some(lock));
+        let mut store = Self::with(model, dir, manifest, Vec::new(), Some(lock));
         store.commit(intact)?;
         Ok((store, lost))
     }
@@ -153,7 +153,7 @@ impl VectorStore {
             read += 1;
             match load(&dir, &model, &manifest) {
                 Ok(segments) => {
-                    return Ok(Self::with(model, dir, (manifest, segments), None));
+                    return Ok(Self::with(model, dir, manifest, segments, None));
                 }
                 // A writer may have merged a segment away since the manifest was read.
                 Err(_) if read < MAX_READS && StoreManifest::read(&dir)? != Some(manifest) => {}
@@ -175,7 +175,8 @@ impl VectorStore {
     fn with(
         model: VectorModel,
         dir: PathBuf,
-        (manifest, segments): (StoreManifest, Vec<Arc<VectorSegment>>),
+        manifest: StoreManifest,
+        segments: Vec<Arc<VectorSegment>>,
         lock: Option<File>,
     ) -> Self {
         let rotation = Arc::new(RandomRotation::new(model.dims));
@@ -307,7 +308,7 @@ impl VectorStore {
         // Incremented even if the write fails, so that no file name is ever used twice.
         self.manifest.next = number.saturating_add(1);
         let path = self.dir.join(file_name(number));
-        let written = segment_writer::write(&path, (self.model.dims, self.model.hash()), documents)
+        let written = segment_writer::write(&path, self.model.dims, self.model.hash(), documents)
             .and_then(|written| failpoints::pass("vectors-written").map(|()| written));
         let written = written.map_err(|source| {
             // On a full disk the partial file should go at once; if that fails, the next writer removes it.
@@ -330,20 +331,18 @@ impl VectorStore {
             segments: segments.iter().map(|segment| segment.entry).collect(),
             ..self.manifest.clone()
         };
-        let prepared = folder_lock::sync_folder(&self.dir)
+        let prepared = docent_atomic_file::sync_folder(&self.dir)
             .map_err(|source| SearchError::io(&self.dir, source))
-            .and_then(|()| manifest.prepare(&self.dir))
-            .and_then(|()| {
-                failpoints::pass("vectors-prepared")
-                    .map_err(|source| SearchError::io(&self.dir, source))
+            .and_then(|()| manifest.stage(&self.dir))
+            .and_then(|staged| match failpoints::pass("vectors-prepared") {
+                Ok(()) => Ok(staged),
+                Err(source) => Err(SearchError::io(&self.dir, source)),
             });
-        if let Err(error) = prepared {
-            remove_orphans(&self.dir, &self.manifest);
-            return Err(error);
-        }
+        let staged = prepared.inspect_err(|_| remove_orphans(&self.dir, &self.manifest))?;
         // From here until the rename is known to be durable, either manifest may be on disk.
         self.is_manifest_unknown = true;
-        StoreManifest::publish(&self.dir)?;
+        let io = |source| SearchError::io(&self.dir.join(manifest::NAME), source);
+        staged.replace().map_err(io)?;
         failpoints::pass("vectors-named").map_err(|source| SearchError::io(&self.dir, source))?;
         self.is_manifest_unknown = false;
         self.manifest = manifest;
@@ -363,7 +362,7 @@ fn open_for_writing(
     fs::create_dir_all(&dir).map_err(io)?;
     for parent in [Some(root), root.parent()].into_iter().flatten() {
         if parent.is_dir() {
-            folder_lock::sync_folder(parent).map_err(io)?;
+            docent_atomic_file::sync_folder(parent).map_err(io)?;
         }
     }
     let lock = folder_lock::lock(&dir, LOCK)?;
@@ -387,8 +386,10 @@ fn create(dir: &Path, model: &VectorModel) -> Result<StoreManifest, SearchError>
         next: 1,
         segments: Vec::new(),
     };
-    manifest.prepare(dir)?;
-    StoreManifest::publish(dir)?;
+    let staged = manifest.stage(dir)?;
+    staged
+        .replace()
+        .map_err(|source| SearchError::io(&dir.join(manifest::NAME), source))?;
     Ok(manifest)
 }
 
@@ -432,7 +433,7 @@ fn remove_orphans(dir: &Path, manifest: &StoreManifest) {
         .collect();
     for name in names(dir) {
         let is_segment = name.ends_with(SEGMENT_ENDING) && !kept.contains(&name);
-        if is_segment || name == TEMP_NAME {
+        if is_segment || docent_atomic_file::is_temporary(&name, manifest::NAME) {
             let _ = fs::remove_file(dir.join(name));
         }
     }
