@@ -28,7 +28,7 @@ impl SpellingDictionary for TermDictionary<'_> {
         for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
             let index = segment.inverted_index(self.fields.body)?;
             if let Some(info) = index.get_term_info(&term)?
-                && self.documents((ordinal, segment), &index, &info)? > 0
+                && self.documents(ordinal, segment, &index, &info)? > 0
             {
                 return Ok(true);
             }
@@ -46,7 +46,7 @@ impl SpellingDictionary for TermDictionary<'_> {
                 if !stream.key().starts_with(start.as_bytes()) {
                     break;
                 }
-                let documents = self.documents((ordinal, segment), &index, stream.value())?;
+                let documents = self.documents(ordinal, segment, &index, stream.value())?;
                 if let Ok(term) = std::str::from_utf8(stream.key())
                     && documents > 0
                 {
@@ -63,7 +63,8 @@ impl TermDictionary<'_> {
     /// until a merge, and are subtracted only where every document with the term may be deleted.
     fn documents(
         &self,
-        (ordinal, segment): (u32, &SegmentReader),
+        ordinal: u32,
+        segment: &SegmentReader,
         index: &InvertedIndexReader,
         term: &TermInfo,
     ) -> tantivy::Result<u64> {

@@ -57,12 +57,11 @@ impl SimdKernel for AttentionKernel<'_> {
         let (keys, rest) = self.scratch.split_at_mut(padded * HEAD);
         let (values, scores) = rest.split_at_mut(padded * HEAD);
         for head in 0..heads {
-            gather(
-                &others,
-                (head, heads + head),
-                key_rows.clone(),
-                (keys, values),
-            );
+            let gathered = GatheredHead {
+                keys: &mut *keys,
+                values: &mut *values,
+            };
+            gather(&others, head, heads + head, key_rows.clone(), gathered);
             for row in (0..rows).step_by(GROUP) {
                 let offset = queries.offset(head, query_rows.start + row);
                 let group = AttentionQueryGroup {
@@ -71,7 +70,8 @@ impl SimdKernel for AttentionKernel<'_> {
                     keys: keys.as_ptr(),
                     values: values.as_ptr(),
                     scores: scores.as_mut_ptr(),
-                    sizes: (count, padded),
+                    count,
+                    padded,
                     // SAFETY: `out` has this row of all heads.
                     out: unsafe { self.out.as_mut_ptr().add((row * heads + head) * HEAD) },
                     out_stride: heads * HEAD,
@@ -87,14 +87,22 @@ impl SimdKernel for AttentionKernel<'_> {
 /// cache, few enough for their scores to stay in L1.
 const GROUP: usize = 24;
 
+/// Where the keys and values of one head are copied to.
+struct GatheredHead<'s> {
+    keys: &'s mut [f32],
+    values: &'s mut [f32],
+}
+
 /// Copies the keys of one head, transposed and padded with zeros, and its values.
 #[inline(always)]
 fn gather(
     heads: &AttentionHeads<'_>,
-    (key, value): (usize, usize),
+    key: usize,
+    value: usize,
     rows: Range<usize>,
-    (keys, values): (&mut [f32], &mut [f32]),
+    to: GatheredHead<'_>,
 ) {
+    let GatheredHead { keys, values } = to;
     let padded = keys.len() / HEAD;
     for line in keys.chunks_exact_mut(padded) {
         if let Some(padding) = line.get_mut(rows.len()..) {
@@ -117,14 +125,16 @@ fn gather(
     }
 }
 
-/// A group of queries of one head, with the keys and values of that head. `sizes` is the number of keys, without and
-/// with the padding to whole tiles.
+/// A group of queries of one head, with the keys and values of that head.
 struct AttentionQueryGroup {
     query: *const f32,
     keys: *const f32,
     values: *const f32,
     scores: *mut f32,
-    sizes: (usize, usize),
+    /// The number of keys.
+    count: usize,
+    /// The number of keys with the padding to whole tiles.
+    padded: usize,
     out: *mut f32,
     out_stride: usize,
 }
@@ -140,7 +150,7 @@ impl AttentionQueryGroup {
         let mut scales = [0.0; GROUP];
         // SAFETY: the caller guarantees that the pointers are valid; the keys are padded to whole tiles.
         unsafe {
-            for key in (0..self.sizes.1).step_by(V::VECTORS * WIDTH) {
+            for key in (0..self.padded).step_by(V::VECTORS * WIDTH) {
                 for (row, count) in tiles() {
                     match count {
                         1 => self.score_some::<V, 1>(row, key),
@@ -200,7 +210,7 @@ impl AttentionQueryGroup {
     /// Computes the scores of `R` queries against `C` vectors of keys.
     #[inline(always)]
     unsafe fn score<V: SimdLanes, const R: usize, const C: usize>(&self, row: usize, key: usize) {
-        let padded = self.sizes.1;
+        let padded = self.padded;
         // SAFETY: `C` vectors from `key` on are within the padded keys.
         unsafe {
             let mut sums = [[V::splat(0.0); C]; R];
@@ -232,7 +242,7 @@ impl AttentionQueryGroup {
     /// maximum is subtracted first, so that no power overflows.
     #[inline(always)]
     unsafe fn softmax<V: SimdLanes>(&self, row: usize) -> f32 {
-        let (count, padded) = self.sizes;
+        let (count, padded) = (self.count, self.padded);
         // SAFETY: the scores have room for `padded` numbers a row.
         unsafe {
             let scores = self.scores.add(row * padded);
@@ -263,7 +273,7 @@ impl AttentionQueryGroup {
         column: usize,
         scales: &[f32; GROUP],
     ) {
-        let (count, padded) = self.sizes;
+        let (count, padded) = (self.count, self.padded);
         // SAFETY: there are `count` values of 32 numbers, and as many scores a row.
         unsafe {
             let mut sums = [[V::splat(0.0); C]; R];
