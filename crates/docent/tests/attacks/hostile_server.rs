@@ -106,7 +106,7 @@ fn finding<'a>(report: &'a Value, rule: &str) -> &'a Value {
 }
 
 #[test]
-fn what_a_server_says_does_not_reach_the_terminal_raw() {
+fn control_characters_of_a_server_do_not_reach_the_terminal() {
     let tools = json!([{"name": "x\u{1b}[31m<script>alert(1)</script>",
         "description": "\u{9b}2J\u{202e}", "inputSchema": {"type": "object"}}]);
     let server = speaking(tools, |_, _| None);

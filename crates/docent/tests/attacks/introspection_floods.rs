@@ -106,7 +106,7 @@ fn made_up_tokens_keep_nobody_out_who_signed_in() {
 }
 
 #[test]
-fn whoever_leaves_before_the_answer_makes_no_room_for_another_question() {
+fn a_cancelled_request_keeps_its_introspection_slot() {
     let dir = TestDir::small();
     let issuer = slow_issuer(DELAY);
     let (server, browser) = serve(&dir, &issuer);

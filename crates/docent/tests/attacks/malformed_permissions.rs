@@ -261,7 +261,7 @@ fn fetched(server: &ServerProcess, id: &str) -> String {
 }
 
 #[test]
-fn nobody_finds_what_names_nobody() {
+fn documents_without_valid_readers_are_not_found() {
     let dir = folder(RULES);
     let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
@@ -311,7 +311,7 @@ fn doctor_names_a_file_once_and_counts_its_documents() {
 }
 
 #[test]
-fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
+fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
     let rules = format!("{RULES}[auth]\napi_keys = true\nrequired = false\n");
     let dir = folder(&rules);
     let made = dir.run(&[

@@ -134,7 +134,7 @@ fn a_name_twice_in_an_archive_costs_no_document() {
 }
 
 #[test]
-fn what_is_lost_is_an_error_in_the_report_in_doctor_and_in_the_status() {
+fn lost_records_are_errors_in_the_report_in_doctor_and_in_the_status() {
     let dir = folder();
     dir.write("docs/good.jsonl", "{\"text\":\"the ferry\"}\n");
     dir.write(

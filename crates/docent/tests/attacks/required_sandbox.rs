@@ -184,7 +184,7 @@ fn without_a_wall_foreign_files_are_refused_and_named() {
 }
 
 #[test]
-fn what_was_read_without_a_wall_goes_when_the_sandbox_is_demanded() {
+fn documents_parsed_without_a_sandbox_are_deleted_when_it_is_required() {
     let (lost, gap, _) = LOST[2];
     let dir = folder(false);
     let before = lost.within(|| index(&dir));
