@@ -2,13 +2,13 @@
 //!
 //! The files are included verbatim, and a test compares each with the code block of its page.
 
-type Ended = Result<(), Box<dyn std::error::Error>>;
+type ExampleResult = Result<(), Box<dyn std::error::Error>>;
 
 /// The program of `docs/kit.md`, the quick start.
 mod kit {
     include!("guides/kit.rs");
 
-    pub(crate) fn run() -> super::Ended {
+    pub(crate) fn run() -> super::ExampleResult {
         main()
     }
 }
@@ -17,7 +17,7 @@ mod kit {
 mod app {
     include!("guides/app.rs");
 
-    pub(crate) fn run() -> super::Ended {
+    pub(crate) fn run() -> super::ExampleResult {
         main()
     }
 }
@@ -28,7 +28,7 @@ mod apps {
 
     /// The page only builds the app, so this function serves it.
     #[tokio::main]
-    pub(crate) async fn run() -> super::Ended {
+    pub(crate) async fn run() -> super::ExampleResult {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:8126").await?;
         let serving =
             docent_mcp::http::serve(app()?, Default::default(), listener, Default::default());
@@ -36,7 +36,7 @@ mod apps {
     }
 }
 
-fn main() -> Ended {
+fn main() -> ExampleResult {
     match std::env::args().nth(1).as_deref() {
         Some("kit") => kit::run(),
         Some("app") => app::run(),

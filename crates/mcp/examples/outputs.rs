@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// A tool that returns the same output at every call.
-struct Gives<T>(&'static str, T);
+struct ConstantTool<T>(&'static str, T);
 
-impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for Gives<T> {
+impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for ConstantTool<T> {
     type Input = ();
     type Output = T;
 
@@ -188,56 +188,62 @@ fn nested() -> Nested {
 
 /// Output types that become plain text without structured data.
 fn texts(app: AppBuilder) -> AppBuilder {
-    app.tool(Gives("string", "a \"quoted\" word\nand a line".to_owned()))
-        .tool(Gives("string_empty", String::new()))
-        .tool(Gives("str", "plain"))
-        .tool(Gives("cow", Cow::Borrowed("plain")))
-        .tool(Gives("newtype_string", Label("plain".to_owned())))
-        .tool(Gives("char", 'x'))
-        .tool(Gives("unit", ()))
-        .tool(Gives("unit_struct", UnitStruct))
+    app.tool(ConstantTool(
+        "string",
+        "a \"quoted\" word\nand a line".to_owned(),
+    ))
+    .tool(ConstantTool("string_empty", String::new()))
+    .tool(ConstantTool("str", "plain"))
+    .tool(ConstantTool("cow", Cow::Borrowed("plain")))
+    .tool(ConstantTool("newtype_string", Label("plain".to_owned())))
+    .tool(ConstantTool("char", 'x'))
+    .tool(ConstantTool("unit", ()))
+    .tool(ConstantTool("unit_struct", UnitStruct))
 }
 
 /// Output types without a schema, where each value decides how it is represented.
 fn values(app: AppBuilder) -> AppBuilder {
-    app.tool(Gives("value_object", json!({"a": [1, null]})))
-        .tool(Gives("value_list", json!([1, "b"])))
-        .tool(Gives("value_string", json!("plain")))
-        .tool(Gives("value_number", json!(1.5)))
-        .tool(Gives("value_null", Value::Null))
-        .tool(Gives("value_option", Some(json!({"a": 1}))))
-        .tool(Gives("value_newtype", Anything(json!(false))))
+    app.tool(ConstantTool("value_object", json!({"a": [1, null]})))
+        .tool(ConstantTool("value_list", json!([1, "b"])))
+        .tool(ConstantTool("value_string", json!("plain")))
+        .tool(ConstantTool("value_number", json!(1.5)))
+        .tool(ConstantTool("value_null", Value::Null))
+        .tool(ConstantTool("value_option", Some(json!({"a": 1}))))
+        .tool(ConstantTool("value_newtype", Anything(json!(false))))
 }
 
 /// Output types that are not JSON objects and are therefore wrapped in the member `result`.
 fn wrapped(app: AppBuilder) -> AppBuilder {
-    app.tool(Gives("list", vec![place()]))
-        .tool(Gives("list_empty", Vec::<Place>::new()))
-        .tool(Gives("list_of_strings", vec!["a".to_owned()]))
-        .tool(Gives("list_of_values", vec![json!({"a": 1}), json!(2)]))
-        .tool(Gives("list_of_trees", vec![tree()]))
-        .tool(Gives("set", BTreeSet::from([3, 1])))
-        .tool(Gives("array", [1, 2, 3]))
-        .tool(Gives("tuple", ("a".to_owned(), 2_i64)))
-        .tool(Gives("tuple_struct", Point(1.5, -2.0)))
-        .tool(Gives("option_struct", Some(place())))
-        .tool(Gives("option_struct_none", None::<Place>))
-        .tool(Gives("option_tree", Some(tree())))
-        .tool(Gives("option_string", Some("a".to_owned())))
-        .tool(Gives("option_string_none", None::<String>))
-        .tool(Gives("integer", -7_i64))
-        .tool(Gives("integer_large", u64::MAX))
-        .tool(Gives("float", 0.25_f64))
-        .tool(Gives("newtype_float", Metres(2.5)))
-        .tool(Gives("bool", false))
-        .tool(Gives("enum_plain", Level::Low))
-        .tool(Gives("enum_documented", Documented::Rising))
-        .tool(Gives("enum_of_one", Only::One))
-        .tool(Gives("enum_mixed", Mixed::Nowhere))
-        .tool(Gives("enum_mixed_object", Mixed::At(place())))
-        .tool(Gives("enum_untagged", Untagged::Number(3)))
-        .tool(Gives("enum_untagged_object", Untagged::At(place())))
-        .tool(Gives(
+    app.tool(ConstantTool("list", vec![place()]))
+        .tool(ConstantTool("list_empty", Vec::<Place>::new()))
+        .tool(ConstantTool("list_of_strings", vec!["a".to_owned()]))
+        .tool(ConstantTool(
+            "list_of_values",
+            vec![json!({"a": 1}), json!(2)],
+        ))
+        .tool(ConstantTool("list_of_trees", vec![tree()]))
+        .tool(ConstantTool("set", BTreeSet::from([3, 1])))
+        .tool(ConstantTool("array", [1, 2, 3]))
+        .tool(ConstantTool("tuple", ("a".to_owned(), 2_i64)))
+        .tool(ConstantTool("tuple_struct", Point(1.5, -2.0)))
+        .tool(ConstantTool("option_struct", Some(place())))
+        .tool(ConstantTool("option_struct_none", None::<Place>))
+        .tool(ConstantTool("option_tree", Some(tree())))
+        .tool(ConstantTool("option_string", Some("a".to_owned())))
+        .tool(ConstantTool("option_string_none", None::<String>))
+        .tool(ConstantTool("integer", -7_i64))
+        .tool(ConstantTool("integer_large", u64::MAX))
+        .tool(ConstantTool("float", 0.25_f64))
+        .tool(ConstantTool("newtype_float", Metres(2.5)))
+        .tool(ConstantTool("bool", false))
+        .tool(ConstantTool("enum_plain", Level::Low))
+        .tool(ConstantTool("enum_documented", Documented::Rising))
+        .tool(ConstantTool("enum_of_one", Only::One))
+        .tool(ConstantTool("enum_mixed", Mixed::Nowhere))
+        .tool(ConstantTool("enum_mixed_object", Mixed::At(place())))
+        .tool(ConstantTool("enum_untagged", Untagged::Number(3)))
+        .tool(ConstantTool("enum_untagged_object", Untagged::At(place())))
+        .tool(ConstantTool(
             "enum_recursive",
             Sum::Of(vec![Sum::Number(1), Sum::Of(vec![Sum::Nothing])]),
         ))
@@ -245,24 +251,30 @@ fn wrapped(app: AppBuilder) -> AppBuilder {
 
 /// Output types that are JSON objects and pass unchanged.
 fn objects(app: AppBuilder) -> AppBuilder {
-    app.tool(Gives("struct", place()))
-        .tool(Gives("struct_empty", EmptyStruct {}))
-        .tool(Gives("struct_nested", nested()))
-        .tool(Gives("struct_recursive", tree()))
-        .tool(Gives("newtype_struct", Named(place())))
-        .tool(Gives("box", Box::new(place())))
-        .tool(Gives("map", BTreeMap::from([("a".to_owned(), 1_i64)])))
-        .tool(Gives("map_empty", BTreeMap::<String, Place>::new()))
-        .tool(Gives(
+    app.tool(ConstantTool("struct", place()))
+        .tool(ConstantTool("struct_empty", EmptyStruct {}))
+        .tool(ConstantTool("struct_nested", nested()))
+        .tool(ConstantTool("struct_recursive", tree()))
+        .tool(ConstantTool("newtype_struct", Named(place())))
+        .tool(ConstantTool("box", Box::new(place())))
+        .tool(ConstantTool(
+            "map",
+            BTreeMap::from([("a".to_owned(), 1_i64)]),
+        ))
+        .tool(ConstantTool("map_empty", BTreeMap::<String, Place>::new()))
+        .tool(ConstantTool(
             "map_of_values",
             Map::from_iter([("a".to_owned(), json!([true]))]),
         ))
-        .tool(Gives("enum_external", External::At(place())))
-        .tool(Gives("enum_internal", Internal::At(place())))
-        .tool(Gives("enum_internal_unit", Internal::Nowhere))
-        .tool(Gives("enum_adjacent", Adjacent::Number(4)))
-        .tool(Gives("enum_untagged_objects", UntaggedObjects::At(place())))
-        .tool(Gives("result", Ok::<Place, String>(place())))
+        .tool(ConstantTool("enum_external", External::At(place())))
+        .tool(ConstantTool("enum_internal", Internal::At(place())))
+        .tool(ConstantTool("enum_internal_unit", Internal::Nowhere))
+        .tool(ConstantTool("enum_adjacent", Adjacent::Number(4)))
+        .tool(ConstantTool(
+            "enum_untagged_objects",
+            UntaggedObjects::At(place()),
+        ))
+        .tool(ConstantTool("result", Ok::<Place, String>(place())))
 }
 
 pub(crate) fn app() -> Result<App, BuildError> {

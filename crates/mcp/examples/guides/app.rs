@@ -2,7 +2,7 @@ use docent_mcp::{Answer, App, Context, Failure, Tool, ToolAnnotations, ToolDescr
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Asked {
+struct TideRequest {
     /// A harbour, such as `Port Ellin`.
     harbour: String,
 }
@@ -12,7 +12,7 @@ struct Tides { high: Vec<String> }
 
 struct ShowTides;
 impl Tool for ShowTides {
-    type Input = Asked;
+    type Input = TideRequest;
     type Output = Tides;
     fn descriptor(&self) -> ToolDescriptor {
         let text = "Use this when the user wants to see today's tides of a harbour.";
@@ -20,13 +20,13 @@ impl Tool for ShowTides {
             .widget("tides")
             .status("Looking at the tables…", "Tides ready")
     }
-    async fn call(&self, asked: Asked, _: Context) -> Result<Answer<Tides>, Failure> {
-        if asked.harbour != "Port Ellin" {
-            return Err(Failure::caller(format!("there are no tables for `{}`", asked.harbour))
+    async fn call(&self, input: TideRequest, _: Context) -> Result<Answer<Tides>, Failure> {
+        if input.harbour != "Port Ellin" {
+            return Err(Failure::caller(format!("there are no tables for `{}`", input.harbour))
                 .hint("known is `Port Ellin`"));
         }
         let high = vec!["04:12".to_owned(), "16:40".to_owned()];
-        Ok(Answer::new(Tides { high }).meta("harbour", json!(asked.harbour)))
+        Ok(Answer::new(Tides { high }).meta("harbour", json!(input.harbour)))
     }
 }
 
