@@ -29,7 +29,10 @@ impl NamedCaller {
     /// principal, such as a group.
     pub(super) fn find(context: &CommandContext, name: &str) -> Result<Self, CliError> {
         let finder = CallerFinder::new(context)?;
-        let (principals, refusal) = finder.find(name.trim())?;
+        let FoundCaller {
+            principals,
+            refusal,
+        } = finder.find(name.trim())?;
         Ok(Self {
             name: name.to_owned(),
             principals,
@@ -39,7 +42,19 @@ impl NamedCaller {
 }
 
 /// The principals of a caller, and why the server refuses it.
-type FoundCaller = (BTreeSet<Principal>, Option<String>);
+struct FoundCaller {
+    principals: BTreeSet<Principal>,
+    refusal: Option<String>,
+}
+
+impl FoundCaller {
+    fn new(principals: BTreeSet<Principal>, refusal: Option<String>) -> Self {
+        Self {
+            principals,
+            refusal,
+        }
+    }
+}
 
 struct CallerFinder<'a> {
     settings: &'a Settings,
@@ -75,10 +90,11 @@ impl<'a> CallerFinder<'a> {
             let refusal = self
                 .requires_sign_in()
                 .then_some("every caller has to sign in");
-            return Ok((BTreeSet::new(), refusal.map(str::to_owned)));
+            let refusal = refusal.map(str::to_owned);
+            return Ok(FoundCaller::new(BTreeSet::new(), refusal));
         }
         if let Some(found) = self.user(name)? {
-            return Ok((found, self.refuse_users()));
+            return Ok(FoundCaller::new(found, self.refuse_users()));
         }
         if let Some(key) = self.key(name) {
             return Ok(self.of_key(&key));
@@ -89,7 +105,7 @@ impl<'a> CallerFinder<'a> {
         let Some(one) = permissions::parse_principal(name) else {
             return Err(invalid(name));
         };
-        Ok((signed_in_with(Some(one)), None))
+        Ok(FoundCaller::new(signed_in_with(Some(one)), None))
     }
 
     /// The principals of a user of the built-in sign-in.
@@ -127,7 +143,7 @@ impl<'a> CallerFinder<'a> {
         } else {
             None
         };
-        (principals, refusal)
+        FoundCaller::new(principals, refusal)
     }
 
     /// The holder of a token with this subject. Only the claims of our own users are known.
@@ -148,7 +164,7 @@ impl<'a> CallerFinder<'a> {
         if issuer == self.own_issuer
             && let Some(found) = self.user(name)?
         {
-            return Ok((found, self.refuse_users()));
+            return Ok(FoundCaller::new(found, self.refuse_users()));
         }
         let claims = &self.settings.permissions.claims;
         let found = claims.principals(Some((issuer, issuers)), name, |_| Vec::new());
@@ -156,7 +172,7 @@ impl<'a> CallerFinder<'a> {
             || (self.settings.sign_in.by != SignInMethod::Disabled && issuer == self.own_issuer);
         let refusal = (self.has_auth() && !is_trusted)
             .then(|| format!("it does not trust the issuer `{issuer}`"));
-        Ok((found, refusal))
+        Ok(FoundCaller::new(found, refusal))
     }
 
     /// The issuer of a bare subject: the only external one, or the built-in sign-in.
