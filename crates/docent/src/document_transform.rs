@@ -19,10 +19,9 @@ use docent_search::{
 use sha2::{Digest as _, Sha256};
 
 pub use self::path_pattern::Pattern;
-use crate::knowledge_base::one_line;
+use crate::display_text::{one_line, shorten};
 use crate::links;
 use crate::permissions::PermissionRules;
-use crate::settings::shorten;
 
 /// Separates the content hash of a document from the hash of the rules that were applied to it.
 const MARK: char = '-';

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use docent_mcp::Caller;
 use docent_search::{Catalog, Day, Document, Engine, RankingMethod, ReaderIdentity, SearchError};
-use docent_unicode::truncate_chars;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use crate::display_text::{one_line, pluralize};
 use crate::links::{self, UrlTemplate};
 use crate::pages;
 use crate::permissions::{ClaimMapping, IssuerCount};
@@ -315,39 +315,9 @@ fn today() -> Day {
     day.unwrap_or(Day::EPOCH)
 }
 
-/// Formats a count with its English noun: `1 document`, `2 documents`.
-pub(crate) fn pluralize(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
-/// Collapses a text to one line of at most `most` characters, without control characters.
-pub(crate) fn one_line(text: &str, most: usize) -> String {
-    // Fast path: nearly every value is one tidy ASCII line already.
-    let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    let tidy = || text.trim() == text && !text.contains("  ");
-    if text.len() <= most && text.bytes().all(plain) && tidy() {
-        return text.to_owned();
-    }
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    // Only a bounded prefix is processed, so that huge values cost little; runs of spaces may leave fewer characters.
-    let start = truncate_chars(text, most.saturating_mul(4));
-    let start: String = start.chars().map(visible).collect();
-    let words = start.split_whitespace().collect::<Vec<_>>().join(" ");
-    truncate_chars(&words, most).trim_end().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_one_line_and_end_at_their_bound() {
-        assert_eq!(one_line(" a\n\u{1b}b\t c ", 9), "a b c");
-        assert_eq!(one_line(&"é".repeat(9), 9), "é".repeat(9));
-        assert_eq!(one_line(&"é".repeat(10), 9), "é".repeat(9));
-        assert_eq!(one_line("abc def", 4), "abc");
-    }
 
     #[test]
     fn counts_can_be_kept_back() {
@@ -356,11 +326,5 @@ mod tests {
         remove_counts(&mut report);
         let expected = serde_json::json!({"ready": true, "vectors": {"state": "building"}});
         assert_eq!(report, expected);
-    }
-
-    #[test]
-    fn one_is_not_many() {
-        assert_eq!(pluralize(1, "document"), "1 document");
-        assert_eq!(pluralize(0, "document"), "0 documents");
     }
 }

@@ -25,6 +25,7 @@ pub mod settings;
 pub mod telemetry;
 pub mod tools;
 
+mod display_text;
 mod doctor;
 mod eval;
 mod fields;

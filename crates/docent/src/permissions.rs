@@ -13,9 +13,10 @@ use docent_ingest::{IngestError, READER_RULES, ReaderFault};
 use docent_mcp::Caller;
 use docent_search::{AllowedReaders, DocumentValue, MAX_READERS, Principal, ReaderIdentity};
 
+use crate::display_text::shorten;
+
 pub(crate) use self::path_glob::MAX_CHARS as MAX_PATH_CHARS;
 pub use self::path_glob::PathGlob;
-use crate::settings::shorten;
 
 /// The principal that everybody holds who is authenticated.
 const SIGNED_IN: &str = "signed-in";

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::args::AuditCommand;
 use crate::audit::verify::verify;
 use crate::cli_error::CliError;
-use crate::knowledge_base::pluralize;
+use crate::display_text::pluralize;
 use crate::output;
 
 pub(super) fn run(command: &AuditCommand) -> Result<ExitCode, CliError> {

@@ -14,8 +14,8 @@ use url::Url;
 use super::load_settings;
 use crate::args::{CheckArgs, ReportFormat, SettingOverrides};
 use crate::cli_error::CliError;
+use crate::display_text::shorten;
 use crate::output::{self, StepSpinner};
-use crate::settings::shorten;
 
 /// Maximum size of a baseline file in bytes.
 const MAX_BASELINE: u64 = 8 * 1024 * 1024;

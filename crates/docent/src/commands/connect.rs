@@ -21,8 +21,8 @@ use crate::connect::setup_steps::{SetupStep, after_writing, steps};
 use crate::connect::{
     ClientLocation, ClientTransport, ConnectionSpec, McpClient, is_name, name_of,
 };
+use crate::display_text::shorten;
 use crate::output::{self, AnsiStyler, StepSpinner};
-use crate::settings::shorten;
 
 /// Timeout of each response in the connection test. Clients use about the same timeout when they start.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);

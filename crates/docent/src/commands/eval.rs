@@ -13,6 +13,7 @@ use docent_search::Engine;
 use super::CommandContext;
 use crate::args::EvalArgs;
 use crate::cli_error::CliError;
+use crate::display_text::shorten;
 use crate::eval::judged_queries::{self, JudgedQueries, JudgedQuery};
 use crate::eval::qrels::Qrels;
 use crate::eval::quality_gate::{self, QualityThresholds};
@@ -23,7 +24,6 @@ use crate::eval::scoring::RunSummary;
 use crate::eval::{query_draft, report, run_text};
 use crate::knowledge_base::KnowledgeBase;
 use crate::output::{self, ProgressReporter};
-use crate::settings::shorten;
 
 /// Maximum number of unknown documents that a warning names.
 const MAX_NAMED: usize = 3;

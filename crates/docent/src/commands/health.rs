@@ -9,8 +9,9 @@ use url::Url;
 
 use crate::args::HealthArgs;
 use crate::cli_error::CliError;
+use crate::display_text::shorten;
 use crate::output;
-use crate::settings::{Settings, shorten};
+use crate::settings::Settings;
 
 /// Maximum number of characters of the response to show. `/readyz` contains the progress of the sync.
 const SHOWN: usize = 400;

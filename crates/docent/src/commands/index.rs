@@ -14,7 +14,7 @@ use crate::corpus::{
     self, FileStateCache, FormatBreakdown, FormatCounts, SyncObserver, SyncReport,
     UnreadableDocuments,
 };
-use crate::knowledge_base::pluralize;
+use crate::display_text::pluralize;
 use crate::loss_report::LossReport;
 use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, ProgressReporter};

@@ -14,7 +14,7 @@ use docent_atomic_file::FileAccess;
 use super::default_title;
 use crate::args;
 use crate::cli_error::CliError;
-use crate::knowledge_base::pluralize;
+use crate::display_text::pluralize;
 use crate::output;
 use crate::settings::{FILE, Settings};
 use survey::FolderSurvey;

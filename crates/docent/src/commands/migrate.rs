@@ -14,8 +14,8 @@ use serde_json::json;
 use super::CommandContext;
 use crate::args;
 use crate::cli_error::CliError;
+use crate::display_text::pluralize;
 use crate::engine_settings::EngineKind;
-use crate::knowledge_base::pluralize;
 use crate::model_settings::{self, CpuCoreLimit};
 use crate::output::{self, ProgressReporter};
 

@@ -28,8 +28,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{CliArgs, CliCommand, SettingOverrides};
 use crate::cli_error::CliError;
+use crate::display_text::one_line;
 use crate::index_location::{self, IndexLocation};
-use crate::knowledge_base::one_line;
 use crate::settings::{self, ResolvedSettings, SettingSources, Settings};
 use crate::telemetry::{SpanExportLayer, SpanExporter};
 use crate::{logging, output};

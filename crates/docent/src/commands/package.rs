@@ -15,11 +15,11 @@ use super::{CommandContext, connect, search};
 use crate::args::{PackageArgs, ReportFormat, SettingOverrides};
 use crate::cli_error::CliError;
 use crate::connect::name_of;
+use crate::display_text::shorten;
 use crate::output;
 use crate::package::registry::{self, BundleDownload};
 use crate::package::test_cases::{self, POSITIVE, TestCase};
 use crate::package::{PackageInfo, bundle, submission};
-use crate::settings::shorten;
 
 pub(super) fn run(package: &PackageArgs, flags: SettingOverrides) -> Result<ExitCode, CliError> {
     let context = CommandContext::open(&package.path, flags)?;

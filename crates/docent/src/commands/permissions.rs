@@ -16,8 +16,8 @@ use super::CommandContext;
 use crate::args::{ExplainArgs, PermissionsCommand};
 use crate::cli_error::CliError;
 use crate::corpus;
+use crate::display_text::pluralize;
 use crate::document_transform::reader_fault_of;
-use crate::knowledge_base::pluralize;
 use crate::output;
 use crate::permissions::PermissionRules;
 

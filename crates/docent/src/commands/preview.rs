@@ -13,9 +13,9 @@ use url::Url;
 use super::serve::{bind, signals};
 use crate::args::PreviewArgs;
 use crate::cli_error::CliError;
+use crate::display_text::shorten;
 use crate::output;
 use crate::preview::{PreviewTarget, routes};
-use crate::settings::shorten;
 
 /// Maximum body size. The page posts widgets here to have them framed, and a widget may have a few megabytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use crate::args::{CompletionsArgs, ManPageArgs};
 use crate::cli_error::CliError;
+use crate::display_text::shorten;
 use crate::output;
 use crate::reference;
-use crate::settings::shorten;
 
 pub(super) fn completions(completions: &CompletionsArgs) -> Result<ExitCode, CliError> {
     // Not sanitized: the script is generated and must reach the shell unchanged.

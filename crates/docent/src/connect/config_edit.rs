@@ -183,7 +183,7 @@ fn describe_server(existing: &Value) -> String {
     let location = text("url")
         .or_else(|| text("httpUrl"))
         .or_else(|| text("command"));
-    crate::settings::shorten(location.unwrap_or("another server"), 120)
+    crate::display_text::shorten(location.unwrap_or("another server"), 120)
 }
 
 #[cfg(test)]

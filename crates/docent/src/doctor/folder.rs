@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::DoctorFinding;
-use crate::knowledge_base::pluralize;
+
+use crate::display_text::pluralize;
 
 /// Maximum number of entries to scan: enough to find problems, few enough for a large folder.
 const MAX_ENTRIES: usize = 100_000;

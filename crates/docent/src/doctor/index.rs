@@ -9,7 +9,7 @@ use super::DoctorFinding;
 use crate::cli_error::CliError;
 use crate::connect::setup_steps::shell_quote;
 use crate::corpus::{self, UnreadableDocuments};
-use crate::knowledge_base::pluralize;
+use crate::display_text::pluralize;
 use crate::loss_report::LossReport;
 use crate::settings::Settings;
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::judgement_lines::{self, LineError, LineErrorLog};
 use super::qrels::Qrels;
 use crate::cli_error::CliError;
-use crate::settings::shorten;
+use crate::display_text::shorten;
 
 /// The most queries of one evaluation run.
 pub(crate) const MAX_QUERIES: usize = 100_000;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::cli_error::CliError;
-use crate::settings::shorten;
+use crate::display_text::shorten;
 
 /// The size limit of a file of queries or judgements. A hundred thousand queries with hundreds of judgements each
 /// fit.

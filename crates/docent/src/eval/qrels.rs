@@ -7,7 +7,7 @@ use std::path::Path;
 use super::judged_queries::{MAX_QUERIES, MAX_RELEVANT};
 use super::judgement_lines::{self, LineError, LineErrorLog};
 use crate::cli_error::CliError;
-use crate::settings::shorten;
+use crate::display_text::shorten;
 
 /// Known names of the first column in a header line.
 const HEADERS: [&str; 7] = [

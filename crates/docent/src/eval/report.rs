@@ -11,7 +11,8 @@ use super::run_comparison::RunComparison;
 use super::run_json::EvalRun;
 use super::run_text::{queries, significance};
 use super::scoring::{MEASURES, RunSummary, millis, worst};
-use crate::knowledge_base::{KnowledgeBase, pluralize};
+use crate::display_text::pluralize;
+use crate::knowledge_base::KnowledgeBase;
 use chart::ChartBar;
 use safe_html::SafeHtml;
 

@@ -4,7 +4,8 @@ use super::query_runner::{DEEP, QueryOutcome};
 use super::run_comparison::{QueryDelta, RunComparison};
 use super::run_json::EvalRun;
 use super::scoring::{RunSummary, worst};
-use crate::knowledge_base::{one_line, pluralize};
+
+use crate::display_text::{one_line, pluralize};
 
 /// How many of the worst queries are printed.
 const MAX_WORST: usize = 5;
@@ -159,7 +160,7 @@ fn worst_queries(outcomes: &[QueryOutcome]) -> Vec<String> {
 }
 
 fn short_query(query: &str) -> String {
-    crate::settings::shorten(&one_line(query, 2 * MAX_QUERY_CHARS), MAX_QUERY_CHARS)
+    crate::display_text::shorten(&one_line(query, 2 * MAX_QUERY_CHARS), MAX_QUERY_CHARS)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use docent_search::{DocId, Engine, ReaderIdentity};
 use serde_json::{Value, json};
 
 use crate::cli_error::CliError;
-use crate::knowledge_base::one_line;
+use crate::display_text::one_line;
 
 /// Number of test cases that reviewers ask for: positive ones, and negative ones that must not call the app.
 pub(crate) const POSITIVE: usize = 5;

@@ -3,7 +3,8 @@
 use docent_ingest::clean_line;
 use docent_search::{DocumentValue, FieldKind};
 
-use super::setting_value::{InvalidSetting, SettingValue, shorten};
+use super::setting_value::{InvalidSetting, SettingValue};
+use crate::display_text::shorten;
 use crate::document_transform::value_cast::{KINDS, cast};
 use crate::document_transform::{DATE, Pattern, Rule, TITLE, URL};
 

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use docent_mcp::http::guard::RequestGuard;
-use docent_unicode::ellipsize;
 use url::Url;
+
+use crate::display_text::shorten;
 
 /// Maximum number of values in a list.
 pub const MAX_LIST: usize = 64;
@@ -209,12 +210,6 @@ impl SettingValue {
             Err(bad) => Err(self.invalid("is not a list of origins", bad.hint())),
         }
     }
-}
-
-/// Truncates a text to `most` characters for a message and replaces control characters.
-pub(crate) fn shorten(text: &str, most: usize) -> String {
-    let visible = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
-    ellipsize(text, most).chars().map(visible).collect()
 }
 
 #[cfg(test)]

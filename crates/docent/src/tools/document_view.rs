@@ -5,7 +5,7 @@ use docent_search::{Day, Document, MatchHighlighter, Passage, heading, is_fence}
 use serde::Serialize;
 
 use super::fetch::DocumentPosition;
-use crate::knowledge_base::one_line;
+use crate::display_text::one_line;
 use crate::layout::{self, TextSpan};
 
 /// The size limit of the structured content that a model reads beside a widget; hosts ask for ten kilobytes.

@@ -15,9 +15,9 @@ use serde_json::json;
 use super::search::heading;
 use super::text_facts::TextFacts;
 use super::{document_parts, search_notes};
+use crate::display_text::{one_line, shorten};
 use crate::document_transform;
-use crate::knowledge_base::{KnowledgeBase, one_line};
-use crate::settings::shorten;
+use crate::knowledge_base::KnowledgeBase;
 
 /// The length limit of a title, in characters.
 const MAX_TITLE_CHARS: usize = 512;

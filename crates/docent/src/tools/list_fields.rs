@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plain_text;
+use crate::display_text::shorten;
 use crate::fields;
 use crate::knowledge_base::KnowledgeBase;
-use crate::settings::shorten;
 
-/// How many values of each field are listed when all fields are.
+/// Maximum number of values per field in a list of all fields.
 const MAX_VALUES: usize = 10;
 
 /// The tool over a knowledge base; it reads the cached catalog and searches nothing.

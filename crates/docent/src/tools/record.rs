@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use super::fetch::{DocumentPart, FetchTool, max_answer_chars};
 use super::plain_text;
 use super::result_members::{self, BuiltInMember, FieldCharLimits};
+use crate::display_text::{one_line, shorten};
 use crate::document_transform;
-use crate::knowledge_base::{KnowledgeBase, one_line};
-use crate::settings::shorten;
+use crate::knowledge_base::KnowledgeBase;
 
 /// Character limits for the document fields in a record, the same as in `fetch`.
 const FIELD_LIMITS: FieldCharLimits = FieldCharLimits {

@@ -4,7 +4,7 @@ use docent_search::{Document, DocumentValue as Field};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::knowledge_base::one_line;
+use crate::display_text::one_line;
 use crate::settings::NameAlias;
 
 /// The prefix of a document field whose name collides with a built-in member. In the settings it always means a field.

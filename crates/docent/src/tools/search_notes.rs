@@ -9,7 +9,8 @@ use std::sync::Arc;
 use docent_mcp::{Answer, JsonObject};
 use docent_search::{Catalog, CatalogField, FieldKind, ParsedQuery, RangeBound};
 
-use crate::knowledge_base::{KnowledgeBase, one_line, pluralize};
+use crate::display_text::{one_line, pluralize};
+use crate::knowledge_base::KnowledgeBase;
 
 /// The id of the virtual document about fields and filters. A real document with this id has precedence.
 pub const ID: &str = "docent:about-this-search";

@@ -14,9 +14,9 @@ use serde_json::json;
 
 use super::document_view::{self, FieldValue, MAX_STRUCTURED_BYTES, OutlineHeading};
 use super::fetch::{DocumentPosition, FetchTool};
-use crate::knowledge_base::{KnowledgeBase, one_line};
+use crate::display_text::{one_line, shorten};
+use crate::knowledge_base::KnowledgeBase;
 use crate::layout::{LayoutBlock, MarkdownLayout};
-use crate::settings::shorten;
 
 /// The name of the widget; its payload is the member `docent/document` of `_meta`.
 pub const WIDGET: &str = "document";

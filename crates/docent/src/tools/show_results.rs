@@ -18,7 +18,8 @@ use super::date_buckets::{self, DateBuckets};
 use super::document_view::{self, FieldValue, MAX_STRUCTURED_BYTES};
 use super::fetch::FetchTool;
 use super::search_notes;
-use crate::knowledge_base::{KnowledgeBase, one_line};
+use crate::display_text::one_line;
+use crate::knowledge_base::KnowledgeBase;
 use crate::layout::TextSpan;
 
 pub use self::results_query::ShowResultsInput;

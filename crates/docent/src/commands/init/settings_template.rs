@@ -4,8 +4,8 @@
 use docent_search::{CatalogField, FieldKind, RangeBound};
 
 use super::survey::FolderSurvey;
+use crate::display_text::{one_line, pluralize};
 use crate::document_transform::value_cast;
-use crate::knowledge_base::{one_line, pluralize};
 use crate::links::UrlTemplate;
 
 /// Maximum size of the template: three quarters of the 64 KiB that a settings file may have.

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use url::Url;
 
 use super::CommandContext;
-use crate::knowledge_base::{KnowledgeBase, pluralize};
+use crate::display_text::pluralize;
+use crate::knowledge_base::KnowledgeBase;
 use crate::output;
 
 /// Prints the banner. `bound` is the listen address; `None` means stdio.

@@ -10,8 +10,8 @@ use docent_search::Engine;
 use super::{CommandContext, OpenedIndex};
 use crate::cli_error::CliError;
 use crate::corpus;
+use crate::display_text::pluralize;
 use crate::document_transform::DocumentTransform;
-use crate::knowledge_base::pluralize;
 use crate::output;
 
 /// How long a start waits for the process that holds the writer lease. A dead one loses it after ten seconds, so a

@@ -5,8 +5,8 @@ use super::super::run_text;
 use super::super::scoring::{MEASURES, RunSummary};
 use super::safe_html::SafeHtml;
 use super::{ReportDocument, WorstQuery, labels};
-use crate::knowledge_base::one_line;
-use crate::settings::shorten;
+
+use crate::display_text::{one_line, shorten};
 
 /// How many documents one cell lists.
 pub(super) const MAX_LISTED: usize = 3;

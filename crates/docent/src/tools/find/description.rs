@@ -4,7 +4,8 @@ use docent_search::{Catalog, RangeBound};
 
 use super::parameters::{FACETS, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT};
 use super::schema::{ORDERS, options};
-use crate::knowledge_base::{KnowledgeBase, one_line, pluralize};
+use crate::display_text::{one_line, pluralize};
+use crate::knowledge_base::KnowledgeBase;
 
 /// The length limit in bytes: Claude Code truncates tool descriptions after 2 KB.
 const MAX_BYTES: usize = 2_047;

@@ -10,7 +10,8 @@ use super::parameters::{
     FACETS, FilterParameter, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT,
 };
 use super::schema::{ORDERS, options};
-use crate::settings::shorten;
+
+use crate::display_text::shorten;
 
 /// The page size when `limit` is not given.
 pub(super) const DEFAULT_LIMIT: usize = 10;

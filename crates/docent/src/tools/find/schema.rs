@@ -8,7 +8,7 @@ use super::find_query::DEFAULT_LIMIT;
 use super::parameters::{
     FACETS, FilterParameter, FindParameters, LIMIT, OFFSET, ParameterKind, QUERY, SORT,
 };
-use crate::knowledge_base::one_line;
+use crate::display_text::one_line;
 use crate::settings::FindSettings;
 use crate::tools::result_members;
 

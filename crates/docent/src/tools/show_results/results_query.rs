@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::settings::shorten;
+use crate::display_text::shorten;
 use crate::tools::date_buckets::DATE;
 
 /// The most ids in one call.
