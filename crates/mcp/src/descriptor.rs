@@ -15,6 +15,17 @@ const MAX_STATUS_CHARS: usize = 64;
 /// The behavior hints of a tool (MCP `annotations`), without defaults. The review of ChatGPT's directory requires
 /// `readOnlyHint`, `destructiveHint` and `openWorldHint`; that of Claude's requires `readOnlyHint` to be true or
 /// `destructiveHint` to be set. Nobody requires `idempotentHint`.
+///
+/// ```rust
+/// use docent_mcp::ToolAnnotations;
+///
+/// // A tool that publishes: it changes what others see, and it can be undone.
+/// let publish = ToolAnnotations {
+///     open_world: true,
+///     ..ToolAnnotations::WRITES
+/// };
+/// assert!(!publish.read_only && !publish.destructive);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolAnnotations {
     /// The tool creates, changes, sends and queues nothing (`readOnlyHint`).

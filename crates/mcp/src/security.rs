@@ -3,6 +3,20 @@
 use serde_json::{Value, json};
 
 /// A security scheme of a tool: one way in which it may be called.
+///
+/// A tool that lists several schemes accepts a call that satisfies one of them.
+///
+/// ```rust
+/// use docent_mcp::{Security, ToolAnnotations, ToolDescriptor};
+///
+/// let text = "Use this when the user asks for the berths of a harbour.";
+/// let public = ToolDescriptor::new("berths", "Berths", text, ToolAnnotations::READ_ONLY)
+///     .security([Security::NoAuth]);
+/// let text = "Use this when the user wants to reserve a berth.";
+/// let restricted = ToolDescriptor::new("reserve", "Reserve", text, ToolAnnotations::WRITES)
+///     .security([Security::oauth2(["berths.write"])]);
+/// # let _ = (public, restricted);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Security {
     /// The tool can be called anonymously.

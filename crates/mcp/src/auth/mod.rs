@@ -70,6 +70,19 @@ pub(crate) const MAX_ISSUERS: usize = 16;
 pub(crate) const MAX_SCOPES: usize = 32;
 
 /// Which requests need authentication.
+///
+/// ```rust
+/// use docent_mcp::{Auth, AuthRequirement, Issuer, LocalKeys};
+///
+/// let issuer = Issuer::local("https://id.example.org", LocalKeys::default());
+/// let auth = Auth::builder(["https://docs.example.org"])
+///     .issuer(issuer)
+///     // Only tools that declare `Security::NoAuth` can be called anonymously.
+///     .requirement(AuthRequirement::ByTool)
+///     .build()?;
+/// assert_eq!(auth.requirement(), AuthRequirement::ByTool);
+/// # Ok::<(), docent_mcp::AuthError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuthRequirement {
     /// Every request: one without a credential gets a 401.

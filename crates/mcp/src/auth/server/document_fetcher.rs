@@ -23,6 +23,18 @@ pub(crate) const MAX_BYTES: u64 = 32 * 1024;
 
 /// Hosts in the operator's own network from which client ID metadata documents may be fetched too, and the
 /// CAs to trust for them.
+///
+/// ```rust
+/// use docent_mcp::sign_in::{AuthorizationServerOptions, OwnHosts};
+///
+/// let mut options =
+///     AuthorizationServerOptions::new("https://docs.example.org", "Harbour archive", "./state");
+/// options.own_hosts = OwnHosts {
+///     names: vec!["app.harbour.internal".to_owned(), "dev.harbour.internal:8443".to_owned()],
+///     // The certificates of a private certificate authority, read from a PEM file.
+///     authorities: None,
+/// };
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct OwnHosts {
     /// The host names, each with its port unless that is 443.

@@ -38,6 +38,13 @@ const METADATA_TTL: Duration = Duration::from_secs(300);
 const MAX_GROUP_BYTES: usize = 8 * 1024;
 
 /// A client secret that `Debug` output never shows.
+///
+/// ```rust
+/// use docent_mcp::sign_in::ClientSecret;
+///
+/// let secret = ClientSecret::new("hunter2");
+/// assert!(!format!("{secret:?}").contains("hunter2"));
+/// ```
 #[derive(Clone)]
 pub struct ClientSecret(String);
 
@@ -55,6 +62,22 @@ impl fmt::Debug for ClientSecret {
 }
 
 /// The upstream OpenID Connect provider, and our client registration there.
+///
+/// ```rust
+/// use docent_mcp::sign_in::{
+///     AuthorizationServerOptions, ClientSecret, LoginMethod, UpstreamProvider,
+/// };
+///
+/// let provider = UpstreamProvider {
+///     issuer: "https://login.example.org".to_owned(),
+///     client_id: "harbour-archive".to_owned(),
+///     client_secret: Some(ClientSecret::new("read from a file")),
+/// };
+/// // Register `https://docs.example.org/callback` as the redirect URI at the provider.
+/// let mut options =
+///     AuthorizationServerOptions::new("https://docs.example.org", "Harbour archive", "./state");
+/// options.login = LoginMethod::Upstream(provider);
+/// ```
 #[derive(Debug, Clone)]
 pub struct UpstreamProvider {
     /// The provider's issuer URL, exactly as its metadata states it.

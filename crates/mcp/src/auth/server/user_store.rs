@@ -25,6 +25,19 @@ const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 const NAME: &str = "users.json";
 
 /// A user account for logins with a password.
+///
+/// ```rust
+/// use docent_mcp::sign_in::{UserAccount, hash_password};
+///
+/// let anna = UserAccount {
+///     name: "anna".to_owned(),
+///     email: Some("anna@example.org".to_owned()),
+///     groups: vec!["crew".to_owned()],
+///     password: hash_password("a long passphrase")?,
+/// };
+/// assert_eq!(anna.claim("https://docs.example.org", "groups"), ["crew"]);
+/// # Ok::<(), docent_mcp::sign_in::PasswordError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserAccount {
     /// The login name, which is also the subject (`sub`) of the user's tokens.
