@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_counts_where_one_issuer_has_names() {
+    fn a_bare_subject_is_a_principal_only_with_a_single_issuer() {
         let held = |issuers, name: &str| {
             ClaimMapping::default().signed_in_reader(Some((ISSUER, issuers)), name, |_| Vec::new())
         };

@@ -21,7 +21,7 @@ fn the_list_is_unicodes_own_and_five_more() {
 }
 
 #[test]
-fn every_invisible_character_goes_from_plain_words() {
+fn every_invisible_character_is_removed_from_plain_words() {
     for c in ('\0'..=char::MAX).filter(|c| is_invisible(*c)) {
         assert_eq!(visible(&format!("pay{c}ment")), "payment", "{c:?}");
         assert_eq!(visible(&format!("{c}{c}")), "", "{c:?}");

@@ -46,7 +46,7 @@ fn invisible_text_of_a_document_does_not_reach_the_model() {
 }
 
 #[test]
-fn the_name_of_an_app_shows_all_that_it_is() {
+fn invisible_characters_in_the_name_of_an_app_are_removed() {
     let dir = TestDir::small();
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");

@@ -96,7 +96,7 @@ fn schemes_that_start_programs_are_not_registered() {
 }
 
 #[test]
-fn a_malformed_request_shows_its_address_and_goes_nowhere() {
+fn a_malformed_request_shows_an_error_page_and_does_not_redirect() {
     let dir = TestDir::small();
     let (_server, browser) = serve(&dir);
     let client = browser.register();

@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_corpus_and_any_query_keep_the_contract(
+    fn any_corpus_and_any_query_fulfil_the_contract(
         documents in prop::collection::vec(documents(), 0..8),
         queries in prop::collection::vec(queries(), 1..4),
         max_chars in prop_oneof![Just(1_000_usize), Just(60_000)],

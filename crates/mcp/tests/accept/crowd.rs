@@ -130,7 +130,7 @@ async fn heads_that_do_not_end_share_a_budget() {
 }
 
 #[tokio::test]
-async fn stuck_connections_of_every_kind_do_not_hold_up_good_ones() {
+async fn stalled_connections_of_every_kind_do_not_delay_others() {
     let limits = HttpLimits {
         first_byte: SHORT,
         headers: SHORT,

@@ -139,7 +139,7 @@ async fn a_body_in_pieces_above_the_rate_is_read() {
 }
 
 #[tokio::test]
-async fn bodies_are_bounded_however_they_come() {
+async fn body_limits_apply_with_and_without_chunks() {
     let server = serving(patient()).await;
     let chunked = |size: usize| {
         let head = "POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -34,7 +34,7 @@ async fn call_status(
 }
 
 #[tokio::test]
-async fn an_authority_of_the_owners_own_vouches_for_an_issuer() {
+async fn a_private_certificate_authority_is_trusted_for_an_issuer() {
     let (ours, foreign) = (TestAuthority::new(), TestAuthority::new());
     let signer = Signer::ed25519("ed");
     let provider = LoopbackIssuer::start_with(&[&signer], Some(ours.vouch("localhost"))).await;

@@ -30,7 +30,7 @@ impl Write for LogBuffer {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn no_part_of_a_token_is_seen_again() {
+async fn no_part_of_a_token_is_logged_or_returned() {
     let log = LogBuffer::default();
     let writer = log.clone();
     // A global subscriber, so that the log lines of tests that run at the same time are searched as well.

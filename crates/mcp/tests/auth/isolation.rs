@@ -53,7 +53,7 @@ async fn ten_thousand_calls_with_one_id_are_answered_to_their_own() {
 
 /// An SSE stream of the 2024 transport is bound to the caller that opened it. Its id alone is no credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_takes_messages_of_its_own_caller_alone() {
+async fn a_stream_accepts_messages_only_from_its_own_caller() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let fixture = AuthFixture::start().await;
     let of = |name: &str| {

@@ -179,7 +179,7 @@ async fn chatgpt_gets_the_challenge_inside_the_result() {
 
 /// A batch has one HTTP status, so the challenge of each call is inside its own result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_opens_no_more_than_its_calls_alone() {
+async fn each_call_of_a_batch_is_authorized_alone() {
     let fixture = AuthFixture::with(AuthRequirement::ByTool).await;
     let call = |id: u32, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
     let mut sent = RawRequest::rpc(&json!([call(1, "open"), call(2, "write")]));

@@ -159,7 +159,7 @@ fn the_table_is_as_long_as_promised() {
 }
 
 #[tokio::test]
-async fn each_host_alone() {
+async fn each_host_is_checked_on_its_own() {
     let router = router(guard());
     for host in HOSTS {
         for method in &METHODS {
@@ -171,7 +171,7 @@ async fn each_host_alone() {
 }
 
 #[tokio::test]
-async fn each_origin_alone() {
+async fn each_origin_is_checked_on_its_own() {
     let router = router(guard());
     for origin in ORIGINS {
         for method in &METHODS {
@@ -183,7 +183,7 @@ async fn each_origin_alone() {
 }
 
 #[tokio::test]
-async fn both_together() {
+async fn host_and_origin_are_checked_together() {
     let router = router(guard());
     for host in HOSTS {
         for origin in ORIGINS {

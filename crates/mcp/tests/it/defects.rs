@@ -45,7 +45,7 @@ async fn requests_with_the_same_id_get_their_own_answers() {
 
 /// 2: requests without a session id, or with one from another server. ChatGPT drops the id between requests.
 #[tokio::test]
-async fn a_session_id_is_neither_wanted_nor_minded() {
+async fn session_ids_are_neither_required_nor_checked() {
     let server = RouterServer::new(app());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     for headers in [
@@ -64,7 +64,7 @@ async fn a_session_id_is_neither_wanted_nor_minded() {
 
 /// 3 and 16: the server is stateless, so `initialize` creates no session and DELETE has none to end.
 #[tokio::test]
-async fn there_is_no_session_to_begin_or_end() {
+async fn sessions_cannot_be_started_or_ended() {
     let server = RouterServer::new(app());
     for revision in LEGACY {
         let hello = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -170,7 +170,7 @@ async fn content_type_ignores_case_and_parameters_but_not_other_types() {
 
 /// 8 and 12: an invalid message is refused with a JSON-RPC error and the code of the specification.
 #[tokio::test]
-async fn bad_messages_are_refused_in_the_protocols_own_words() {
+async fn malformed_messages_get_a_json_rpc_error() {
     let server = RouterServer::new(app());
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#,
@@ -254,7 +254,7 @@ async fn batches_are_answered_in_2025_03_26_alone() {
 
 /// 10: invalid parameters of a known method are -32602, not -32601.
 #[tokio::test]
-async fn bad_parameters_are_named_as_such() {
+async fn invalid_parameters_get_their_own_error_code() {
     let server = RouterServer::new(app());
     let rows = [
         (

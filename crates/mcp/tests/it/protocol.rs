@@ -416,7 +416,7 @@ async fn health_metadata_and_unknown_paths() {
 
 /// A body at the size limit passes; one byte more is refused with 413.
 #[tokio::test]
-async fn bodies_stop_at_their_bound() {
+async fn a_body_over_the_limit_is_rejected() {
     let limits = HttpLimits {
         body_bytes: 4_000,
         call_bytes: 2_000,

@@ -53,7 +53,7 @@ fn schemes() -> [(Vec<Security>, bool); 4] {
 }
 
 #[tokio::test]
-async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
+async fn a_server_without_sign_in_does_not_start_with_a_tool_that_requires_it() {
     for (schemes, required) in schemes() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stop = CancellationToken::new();
@@ -121,7 +121,7 @@ fn ended_or_serves(program: &mut ChildProcess, address: SocketAddr) -> Option<Ex
 }
 
 #[test]
-fn a_program_without_sign_in_ends_and_names_the_tool_that_demands_it() {
+fn a_program_without_sign_in_exits_and_names_the_tool_that_requires_it() {
     let (mut program, address) = guarded_program(None);
     let status = ended_or_serves(&mut program, address).expect("the server started");
     assert!(!status.success(), "{status}");

@@ -77,7 +77,7 @@ fn search(query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
+async fn every_revision_is_supported_and_selects_the_dual_format() {
     for revision in LEGACY {
         let mut pipes = StdioPipes::open(HttpLimits::default());
         assert_eq!(
@@ -150,7 +150,7 @@ async fn bad_lines_are_answered_and_the_next_line_is_served() {
 }
 
 #[tokio::test]
-async fn a_line_at_the_bound_is_read() {
+async fn a_line_at_the_limit_is_read() {
     let message = search("fine").to_string();
     let mut pipes = StdioPipes::open(HttpLimits {
         stdio_line: message.len(),

@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn a_reader_is_alone_with_what_it_sees(
+    fn results_are_those_of_an_index_with_only_visible_documents(
         documents in documents(),
         queries in vec(text(), 1..6),
         held in principals(),

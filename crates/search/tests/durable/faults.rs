@@ -18,7 +18,7 @@ fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (ChildProgress, bool) 
 }
 
 #[tokio::test]
-async fn an_end_at_any_moment_loses_nothing() {
+async fn a_process_that_is_killed_at_any_moment_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = WorldRng::new(3);
     let (mut done, mut aborted) = (0, 0);

@@ -28,7 +28,7 @@ const QUESTIONS: [&str; 6] = [
 type FileSnapshot = BTreeMap<PathBuf, Vec<u8>>;
 
 #[tokio::test]
-async fn every_change_of_a_file_is_found_and_mended() {
+async fn every_corrupted_file_is_detected_and_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path()).unwrap();
     for generation in 1..=GENERATIONS {

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_not_asked_for_in_the_clear() {
+    fn sign_in_requires_a_public_https_address() {
         assert!(of("0.0.0.0:80", None).is_err());
         for public in [
             "http://docs.example.org",

@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn a_provider_learns_nothing_but_what_is_its_own() {
+fn a_provider_gets_no_secret_of_others() {
     let (signer, authority) = (Signer::p256("k1"), TestAuthority::new());
     let upstream_token = "CANARY-access-token-of-the-provider";
     let id_token = Arc::new(Mutex::new(String::new()));

@@ -78,7 +78,7 @@ fn a_key_ends() {
 }
 
 #[test]
-fn the_file_holds_no_key_and_is_its_owners_alone() {
+fn the_key_file_contains_only_hashes_and_is_private() {
     let (dir, keys) = keys();
     let key = keys.add(grant("ci"), NOW).unwrap();
     let path = dir.path().join("in/api-keys.json");

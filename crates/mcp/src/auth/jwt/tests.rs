@@ -134,7 +134,7 @@ async fn times_are_numbers_within_half_a_minute() {
 }
 
 #[tokio::test]
-async fn a_token_is_meant_for_us_by_our_exact_name() {
+async fn the_audience_of_a_token_has_to_match_exactly() {
     let bench = JwtBench::new();
     for good in [
         json!("https://docs.example.org/mcp"),

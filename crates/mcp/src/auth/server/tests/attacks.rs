@@ -18,7 +18,7 @@ fn with<'a>(
 }
 
 #[tokio::test]
-async fn answers_go_nowhere_but_to_registered_addresses() {
+async fn redirects_only_go_to_registered_addresses() {
     let world = SignInWorld::new();
     let client = world.client().await;
     for bad in [
@@ -261,7 +261,7 @@ async fn a_code_is_good_for_a_minute_and_across_a_restart() {
 }
 
 #[tokio::test]
-async fn a_form_counts_in_the_browser_that_got_it_and_for_what_it_showed() {
+async fn a_consent_form_is_bound_to_its_browser_and_its_request() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;

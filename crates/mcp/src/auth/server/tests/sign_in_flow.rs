@@ -53,7 +53,7 @@ async fn the_answer_carries_state_and_issuer_for_better_and_for_worse() {
 }
 
 #[tokio::test]
-async fn the_page_names_the_client_the_host_and_the_server_and_can_do_nothing_else() {
+async fn the_consent_page_names_client_host_and_server_and_has_strict_headers() {
     let world = SignInWorld::new();
     let client = world.client().await;
     let page = world.ask(&world.request(&client)).await;
