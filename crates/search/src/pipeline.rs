@@ -70,7 +70,7 @@ impl<D> Ranking<D> {
     }
 }
 
-/// Answers a query.
+/// Answers a query from one view of an index.
 pub(crate) fn search<V: IndexView>(view: &V, query: &Query) -> Result<SearchResults, SearchError> {
     let analyzed = analyze(view, query)?;
     let terms = ranking::distinct(&analyzed.terms);

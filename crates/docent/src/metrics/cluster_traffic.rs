@@ -78,7 +78,7 @@ fn times(out: &mut String, calls: &[CallTraffic]) {
 struct NodeMetric {
     name: &'static str,
     help: &'static str,
-    /// The Prometheus type.
+    /// The Prometheus type: `counter` or `gauge`.
     kind: &'static str,
     value: fn(&NodeTraffic) -> u64,
 }

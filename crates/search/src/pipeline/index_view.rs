@@ -26,7 +26,7 @@ pub(crate) trait IndexView: Sync {
     type MatchSet;
     /// The weights of the query's terms in this index.
     type TermWeights: Sync;
-    /// An embedded query.
+    /// The embedding of the query.
     type QueryVector: Sync;
     /// A document as it was read to be shown.
     type Display: Borrow<DisplayDocument>;
@@ -117,7 +117,7 @@ pub(crate) trait IndexView: Sync {
         most: usize,
     ) -> Result<Vec<Self::Document>, SearchError>;
 
-    /// The number of documents.
+    /// The number of matching documents.
     fn count(&self, matches: &Self::MatchSet) -> Result<u64, SearchError>;
 
     /// The facet counts of these fields.
@@ -210,7 +210,7 @@ impl<D> Candidate<D> {
         }
     }
 
-    /// Adds a proximity bonus.
+    /// Adds a bonus for adjacent query terms.
     pub(crate) fn add_proximity(&mut self, bonus: f32) {
         self.bm25 += bonus;
         self.proximity += bonus;

@@ -131,7 +131,7 @@ struct AttentionQueryGroup {
     keys: *const f32,
     values: *const f32,
     scores: *mut f32,
-    /// The number of keys.
+    /// The number of keys, without padding.
     count: usize,
     /// The number of keys with the padding to whole tiles.
     padded: usize,
