@@ -22,7 +22,8 @@ const PER_PROCESSOR: usize = 2;
 /// The fewest concurrent tasks, so that on a small machine one long search does not block everybody.
 const MIN_TASKS: usize = 4;
 /// Concurrent tasks that wait for another machine and hardly compute: as many as a server processes requests by
-/// default, so that no caller queues here.
+/// default, so that no caller queues here. The limit for computing tasks would be wrong for them: a slow cluster would
+/// fill it with calls that use no processor.
 const NETWORK_TASKS: usize = 256;
 
 /// The queue a task goes to; tasks of different lanes do not wait for each other.

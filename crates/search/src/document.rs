@@ -24,7 +24,8 @@ pub const MAX_HASH_BYTES: usize = 128;
 /// The longest URL, in bytes; browsers and servers reject longer ones.
 pub const MAX_URL_BYTES: usize = 8_192;
 
-/// The most metadata fields of one document.
+/// The most metadata fields of one document. Every field adds terms to the index and columns to its catalog. Tables
+/// have some dozens of columns; a record with hundreds of keys is data with keys as values.
 pub const MAX_FIELDS: usize = 256;
 
 /// The longest name that is made of a text without a title, in characters.

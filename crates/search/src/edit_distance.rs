@@ -1,7 +1,8 @@
 //! Edit distance, for spelling correction and for names that are written almost right.
 
 /// The Damerau-Levenshtein distance (insertions, deletions, substitutions and transpositions of adjacent characters) of
-/// two words, if it is at most `limit`. It stops early when a whole row exceeds the limit.
+/// two words, if it is at most `limit`. It stops early when a whole row exceeds the limit: a word is compared with
+/// thousands of terms, and nearly all of them are far away.
 pub(crate) fn edit_distance(left: &[char], right: &str, limit: usize) -> Option<usize> {
     let right: Vec<char> = right.chars().take(left.len() + limit + 1).collect();
     if left.len().abs_diff(right.len()) > limit {

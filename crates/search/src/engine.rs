@@ -19,7 +19,8 @@ use crate::reader_identity::ReaderIdentity;
 /// documents or queries.
 pub const SPAN_TARGET: &str = "docent_span";
 
-/// The most changes of one batch.
+/// The most changes of one batch. A batch is one commit, so all of it is in memory until it is durable, and after a
+/// crash it is either there as a whole or read from the files again.
 pub const MAX_CHANGES: usize = 100_000;
 
 /// The most date ranges that one call counts.

@@ -5,7 +5,8 @@ use crate::calendar::Day;
 use crate::document::{Document, DocumentValue};
 use crate::error::SearchError;
 
-/// The most conditions of one filter.
+/// The most conditions of one filter. Every condition costs an engine a set of documents that has to be intersected
+/// with the others. Filters that models and widgets write have a handful; more than this is a mistake or an attack.
 pub const MAX_CONDITIONS: usize = 64;
 
 /// The deepest nesting of a filter. Engines translate a filter recursively, and their stack is limited.

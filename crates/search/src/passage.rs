@@ -14,13 +14,16 @@ use crate::embedder::ModelLanguages;
 /// reads at once.
 pub const MAX_PASSAGE_CHARS: usize = 1_800;
 
-/// The shortest passage that a heading or a new page ends, in characters; shorter ones take in what follows.
+/// The shortest passage that a heading or a new page ends, in characters; shorter ones take in what follows. A heading
+/// with one sentence below it has too little context for an embedding, and as a passage of its own it would compete
+/// with the text that explains it.
 const MIN_PASSAGE_CHARS: usize = 200;
 
 /// The most passages of one document. The longest text that is read from a file has fewer.
 pub const MAX_PASSAGES: usize = 16_384;
 
-/// The longest title path, in characters.
+/// The longest title path, in characters. The path is embedded in front of every passage, so a long one would make the
+/// vectors of all passages of a document alike, and push the words of each out of the model's window.
 const MAX_PATH_CHARS: usize = 300;
 
 /// The deepest level of a Markdown heading.
@@ -90,7 +93,9 @@ fn document_language(document: &Document) -> LanguageId {
     }
 }
 
-/// The text that is embedded for a passage: the title path for context, then the words.
+/// The text that is embedded for a passage: the title path for context, then the words. A passage in the middle of a
+/// document often does not repeat what it is about: below the heading `Children`, a table of prices does not say that
+/// it is about ferries.
 fn embedded_text(document: &Document, passage: &Passage) -> String {
     let words = document.text.get(passage.range.clone()).unwrap_or_default();
     let title = document.title.trim();

@@ -12,13 +12,15 @@ use crate::reader_identity::ReaderIdentity;
 /// The longest query, in characters; the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 1_024;
 
-/// The most terms of a query that are searched; the rest is ignored.
+/// The most terms of a query that are searched; the rest is ignored. Each term costs a posting list. Only a pasted text
+/// has more terms, and its first sentences say what it is about.
 pub const MAX_QUERY_TERMS: usize = 64;
 
 /// The most hits of one page.
 pub const MAX_LIMIT: usize = 100;
 
-/// The largest offset. To see more hits, ask a narrower question.
+/// The largest offset. Every page costs as much as all pages before it together, because hits are ranked from the
+/// first; nobody reads ten thousand hits, and a narrower question finds those that are meant.
 pub const MAX_OFFSET: usize = 10_000;
 
 /// The most facets of one query.

@@ -18,10 +18,13 @@ use crate::hit::{MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, ScoreExplanation, SearchHit
 /// document; for a match further back the snippet is the beginning of the text.
 const MAX_MAPPED_BYTES: usize = 256 * 1024;
 
-/// The size of the window: how far apart the first and the last match of a snippet may begin, in bytes.
+/// The size of the window: how far apart the first and the last match of a snippet may begin, in bytes. It is smaller
+/// than a snippet, so that every match of the window is in the part that is shown, after the words that lead to the
+/// first one.
 const WINDOW_BYTES: u32 = 200;
 
-/// The most characters before the first match, when no sentence begins there.
+/// The most characters before the first match, when no sentence begins there. Some words before a match are needed to
+/// understand it; many would leave too little room for those after it, where the answer usually is.
 const LEAD_CHARS: usize = 60;
 
 /// A document with its precomputed display data, which engines cache beside it: the title on one line, the

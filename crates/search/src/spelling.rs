@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use crate::analysis::QueryTerm;
 use crate::edit_distance::edit_distance;
 
-/// The most terms that a word is compared with. A word that is rare even among its neighbours is not worth more
-/// time.
+/// The most terms of the dictionary that a word is compared with: those with the same first letter, in the order of the
+/// dictionary. It bounds the time of a correction on an index with millions of terms, at the price of the terms that
+/// come last.
 pub(crate) const MAX_COMPARED: usize = 200_000;
 
-/// The most completions of a prefix, and the most corrections of a typo.
+/// The most completions of a prefix, and the most corrections of a typo. All of them are searched in place of the word.
+/// There may be more completions, because each contains what was typed; a correction changes it.
 const MAX_COMPLETIONS: usize = 4;
 const MAX_CORRECTIONS: usize = 2;
 
@@ -21,7 +23,9 @@ const MAX_CORRECTED: usize = 4;
 /// The shortest prefix that is completed, in characters; shorter ones match too much.
 const MIN_PREFIX_CHARS: usize = 3;
 
-/// The shortest words that may have one edit and two edits, in characters.
+/// The shortest words that may have one edit and two edits, in characters. Nearly every edit of a short word makes
+/// another word: `fern`, `tern` and `fera` are one letter apart. The longer a word is, the fewer neighbours it has by
+/// chance.
 const ONE_EDIT_CHARS: usize = 4;
 const TWO_EDITS_CHARS: usize = 8;
 
@@ -33,7 +37,8 @@ pub(crate) trait SpellingDictionary {
     /// Whether a document contains the term.
     fn contains_term(&self, term: &str) -> Result<bool, Self::Error>;
 
-    /// The terms that begin with a character, at most [`MAX_COMPARED`], each with its document frequency.
+    /// The terms that begin with a character, at most [`MAX_COMPARED`], each with its document frequency. Corrections
+    /// keep the first letter: it is rarely the wrong one, and in a sorted dictionary it limits the search to one range.
     fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
 
     /// Like [`Self::terms_starting_with`] the first character of `word`, but an engine may leave out terms that are
@@ -142,7 +147,8 @@ fn suggestions(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<
     most_frequent(near, MAX_CORRECTIONS)
 }
 
-/// The closest terms, the most frequent first.
+/// The closest terms, the most frequent first. Only those at the smallest distance count: a frequent term two edits
+/// away would otherwise push out the rare one that differs by a single letter.
 fn most_frequent<'t>(
     terms: impl Iterator<Item = (usize, &'t String, u64)>,
     limit: usize,

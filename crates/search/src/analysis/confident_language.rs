@@ -7,7 +7,8 @@ use whatlang::Lang;
 use super::language::{Alphabet, Language};
 use super::language_detection::{StopWordVotes, sample};
 
-/// The fewest words for which the trigram guess is trusted without a stop word.
+/// The fewest words for which the trigram guess is trusted without a stop word. It matters for languages that have no
+/// list of stop words here; for them, only the length of the text distinguishes a sentence from a name.
 const MIN_WORDS: u32 = 10;
 
 /// The ISO 639-1 code of the language of a document, such as `en`; `None` in doubt.

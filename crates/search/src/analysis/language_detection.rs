@@ -12,22 +12,30 @@ use super::language::{Alphabet, Language};
 use super::stop_words::{MAX_STOP_WORDS, StopWord};
 use super::{first_letter, run_length, word_length};
 
-/// How much of a text is scanned for stop words, in bytes.
+/// How much of a text is scanned for stop words, in bytes. Prose is certain long before, so only texts that are no
+/// prose reach the limit: lists, tables and code, which it keeps from being read to their end for an answer that would
+/// not change.
 const MAX_COUNTED_BYTES: usize = 4 * 1024;
 
-/// How much of a document is compared by trigrams, in bytes.
+/// How much of a document is compared by trigrams, in bytes. It is less than for stop words, because this comparison
+/// costs more for each byte, and a single sentence is enough for it.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// The interval in words at which counting checks whether the language is already certain.
+/// The interval in words at which counting checks whether the language is already certain. The check compares the
+/// counts of all languages, so after every word it would cost more than the counting itself.
 const WORDS_PER_CHECK: u32 = 24;
 
-/// The ratio of characters of unspaced script to spaced words above which a text is in no language of those words.
+/// The ratio of characters of unspaced script to spaced words above which a text is in no language of those words. A
+/// word of such a script has about two characters, so from here on the spaced words are the smaller part: the names and
+/// abbreviations in a Chinese or Japanese text.
 const UNSPACED_FOR_A_WORD: u32 = 3;
 
-/// The number of unspaced characters after which counting may stop early.
+/// The number of unspaced characters after which counting may stop early. A title or a name at the start can be in
+/// another script than the text after it, so some sentences have to agree first.
 const MIN_UNSPACED: u32 = 120;
 
-/// The stop words, and the distinct stop words, that make a language certain.
+/// The stop words, and the distinct stop words, that make a language certain. Both are required: a single word that
+/// comes again and again is an identifier in source code, however often it does.
 const MIN_CLEAR: u32 = 6;
 const MIN_CLEAR_DIFFERENT: u32 = 4;
 
@@ -50,8 +58,9 @@ const MIN_CONFIDENCE: f64 = 0.3;
 
 /// Detects the language of a document by the beginning of its title and its text.
 ///
-/// In doubt the answer is the most common language of the alphabet: a few words, a list or source code in Latin
-/// letters count as English.
+/// In doubt the answer is the most common language of the alphabet: a few words, a list or source code in Latin letters
+/// count as English. Trigrams are compared only if the stop words support another language at all, because they find a
+/// language in source code and in lists too.
 pub(crate) fn detect(title: &str, text: &str) -> Language {
     let votes = StopWordVotes::of(title, text);
     let Some(alphabet) = votes.alphabet() else {
@@ -194,8 +203,9 @@ impl StopWordVotes {
         alphabets.max_by_key(|alphabet| self.words_in(*alphabet))
     }
 
-    /// The language with clearly more stop words than any other; `None` when a rival has over three quarters as
-    /// many.
+    /// The language with clearly more stop words than any other; `None` when a rival has over three quarters as many.
+    /// Related languages share many stop words, so a close second means that counting cannot tell the two apart.
+    /// Trigrams decide then.
     pub(super) fn certain_language(&self, alphabet: Alphabet) -> Option<Language> {
         let best = self.likely_language(alphabet)?;
         let (total, different) = self.stop_words_in(best);
@@ -206,7 +216,9 @@ impl StopWordVotes {
         (is_prose && near.count() == 1).then_some(best)
     }
 
-    /// The language with the most stop words, if they are as dense as in prose.
+    /// The language with the most stop words, if they are as dense as in prose. It is a weaker statement than
+    /// [`Self::certain_language`], and used where trigrams found nothing either: some stemmer has to be chosen, and
+    /// that of a related language does less harm than none.
     pub(super) fn likely_language(&self, alphabet: Alphabet) -> Option<Language> {
         let readers = self.readers(alphabet);
         let best = readers.max_by_key(|language| self.stop_words_in(*language))?;

@@ -14,14 +14,18 @@ use super::language_detection::StopWordVotes;
 /// How much of a text is examined, in bytes from its beginning.
 const MAX_SCANNED_BYTES: usize = 4 * 1024;
 
-/// The weight of one character of an unspaced script, in letters of an alphabet.
+/// The weight of one character of an unspaced script, in letters of an alphabet. A Chinese or Japanese word has about
+/// two characters where an English one has five or more letters. Unweighted, a few product names in Latin letters would
+/// outnumber the sentence around them.
 const LETTERS_IN_A_CHARACTER: usize = 3;
 
-/// The fewest words of prose for which the trigram statistics are trusted.
+/// The fewest words of prose for which the trigram statistics are trusted. Fewer words are `Unclear`, which leaves them
+/// to the model: a passage that is wrongly called foreign gets no vector and is found by its words alone.
 const MIN_GUESSED_WORDS: u32 = 8;
 
 /// The fewest words of prose that count as foreign when there is no English stop word among them, even though their
-/// language is unknown.
+/// language is unknown. In English prose one word in three or four is a stop word, so this many words without any are
+/// not English.
 const MIN_PROSE_WORDS: u32 = 25;
 
 /// The verdict about a text. `Unclear` means too short, or no prose; callers then leave the text to the model.
@@ -33,7 +37,9 @@ pub(crate) enum LanguageId {
 }
 
 impl LanguageId {
-    /// Classifies a passage or a whole document.
+    /// Classifies a passage or a whole document. The tests go from the certain to the doubtful: letters of other
+    /// scripts, stop words where they are dense, accents, and last the trigrams of prose. Whatever looks like code or a
+    /// table is left to the model before the tests that such text would deceive.
     pub(crate) fn of_passage(text: &str) -> Self {
         let text = beginning(text);
         let letters = LetterCounts::of(text);

@@ -11,19 +11,24 @@ use crate::filter::fold_value;
 /// The most fields a catalog lists. Models have to read them all, and hardly any data has more useful ones.
 pub const MAX_CATALOG_FIELDS: usize = 64;
 
-/// The most values a catalog lists for one field, which is also the most a keyword field can have.
+/// The most values a catalog lists for one field, which is also the most a keyword field can have. A model reads all of
+/// them before it chooses one; a field with more values is text, because it is no closed set to choose from.
 pub const MAX_KEYWORDS: usize = 50;
 
-/// The longest value that a catalog lists, in characters.
+/// The longest value that a catalog lists, and the longest name of a field, in characters. What is longer is a sentence
+/// rather than a label, and nobody types it into a filter.
 pub const MAX_KEYWORD_CHARS: usize = 64;
 
-/// The most distinct values of one field that are counted while a catalog is built.
+/// The most distinct values of one field that are counted while a catalog is built. A column of ids has as many values
+/// as there are documents; after this many it is certain to be text, and counting on would only cost memory.
 pub const MAX_TRACKED: usize = 10_000;
 
 /// The most distinct values of all fields that are counted: 40 MB in the worst case.
 const MAX_TRACKED_IN_ALL: usize = 65_536;
 
-/// The most fields that are counted before the most frequent ones are chosen.
+/// The most fields that are counted before the most frequent ones are chosen. Records whose keys are data, such as one
+/// key for each day, bring new fields without end. Sixteen times as many as are listed leave room for rare fields that
+/// happen to come first.
 const MAX_COUNTED_FIELDS: usize = 1_024;
 
 /// A field with this few distinct values is a keyword even when they do not recur, because in a handful of
@@ -219,6 +224,8 @@ impl FieldStats {
         }
     }
 
+    /// The kind of filter that fits every value of the field. Values of several kinds make it text: a range of numbers
+    /// or days would seem to cover the whole field, while it leaves out every document whose value is of another kind.
     fn kind(&self) -> FieldKind {
         let words = self.texts.saturating_add(self.lists);
         let flags = self.flags.0.saturating_add(self.flags.1);

@@ -8,7 +8,8 @@ use crate::analysis::is_stop_word;
 use crate::edit_distance::edit_distance;
 use crate::filter::fold_value;
 
-/// The longest word that is compared by edit distance, in characters.
+/// The longest word that is compared by edit distance, in characters. The comparison takes time in the square of the
+/// length, and no name or value that a person mistypes is longer: a catalog lists none.
 const MAX_COMPARED_CHARS: usize = 64;
 
 /// An index of the field names. The normalized `keys` are built on the first lookup without an exact match, because
@@ -147,8 +148,9 @@ fn is_separator(c: char) -> bool {
     c == ' ' || c == '_' || c == '-'
 }
 
-/// The candidate with the smallest edit distance to `wanted`, within a limit that depends on its length; `None`
-/// when two are equally close.
+/// The candidate with the smallest edit distance to `wanted`, within a limit that depends on its length; `None` when
+/// two are equally close. A wrong guess would answer with other documents than those that were meant and look right, so
+/// in doubt the caller reports that there is no such name.
 fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) -> Option<T> {
     let wanted: Vec<char> = wanted.chars().take(MAX_COMPARED_CHARS + 1).collect();
     // Too many short words are one letter apart.

@@ -29,21 +29,27 @@ use crate::reader_identity::ReaderIdentity;
 const MAX_POINTS: usize = 256;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many requests are in flight at once, and how many are queued before backpressure stops their producer.
+/// How many requests are in flight at once, and how many are queued before backpressure stops their producer. Two
+/// overlap the preparation of one request with the transfer of another; more would only hold more points in memory
+/// while the nodes work as fast as they can.
 const WRITERS: usize = 2;
 const WAITING: usize = 2;
 
-/// How many ids one filter condition holds.
+/// How many ids one filter condition holds. A batch names up to a hundred thousand documents; conditions of this size
+/// keep each request below the limits of nodes and proxies, and each answer within its deadline.
 const NAMES_AT_ONCE: usize = 500;
 
 /// How many term ids the writer remembers as written. Beyond this it forgets them and writes terms again,
 /// which is idempotent.
 const MAX_KNOWN_TERMS: usize = 4_000_000;
 
-/// How many metadata fields get payload indexes of their own.
+/// How many metadata fields get payload indexes of their own. Every index takes memory on every node and time at every
+/// write, and records whose keys are data would make one for each key. Fields beyond the limit are still stored.
 const MAX_INDEXED_FIELDS: usize = 256;
 
-/// The term lengths, in letters, that are worth a spelling correction.
+/// The term lengths, in letters, that are worth a spelling correction. Shorter terms have too many neighbours to
+/// correct a word to any of them, and longer ones are rarely words. Leaving out both keeps the collection of terms
+/// small.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
 /// A live version that a change of the batch replaces, with its part in the totals of the head.

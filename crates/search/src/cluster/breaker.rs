@@ -7,10 +7,14 @@
 
 use std::time::{Duration, Instant};
 
-/// How many failures in a row open the circuit.
+/// How many failures in a row open the circuit. A single failure can be a connection that was closed while idle, or one
+/// slow request; five without a success between them are a node that is gone. Until then each of them has cost a
+/// request its first attempt.
 const FAILURE_THRESHOLD: u32 = 5;
 
-/// How long the circuit stays open before a request may probe the node again.
+/// How long the circuit stays open before a request may probe the node again. A probe is a real request, and waits for
+/// its timeout if the node is still gone, so probes have to be rare. A node that is back is used again at most this
+/// much later.
 const OPEN_DURATION: Duration = Duration::from_secs(10);
 
 /// How a request to a node failed.

@@ -11,10 +11,13 @@ use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 use crate::term_positions::TermPositions;
 
-/// The size of the document cache in bytes, before eviction.
+/// The size of the document cache in bytes, before eviction. A version of a document never changes, so an entry stays
+/// valid for ever, and memory is the only reason to drop one.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// How many terms the cache of document frequencies holds.
+/// How many terms the cache of document frequencies holds. An entry is a few bytes and saves a request to the cluster.
+/// A full cache is cleared as a whole, so the limit has to be far above the number of words that are asked for between
+/// two commits.
 const MAX_TERMS: usize = 100_000;
 
 /// How many readers the caches of catalogs and of languages hold, one entry each.
@@ -100,7 +103,9 @@ impl VersionCache {
 }
 
 impl VersionCacheState {
-    /// Evicts the least recently used half, or everything where the other half is still too large.
+    /// Evicts the least recently used half, or everything where the other half is still too large. Halving keeps the
+    /// cost of eviction small for each entry: finding the oldest one takes a pass over all of them, and this way a pass
+    /// is worth many insertions.
     fn evict_half(&mut self) {
         let mut last_used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
         last_used.sort_unstable();

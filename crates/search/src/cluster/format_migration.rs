@@ -11,7 +11,9 @@ use super::lease::WriterLease;
 use super::request::RequestDeadline;
 use crate::error::SearchError;
 
-/// How many grace periods an older writer must be without a heartbeat to be considered gone.
+/// How many grace periods an older writer must be without a heartbeat to be considered gone. Removing its index too
+/// early would take it from programs that still answer with it, and too late only costs disk space. So the wait is
+/// several times as long as any pause of a living writer.
 const SILENCE_FACTOR: u32 = 3;
 
 impl ClusterInner {

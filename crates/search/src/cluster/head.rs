@@ -31,7 +31,8 @@ use crate::error::SearchError;
 /// How many aborted generations the head remembers. The garbage of older ones has been collected.
 pub(super) const MAX_ABORTED: usize = 16;
 
-/// The pause before a quorum read is repeated when the nodes disagree.
+/// The pause before a quorum read is repeated when the nodes disagree. They disagree while a write is on its way to the
+/// last of them, which takes milliseconds; a longer pause would add to every commit that meets a heartbeat.
 const QUORUM_RETRY: Duration = Duration::from_millis(20);
 
 /// The state of an index, stored as a single Qdrant point. The stored names of the fields are part of the
@@ -187,7 +188,9 @@ impl IndexHead {
         Ok(points.into_iter().next().map(|point| point.payload))
     }
 
-    /// Writes the state of an empty index, unless there is one.
+    /// Writes the state of an empty index, unless there is one. The condition of the update never holds: it lets the
+    /// cluster insert the point if it is missing and refuses to change it otherwise. So of two processes that start at
+    /// once, neither overwrites what the other has begun.
     pub(super) fn create(
         nodes: &NodePool,
         names: &CollectionNames,
@@ -215,6 +218,9 @@ impl IndexHead {
     }
 
     /// Compare-and-set: puts `next` in place of this head. Returns false when another writer was faster.
+    ///
+    /// The reply to the write does not decide, because it may be lost on a network that delivered the request. The head
+    /// is read back from a quorum and compared: if the change is there it has succeeded, whatever was reported.
     pub(super) fn replace(
         &self,
         next: &Self,
@@ -249,8 +255,9 @@ impl IndexHead {
         }
     }
 
-    /// Renews the lease by raising the heartbeat counter. Returns false when another process holds the lease
-    /// by now.
+    /// Renews the lease by raising the heartbeat counter. Returns false when another process holds the lease by now.
+    /// The write has the epoch as its condition and no quorum: a heartbeat that arrives late or on one node alone
+    /// changes nothing that a commit depends on.
     pub(super) fn heartbeat(
         &self,
         nodes: &NodePool,

@@ -18,16 +18,21 @@ use super::head::{HeadSummary, IndexHead, MAX_ABORTED};
 use super::request::RequestDeadline;
 use crate::error::SearchError;
 
-/// How long a writer may go without a heartbeat before its lease expires.
+/// How long a writer may go without a heartbeat before its lease expires. The shorter it is, the sooner another process
+/// takes over from a writer that died. But every takeover aborts the batch that was begun, so a slow node must not cost
+/// a living writer its lease.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the writer sends a heartbeat: five times within [`LEASE_TIMEOUT`].
+/// How often the writer sends a heartbeat: five times within [`LEASE_TIMEOUT`]. So a few lost heartbeats, while a node
+/// fails over, do not cost the writer its lease; a change of leadership aborts the batch that was begun.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a process that waits for the lease reads the head again.
+/// How often a process that waits for the lease reads the head again. Several reads fall between two heartbeats, so a
+/// rise of the counter is noticed at once, and the wait ends soon after the lease expires.
 const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The deadline for releasing the lease on shutdown. After it the next writer waits for the lease to expire.
+/// The deadline for releasing the lease on shutdown. Releasing only saves the next writer its wait for the lease to
+/// expire, so a cluster that does not answer must not hold up the end of the process.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a writer remembers between batches, and what a process that is not the writer knows about the one

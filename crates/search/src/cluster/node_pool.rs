@@ -18,7 +18,9 @@ use super::tls_roots;
 use super::traffic::{ClusterTraffic, NodeCallOutcome, TrafficCounters};
 use crate::error::SearchError;
 
-/// The backoff between two rounds over all nodes; it doubles up to a second.
+/// The backoff between two rounds over all nodes; it doubles up to a second. The first is short, because a moment
+/// without any node is usually a failover; later ones grow, so that waiting processes do not keep a cluster busy that
+/// is just coming back.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,8 @@ use ureq::http::Method;
 
 use super::traffic::RequestKind;
 
-/// With less time than this left, another request is not worth sending.
+/// With less time than this left, another request is not worth sending. It would most likely end in a timeout, and the
+/// error would report that timeout instead of the failure that came before.
 const MIN_REMAINING: Duration = Duration::from_millis(20);
 
 /// How long a node may work on a read before it gives up. While a node creates or removes a collection its
@@ -23,8 +24,8 @@ pub(super) struct RequestDeadline {
 }
 
 impl RequestDeadline {
-    /// The deadline for something that takes at most `total`. Each attempt gets half of it, so that another
-    /// node can still answer.
+    /// The deadline for something that takes at most `total`. Each attempt at a node gets half of it: with the whole,
+    /// one node that hangs would use up the time in which another could still have answered.
     pub(super) fn within(total: Duration) -> Self {
         Self {
             end: Instant::now() + total,

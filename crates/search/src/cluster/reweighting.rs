@@ -25,7 +25,8 @@ use crate::reader_identity::ReaderIdentity;
 /// length by less than a tenth.
 const MAX_LENGTH_DRIFT: f32 = 1.2;
 
-/// How many documents are reweighted at a time.
+/// How many documents are reweighted at a time. They are read whole and analysed again, so this bounds the memory of a
+/// pass over the index; a pass is rare and nobody waits for it, so larger batches would gain nothing.
 const BATCH_DOCUMENTS: usize = 64;
 
 /// The recomputed sparse vector of a document.

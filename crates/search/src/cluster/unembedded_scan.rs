@@ -23,12 +23,15 @@ use crate::error::SearchError;
 /// The most bytes of documents that are embedded at once. A larger document is read alone.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How many documents one batch has: at first, and at least or at most after adapting to the model's speed.
+/// How many documents one batch has: at first, and at least or at most after adapting to the model's speed. Models
+/// differ in speed by orders of magnitude, from a table of word vectors to a service on the network, so no fixed number
+/// suits all of them.
 const FIRST_DOCUMENTS: usize = 32;
 const MIN_DOCUMENTS: usize = 8;
 const MAX_DOCUMENTS: usize = 512;
 
-/// A batch that took longer than the one halves the batch size, one that took less than the other doubles it.
+/// A batch that took longer than the one halves the batch size, one that took less than the other doubles it. The band
+/// between them is wider than a factor of two, so that a size that fits is not left again at once.
 const SLOW: Duration = Duration::from_millis(500);
 const FAST: Duration = Duration::from_millis(200);
 

@@ -9,7 +9,8 @@ use crate::error::SearchError;
 const MAX_ENTRIES: usize = 2_048;
 /// The capacity in bytes, for the texts, the values and the bookkeeping together.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Longer questions are not cached: they are unlikely to be asked again.
+/// Longer questions are not cached: they are unlikely to be asked again. They are pasted texts rather than typed
+/// questions, and a few of them would take the place of the short ones that people and widgets repeat.
 const MAX_TEXT_BYTES: usize = 1_024;
 /// The approximate overhead of an entry in the two maps, besides its text and its value.
 const ENTRY_BYTES: usize = 160;

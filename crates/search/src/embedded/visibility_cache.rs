@@ -22,7 +22,8 @@ use crate::catalog::Catalog;
 use crate::reader_identity::{Principal, ReaderIdentity};
 use crate::vectors;
 
-/// The bounds of the cache: how many readers, and how many bytes for what they see.
+/// The bounds of the cache: how many readers, and how many bytes for what they see. Both are needed: on a small index
+/// the entries are tiny and only their number grows, on a large one a thousand bitsets would not fit in memory.
 const MAX_VISIBILITY_CACHES: usize = 1_024;
 const MAX_VISIBILITY_BYTES: usize = 64 * 1024 * 1024;
 

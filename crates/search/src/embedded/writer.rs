@@ -15,15 +15,18 @@ use crate::engine::{DocumentChange, Generation, InventoryEntryRef};
 use crate::error::SearchError;
 use crate::failpoints;
 
-/// What one indexing thread may hold in memory before it writes a segment, for small and for large batches.
-/// tantivy's minimum is fifteen million bytes.
+/// The least and the most that one indexing thread may hold in memory before it writes a segment. A small batch never
+/// fills its budget, so it gets little more than tantivy's minimum of fifteen million bytes; with more, a first build
+/// writes fewer segments that have to be merged later.
 const SMALL_BUDGET: usize = 16_000_000;
 const LARGE_BUDGET: usize = 64_000_000;
 
-/// What all indexing threads may hold together by default.
+/// What all indexing threads may hold together by default. They divide it among themselves. An index is also built
+/// while the server answers, so indexing may not take the memory that a small machine needs for searches.
 const DEFAULT_MAX_BYTES: usize = 128_000_000;
 
-/// From this many bytes of documents on, a batch gets more than one thread.
+/// From this many bytes of documents on, a batch gets more than one thread. Every thread writes a segment of its own,
+/// so on a small batch more threads would save no time and leave segments that each search has to visit.
 const LARGE_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 /// The most indexing threads; more of them only create more segments to merge.
@@ -32,10 +35,13 @@ const MAX_THREADS: usize = 4;
 /// How many segments of a size are merged into one. Each segment costs every search a little.
 const SEGMENTS_TO_MERGE: usize = 5;
 
-/// Segments with fewer documents than this count as one size for merging.
+/// Segments with fewer documents than this count as one size for merging. Otherwise segments of one, ten and a hundred
+/// documents would be three sizes, and an index with many small commits would keep several segments of each.
 const SMALLEST_LAYER: u32 = 1_000;
 
-/// The share of deleted documents from which on a segment is rewritten without its tombstones.
+/// The share of deleted documents from which on a segment is rewritten without its tombstones. Deleted documents still
+/// take part in posting lists and statistics; rewriting at the first of them would copy a whole segment for every
+/// change of a file.
 const MAX_DELETED: f32 = 0.3;
 
 /// The open tantivy index, as its writer needs it.
@@ -76,11 +82,15 @@ impl CommitWriter {
         self.max_bytes = bytes;
     }
 
-    /// Writes all changes as one commit, or none of them: write-ahead into the ledger, then into the index.
-    /// Returns the generation that the commit carries.
+    /// Writes all changes as one commit, or none of them: write-ahead into the ledger, then into the index. Returns the
+    /// generation that the commit carries.
     ///
-    /// After a failure tantivy's writer is discarded, because neither its memory nor what reached the disk is
-    /// known any more. The next one starts from the last commit.
+    /// The ledger goes first, because its entry is only an announcement: without the commit that carries its
+    /// generation, recovery ignores it. In the other order, a crash in between would leave a commit that the ledger
+    /// does not know, and recovery would have to delete its documents.
+    ///
+    /// After a failure tantivy's writer is discarded, because neither its memory nor what reached the disk is known any
+    /// more. The next one starts from the last commit.
     pub(super) fn commit(
         &mut self,
         dir: &Path,

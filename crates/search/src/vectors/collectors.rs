@@ -6,7 +6,8 @@
 use super::live_documents::NO_OWNER;
 use super::top_k::{ScoredItem, TopK};
 
-/// The most candidates of one document, so that a long one does not crowd others out of the candidate pool.
+/// The most candidates of one document. A book with a thousand passages about the question would otherwise fill the
+/// candidate pool by itself, although it is one hit in the end. The other rows of a found document are rescored anyway.
 const MAX_CANDIDATES_PER_DOCUMENT: usize = 8;
 
 /// The address of a row: the segment of the view, and the index there. Sorts in file order.

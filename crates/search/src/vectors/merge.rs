@@ -16,13 +16,17 @@ use crate::error::SearchError;
 /// smaller factor would rewrite the same rows more often (write amplification).
 const SEGMENTS_TO_MERGE: usize = 8;
 
-/// The size of the smallest tier: segments with fewer live rows count as equal.
+/// The size of the smallest tier: segments with fewer live rows count as equal. Saving one edited file makes a segment
+/// of a few rows; without a common tier, each such size would wait for seven others like it, and searches would visit
+/// all of them.
 const SMALLEST_TIER: usize = 512;
 
-/// A segment is rewritten once one in this many of its rows or documents is dead.
+/// A segment is rewritten once one in this many of its rows or documents is dead. Searches skip dead rows but still
+/// read past them, and they keep their place on disk; rewriting earlier would copy many live rows for each dead one.
 const DEAD_SHARE: usize = 4;
 
-/// The most merges of one call. The next call continues.
+/// The most merges of one call. A call holds the writer, so an index that was built in thousands of small batches is
+/// merged in several calls, between which batches of documents can be written.
 const MAX_MERGES: usize = 64;
 
 /// The outcome of [`VectorStore::maintain`].

@@ -36,7 +36,8 @@ pub use vector_search::{PassageHit, VectorHit, VectorSearchOptions};
 pub use vector_store::{VectorModel, VectorStore};
 pub use vector_view::VectorView;
 
-/// The most dimensions of a vector.
+/// The most dimensions of a vector. The models in use have from 256 to 4,096. The limit bounds what one row takes in
+/// memory and on disk, so that a wrong answer of an embedding service cannot ask for gigabytes.
 pub const MAX_DIMENSIONS: usize = 4_096;
 
 /// The most bytes of the fingerprint that identifies a model.
@@ -45,7 +46,8 @@ pub const MAX_FINGERPRINT_BYTES: usize = 1_024;
 /// The most passages of a document: one for each 768 bytes of the largest document.
 pub const MAX_PASSAGES: usize = 65_536;
 
-/// The most vectors of one batch: about a hundred megabytes for a usual model.
+/// The most vectors of one batch: about a hundred megabytes for a usual model. A batch is quantized in memory before it
+/// becomes a segment, and it is all or nothing, so its size is also what a crash can lose.
 pub const MAX_BATCH_ROWS: usize = 65_536;
 
 /// The most documents of one batch, those without passages included.
@@ -55,7 +57,9 @@ pub const MAX_BATCH_DOCUMENTS: usize = 65_536;
 /// faster with larger segments.
 pub const MAX_SEGMENT_ROWS: usize = 1 << 18;
 
-/// The most rows of a store, over all its segments.
+/// The most rows of a store, over all its segments. Each view keeps the owner of every row in memory, four bytes and
+/// some bits, and a search passes over all rows; an index with more than sixteen million should be on a cluster
+/// instead.
 pub const MAX_ROWS: usize = 1 << 24;
 
 /// The most segments of a store. Merges ([`VectorStore::maintain`]) keep their number far below.

@@ -46,7 +46,9 @@ const DEFAULT_EFFORT: SearchEffort = SearchEffort {
     candidates: 2_000,
 };
 
-/// The candidate pool holds at least this many rows for each document that is asked for.
+/// The candidate pool holds at least this many rows for each document that is asked for. One-bit estimates order rows
+/// only roughly, and several candidates may be passages of one document, so the pool has to be much larger than the
+/// page.
 const CANDIDATES_PER_DOCUMENT: usize = 20;
 
 /// How many rows are rescored on top of the candidates, so that the score of a hit is that of its best passage even
@@ -88,7 +90,8 @@ pub struct PassageHit {
 
 impl VectorView {
     /// Prepares a query vector: checks it, rotates it as the rows are, and quantizes it. The result is valid for every
-    /// view of the same model.
+    /// view of the same model. All rows were rotated when they were written, because one-bit codes need components of
+    /// similar size; a rotation changes no dot product if it is applied to both sides.
     pub fn question(&self, vector: &[f32]) -> Result<QueryVector, SearchError> {
         let mut rotated = checked_unit_vector(vector, self.dims)?;
         self.rotation.rotate(&mut rotated);
@@ -127,7 +130,9 @@ impl VectorView {
         rows.map(|(_, score)| score).max_by(f32::total_cmp)
     }
 
-    /// The nearest passages of a document, the best first, at most [`PASSAGES_SHOWN`].
+    /// The nearest passages of a document, the best first, at most [`PASSAGES_SHOWN`]. All of them are scored again,
+    /// although the search has scored some: it keeps the best score of a document and not which passage had it, and few
+    /// documents are shown.
     pub fn passages(&self, question: &QueryVector, ordinal: u32) -> Vec<PassageHit> {
         let mut best: Vec<(RowAddress, f32)> = Vec::with_capacity(PASSAGES_SHOWN + 1);
         for (at, score) in self.scored(question, ordinal) {

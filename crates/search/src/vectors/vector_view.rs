@@ -11,7 +11,9 @@ use super::segment_layout::GROUP;
 use super::vector_segment::VectorSegment;
 use super::vector_store::VectorStore;
 
-/// A filter that allows at most one in this many documents is selective.
+/// A filter that allows at most one in this many documents is selective. Then looking up the rows of each allowed
+/// document is faster than testing every row of the index; with more documents, the lookups jump through memory more
+/// than the scan reads in order.
 const SELECTIVE_SHARE: usize = 16;
 
 /// A snapshot of the vectors of one generation. A search sees the same rows from beginning to end, because segments are

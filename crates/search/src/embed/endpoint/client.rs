@@ -17,7 +17,8 @@ use crate::error::SearchError;
 pub(super) const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// How many bytes of an error response are read, in search of its error code.
 const MAX_ERROR_BYTES: u64 = 16 * 1024;
-/// The backoff after the first failure. It doubles with each further one.
+/// The backoff after the first failure. It doubles with each further one: services limit the rate of requests, and
+/// clients that retry at a fixed interval keep a service at its limit.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The hint for responses that do not fit the request.

@@ -8,7 +8,8 @@ use unicode_normalization::char::canonical_combining_class;
 
 /// The longest piece of a word in the vocabulary, in characters.
 const MAX_PIECE_CHARS: usize = 24;
-/// Longer runs of letters and digits are truncated: they are data, not words.
+/// Longer runs of letters and digits are truncated: they are data, such as hashes and encoded files, and not words.
+/// Splitting them into pieces takes time for each character and yields pieces without meaning.
 const MAX_RUN_CHARS: usize = 64;
 /// The prefix of vocabulary lines that are tails of words, as in WordPiece.
 const TAIL: &str = "##";
