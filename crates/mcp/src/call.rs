@@ -58,6 +58,13 @@ impl CallerContext {
             "private"
         }
     }
+
+    /// Starts a record of a call of this caller, if the app has an observer. The observer receives it when the recorder
+    /// is dropped.
+    pub(crate) fn record(&self, app: &App, call: ObservedCall<'_>) -> Option<CallRecorder> {
+        let observer = app.inner().observer.clone()?;
+        Some(CallRecorder::new(observer, call, &self.caller, self.trace))
+    }
 }
 
 impl ToolCall {
@@ -185,8 +192,7 @@ impl ToolCall {
         outcome
     }
 
-    /// Starts a record of this call, if the app has an observer. The observer receives it when the recorder is
-    /// dropped.
+    /// Starts a record of this call, if the app has an observer.
     pub(crate) fn record(&self, app: &App, caller_context: &CallerContext) -> Option<CallRecorder> {
         let call = ObservedCall {
             kind: CallKind::Tool,
@@ -194,9 +200,7 @@ impl ToolCall {
             arguments: self.arguments.clone(),
             meta: self.meta.clone(),
         };
-        let observer = app.inner().observer.clone()?;
-        let (caller, trace) = (&caller_context.caller, caller_context.trace);
-        Some(CallRecorder::new(observer, call, caller, trace))
+        caller_context.record(app, call)
     }
 }
 

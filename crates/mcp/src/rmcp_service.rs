@@ -30,7 +30,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::app::App;
 use crate::call::{CallerContext, ToolCall, run_guarded};
-use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
+use crate::call_observer::{CallKind, CallStatus, ObservedCall};
 use crate::change_notifier::ChangeEvent;
 use crate::completion::Completer;
 use crate::error::{Failure, FailureKind};
@@ -77,9 +77,7 @@ impl RmcpService {
 
     async fn call_tool(&self, context: RequestContext<RoleServer>) -> RpcResult<ServerResult> {
         let Some(call) = take(&self.call) else {
-            return Err(
-                RpcError::invalid_params("the parameters of `tools/call` do not fit").into(),
-            );
+            return Err(invalid_params("the parameters of `tools/call` do not fit"));
         };
         let progress = context.meta.get_progress_token();
         let notifications = NotificationChannel {
@@ -154,10 +152,8 @@ impl RmcpHandler {
         page: Option<PaginatedRequestParams>,
     ) -> RpcResult<T> {
         if page.and_then(|page| page.cursor).is_some() {
-            return Err(RpcError::invalid_params(
-                "this list has one page; call it without a `cursor`",
-            )
-            .into());
+            let message = "this list has one page; call it without a `cursor`";
+            return Err(invalid_params(message));
         }
         let items: Vec<Value> = items.collect();
         self.result(json!({key: items}), Some(self.app.inner().cache.list_ms))
@@ -290,10 +286,7 @@ impl ServerHandler for RmcpHandler {
             arguments: raw(&json!({"uri": request.uri})),
             meta: raw(&context.meta),
         };
-        let CallerContext { caller, trace, .. } = &self.caller_context;
-        let observer = self.app.inner().observer.clone();
-        let mut recorder =
-            observer.map(|observer| CallRecorder::new(observer, call, caller, *trace));
+        let mut recorder = self.caller_context.record(&self.app, call);
         let uri = request.uri.clone();
         let answer = self.read(request, &context).await;
         if let Some(recorder) = &mut recorder {
@@ -323,9 +316,8 @@ impl ServerHandler for RmcpHandler {
     ) -> RpcResult<GetPromptResponse> {
         let prompts = &self.app.inner().prompts;
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == request.name) else {
-            return Err(
-                RpcError::invalid_params(format!("there is no prompt `{}`", request.name)).into(),
-            );
+            let message = format!("there is no prompt `{}`", request.name);
+            return Err(invalid_params(message));
         };
         let round = input_round(request.input_responses, request.request_state);
         let arguments = request.arguments.unwrap_or_default();
@@ -370,9 +362,7 @@ impl ServerHandler for RmcpHandler {
         };
         match self.run_handler(work, None).await? {
             HandlerReply::Done(result) => Ok(result),
-            HandlerReply::NeedsInput(_) => {
-                Err(RpcError::invalid_params("a completion cannot ask the user").into())
-            }
+            HandlerReply::NeedsInput(_) => Err(invalid_params("a completion cannot ask the user")),
         }
     }
 
@@ -451,10 +441,8 @@ impl ServerHandler for RmcpHandler {
         ];
         let method = request.method;
         if KNOWN.contains(&method.as_str()) {
-            return Err(RpcError::invalid_params(format!(
-                "the parameters of `{method}` do not fit"
-            ))
-            .into());
+            let message = format!("the parameters of `{method}` do not fit");
+            return Err(invalid_params(message));
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
@@ -462,6 +450,10 @@ impl ServerHandler for RmcpHandler {
             None,
         ))
     }
+}
+
+fn invalid_params(message: impl Into<Cow<'static, str>>) -> ErrorData {
+    RpcError::invalid_params(message).into()
 }
 
 fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
