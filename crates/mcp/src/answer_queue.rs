@@ -10,9 +10,11 @@ use tokio::sync::Notify;
 
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 
-/// Maximum number of queued responses per stream, whatever their size.
+/// Maximum number of queued responses per stream, whatever their size. The byte budget alone would allow a client that
+/// reads nothing to pile up hundreds of thousands of tiny ones, each with an allocation of its own.
 const MAX_WAITING: usize = 256;
-/// Overhead of a queued response in bytes, beside its text.
+/// Overhead of a queued response in bytes, beside its text: its place in the queue, its allocation and its reservation.
+/// Without it, responses of a few bytes would cost several times what the budget counts.
 const OVERHEAD: usize = 64;
 
 /// A FIFO queue of responses, charged to the byte budget of the connection that carries the stream.
@@ -44,7 +46,9 @@ impl AnswerQueue {
         work(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Appends a response. On overflow the stream ends and everything queued is freed.
+    /// Appends a response. On overflow the stream ends and everything queued is freed. Dropping single responses
+    /// instead would leave a client waiting for them for ever; one that sees its stream end connects again and repeats
+    /// its requests.
     pub(crate) fn push(&self, text: String) -> bool {
         let counted = self.share.reserve(text.len() + OVERHEAD, self.caller);
         let added = self.with(|waiting| match counted {

@@ -30,7 +30,8 @@ use crate::limits::HttpLimits;
 
 /// A connection may hold one part in this many of what is free.
 const CONNECTION_PART: usize = 16;
-/// A verified caller may hold one part in this many of what is free, on all of its connections together.
+/// A verified caller may hold one part in this many of what is free, on all of its connections together. Half of the
+/// rest is always left for the next caller, however many hosts one user has connected.
 const CALLER_PART: usize = 2;
 /// Number of counters for verified callers. Callers are hashed onto them with a random key, so an attacker cannot
 /// choose whose counter to share, and the memory does not grow with the number of callers.
@@ -96,7 +97,8 @@ impl ByteBudget {
         })
     }
 
-    /// Returns the high-water mark above which eviction starts: seven eighths.
+    /// Returns the high-water mark above which eviction starts: seven eighths. Eviction takes some milliseconds to free
+    /// memory; the last eighth is what other clients use meanwhile, so that they need not wait for it.
     fn high_water(&self) -> usize {
         self.total - self.total / 8
     }
@@ -110,7 +112,8 @@ impl ByteBudget {
         self.used.load(Ordering::Relaxed) > self.high_water()
     }
 
-    /// Returns how many bytes eviction should free: down to three quarters, plus room for the waiting reservations.
+    /// Returns how many bytes eviction should free: down to three quarters, plus room for the waiting reservations. The
+    /// goal is below the mark at which eviction starts, so that it does not start again with the next response.
     pub(crate) fn eviction_goal(&self) -> usize {
         if !self.needs_eviction() {
             return 0;

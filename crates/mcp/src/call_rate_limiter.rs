@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::auth::Caller;
 use crate::client_hints::Pseudonym;
 
-/// Maximum number of buckets. A bucket that is full again, after a minute without calls, carries no information and
-/// is evicted first.
+/// Maximum number of buckets. A bucket that is full again, after a minute without calls, carries no information and is
+/// evicted first. So a table that overflows remembers those who call most, and they are the ones whom the limit is for.
 const MAX_CALLERS: usize = 10_000;
 
 /// The token buckets of one process. Replicas do not share them, so the effective limit grows with their number.

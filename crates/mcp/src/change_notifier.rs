@@ -17,7 +17,8 @@ pub(crate) enum ChangeEvent {
 }
 
 /// Capacity of the channel. A listener that falls further behind is disconnected instead of fed from an unbounded
-/// queue.
+/// queue. It loses nothing: a change only says that something is new, and the listener reads the current state when it
+/// connects again.
 const QUEUE: usize = 64;
 
 /// Handle with which a program announces changes of its app. All clones notify the same listeners.

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::fingerprint::fingerprint;
 
-/// Maximum length of a hint in characters. A longer one is ignored.
+/// Maximum length of a hint in characters. A longer one is ignored rather than truncated: a pseudonym that was cut
+/// could become that of another user, and would then share that user's rate limit.
 const MAX_CHARS: usize = 512;
 
 /// Hints of the host about its user, all optional and none verified. Get them from

@@ -31,8 +31,9 @@ use crate::rpc::{RpcError, result_answer};
 use crate::rpc_message::{RpcParams, RpcRequest};
 use crate::trace::TraceParent;
 
-/// How long a large body may wait for its parse permit on HTTP. After that the client gets a 503 with
-/// `Retry-After: 1`.
+/// How long a large body may wait for its parse permit on HTTP. After that the client gets a 503 with `Retry-After: 1`.
+/// Its bytes are in memory while it waits, so a long queue of large bodies would spend the budget that small calls
+/// need.
 pub(crate) const PARSE_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of a `subscriptions/listen` request in bytes. Its filter stays in memory as long as the client

@@ -42,7 +42,8 @@ pub struct FileParam {
 /// Schema key that marks this type for the tool adapter. It is removed before the schema reaches a client.
 pub(crate) const MARK: &str = "x-docent-file";
 
-/// Maximum length of the id, media type and name in characters. Real ones have under a hundred.
+/// Maximum length of the id, media type and name in characters. Real ones have under a hundred. The client writes them,
+/// and tools put them into logs, file names and messages, which should not have to expect megabytes.
 const MAX_CHARS: usize = 512;
 /// Maximum length of the download URL in characters. Signed URLs are long.
 const MAX_URL_CHARS: usize = 8 * 1024;

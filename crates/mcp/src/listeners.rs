@@ -15,7 +15,8 @@ use crate::auth::Caller;
 use crate::json_response::INTERNAL_ERROR;
 use crate::rpc::RpcError;
 
-/// A verified caller may hold one part in this many of the free permits.
+/// A verified caller may hold one part in this many of the free permits. As with bytes, half of what is left stays for
+/// others, so a host that opens a listener for each of its users cannot keep out the next host.
 const CALLER_PART: usize = 2;
 
 /// The listener permits of one server, counted in total and per verified caller.

@@ -19,7 +19,8 @@ use crate::json_response::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::to_text;
 
-/// Capacity of the message queue of one request. When it is full, the work waits for the reader (backpressure).
+/// Capacity of the message queue of one request. When it is full, the work waits for the reader (backpressure): a tool
+/// that reports progress faster than its client reads is slowed down instead of filling memory.
 const QUEUE: usize = 16;
 /// Memory overhead of a queued message in bytes, beside its text.
 const OVERHEAD: usize = 64;

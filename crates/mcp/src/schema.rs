@@ -11,7 +11,8 @@ use schemars::transform::RecursiveTransform;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Maximum depth to which a root schema is followed through `$ref`, `oneOf`, `anyOf` and `allOf`.
+/// Maximum depth to which a root schema is followed through `$ref`, `oneOf`, `anyOf` and `allOf`. Schemas that are
+/// generated from types nest a few levels, but `$ref` can form a cycle, which would otherwise never end.
 const MAX_DEPTH: usize = 16;
 
 /// How the output of a tool is represented in a result.

@@ -15,9 +15,12 @@ use crate::dispatcher::RequestDispatcher;
 use crate::limits::HttpLimits;
 use crate::mcp_connection::{AnswerSink, McpConnection, MessageReceipt, MessageSender};
 
-/// How long shutdown waits for pending responses after the client has closed its end.
+/// How long shutdown waits for pending responses after the client has closed its end. A client may send its requests,
+/// close its end and read the answers then. One that is gone altogether must not keep the process alive for longer.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Capacity of the response queue, for a client that does not read.
+/// Capacity of the response queue, for a client that does not read. Behind a full pipe, responses wait here. Once the
+/// queue is full too, answered requests keep their permits, and then no further requests are accepted: the client that
+/// does not read is the one that waits.
 const QUEUE: usize = 64;
 
 /// Serves an app on the standard input and output of this process until the input ends. The caller is the owner of

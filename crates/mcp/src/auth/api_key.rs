@@ -21,9 +21,11 @@ use sha2::{Digest as _, Sha256};
 use super::caller::values_of_claim;
 use super::{Auth, AuthError, AuthRejection, Caller, is_scope};
 
-/// The prefix of every key, which tells it from an access token in `Authorization`.
+/// The prefix of every key. It tells a key from an access token in `Authorization`, so that a key is never sent to an
+/// issuer for introspection, and programs that search source code for leaked secrets recognize it.
 const PREFIX: &str = "docent_";
-/// The length of the id: 4 random bytes in hexadecimal. The store looks keys up by it.
+/// The length of the id: 4 random bytes in hexadecimal. The store looks keys up by the id and then compares hashes.
+/// With the secret as the key of the lookup, its duration could depend on how much of a guessed secret is right.
 const ID_CHARS: usize = 8;
 /// The length of the secret: 32 random bytes in base64url without padding.
 const SECRET_CHARS: usize = 43;
@@ -31,9 +33,11 @@ const SECRET_CHARS: usize = 43;
 pub(crate) const MAX_API_KEYS: usize = 1_000;
 /// The maximum length of a key's name in characters.
 pub(crate) const MAX_NAME_CHARS: usize = 100;
-/// The maximum number of claims of one key, and of values of one claim.
+/// The maximum number of claims of one key, and of values of one claim. Claims grant access to documents, so the file
+/// is read into memory as a whole and checked at each change; the limits keep that quick.
 pub(crate) const MAX_CLAIMS: usize = 100;
-/// The shortest time between two checks of the file for changes.
+/// The shortest time between two checks of the file for changes. It is the longest time for which a removed key still
+/// works. Checking at every request would cost each of them a system call.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 /// The pseudo-issuer of callers that authenticate with an API key; no real issuer may have this name.
 pub(crate) const ISSUER: &str = "key";

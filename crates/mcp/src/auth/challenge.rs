@@ -15,9 +15,11 @@ pub(crate) const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
 pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// A JSON-RPC error code of ours. The protocol has none, because authentication precedes it.
 const UNAUTHORIZED: i32 = -32001;
-/// The maximum length of a base URL.
+/// The maximum length of a base URL. The URL stands in the challenge of every response without a sign-in, and in the
+/// audience of every token, so a long one would not fit into the headers that proxies accept.
 const MAX_ADDRESS_BYTES: usize = 512;
-/// The `Retry-After` of a 503, in seconds: the issuer's keys may have been fetched by then.
+/// The `Retry-After` of a 503, in seconds. A 503 means that an issuer's keys are not here yet; a fetch of them takes at
+/// most as long as its timeout, so this is when asking again can have another outcome.
 const RETRY: &str = "5";
 
 /// Validates a base URL and strips its trailing slashes, so that a path can be appended.

@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use super::AuthError;
 
-/// The maximum number of keys of one issuer. Providers publish two to ten.
+/// The maximum number of keys of one issuer. Providers publish two to ten. A token without a `kid` is tried with the
+/// only key, and one with a `kid` is looked up, so a longer list is a mistake or an attack on memory.
 pub(crate) const MAX_KEYS: usize = 100;
 /// The maximum length of a key id (`kid`).
 pub(crate) const MAX_KID_BYTES: usize = 256;
-/// The accepted RSA modulus sizes in bytes: 2,048 to 8,192 bits.
+/// The accepted RSA modulus sizes in bytes: 2,048 to 8,192 bits. Shorter keys can be broken. Verifying with longer ones
+/// takes so much time that an issuer with such a key would slow down every request.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
 
 /// A JWS signature algorithm (RFC 7518, RFC 8037). Only asymmetric ones: with a shared secret, whoever can

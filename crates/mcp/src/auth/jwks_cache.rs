@@ -14,14 +14,18 @@ use super::jwk::{JsonWebKeySet, VerificationKey};
 use super::outbound_http::HttpFetch;
 use super::{AuthRejection, discovery, strict_json};
 
-/// How long cached keys are used without a refresh.
+/// How long cached keys are used without a refresh. It bounds how long a key that the issuer has withdrawn is still
+/// accepted. A refresh runs in the background before the time is over, so that no request waits for it.
 pub(crate) const FRESH: Duration = Duration::from_secs(300);
-/// How long cached keys are used while the issuer is unreachable.
+/// How long cached keys are used while the issuer is unreachable. An issuer that is down for a moment must not lock
+/// everybody out. But a withdrawn key must not stay valid for as long as somebody can keep us from reaching the issuer.
 pub(crate) const STALE: Duration = Duration::from_secs(3_600);
-/// The shortest time between two fetches: the rate limit for tokens with an unknown `kid`.
+/// The shortest time between two fetches: the rate limit for tokens with an unknown `kid`. Anybody can make such a
+/// token, so without a limit every request could send another one to the issuer, which would block us in the end.
 pub(crate) const COOLDOWN: Duration = Duration::from_secs(30);
 
-/// The timeout of a whole refresh, for the metadata and the key set together.
+/// The timeout of a whole refresh, for the metadata and the key set together. It is two requests, each with its own
+/// timeout. Requests with an unknown key wait for the refresh, so it has to end before they give up.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The cached key set of a remote issuer. `fetch_lock` makes fetches single-flight: whoever holds it

@@ -18,7 +18,9 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use super::{CertificateAuthorities, IssuerNetwork, IssuerTransport};
 
-/// The timeout of one request, from name resolution to the last byte.
+/// The timeout of one request, from name resolution to the last byte. Issuers answer within a fraction of a second. The
+/// request of a client waits for this one, and hosts allow about ten seconds, so a refusal with a reason has to come
+/// before that.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a response. Key sets of real providers have 2 to 20 KiB.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 256 * 1024;

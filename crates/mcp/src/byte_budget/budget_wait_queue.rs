@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Waiting items are in memory but not charged yet, so they may be one part in this many of the budget. One may wait
-/// whatever its size.
+/// Waiting items are in memory but not charged yet, so they may be one part in this many of the budget: the budget and
+/// its queue together stay below nine eighths of the limit. One item may wait whatever its size, or a large one would
+/// never get room.
 const WAITING_PART: usize = 8;
 /// Interval at which a waiting reservation repeats its request for eviction, because connections that were too
 /// young to be evicted get older.

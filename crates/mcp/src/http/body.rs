@@ -188,7 +188,8 @@ async fn eviction_forwarded(budget: Option<&Arc<ByteBudget>>) {
     }
 }
 
-/// Factor on the minimum rate while half of the memory for bodies is in use.
+/// Factor on the minimum rate while half of the memory for bodies is in use. At the usual rate a patient attacker could
+/// hold memory for minutes with many slow uploads. Honest clients send far faster than even the raised rate.
 const STRAINED_RATE: usize = 64;
 
 /// How long a body may arrive before its rate is checked while something waits for its memory.
@@ -201,7 +202,9 @@ const UNFINISHED: usize = 8 * 1024;
 /// Overhead of a header field in bytes, beside its name and value. Measured with 95 fields of one byte.
 const FIELD: usize = 128;
 
-/// Returns how many bytes are read from the network for a body that may have `max`.
+/// Returns how many bytes are read from the network for a body that may have `max`. A client that is refused in the
+/// middle of its upload often sees a broken connection instead of the error, so a body that is a little too large is
+/// read to its end; the factor bounds for how long.
 fn drain_limit(max: usize) -> usize {
     max.saturating_mul(2)
 }

@@ -15,7 +15,9 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// Interval at which the files are checked for changes.
+/// Interval at which the files are checked for changes. Certificates are renewed weeks before they expire, so nothing
+/// depends on the moment. Polling works on every file system, unlike notifications, which network mounts and containers
+/// do not deliver.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Maximum size of each file, and maximum number of certificates in a chain.

@@ -20,7 +20,9 @@ use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
 use crate::route::{RouteRequest, RouteResponse};
 
-/// The lifetime of a consent form in seconds: time enough to look for one's password.
+/// The lifetime of a consent form in seconds: time enough to look for one's password. The form contains the whole
+/// authorization request under a MAC, so nothing is stored for it; its expiry is all that limits for how long it can be
+/// replayed.
 pub(crate) const FORM_LIFETIME: u64 = 900;
 /// The maximum length of a user name in a login.
 const MAX_NAME: usize = 1_024;

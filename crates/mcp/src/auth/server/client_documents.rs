@@ -18,7 +18,8 @@ const MAX_CACHED: usize = 256;
 /// The range of a document's time to live in seconds: at least so long that one login fetches it once, at
 /// most a day.
 const TTL_RANGE: std::ops::RangeInclusive<u64> = 60..=86_400;
-/// The time to live in seconds for a document without a `Cache-Control` header.
+/// The time to live in seconds for a document without a `Cache-Control` header. A login fetches the document once and
+/// has it cached until its end; a client that corrects its document sees the new one a few minutes later.
 const DEFAULT_TTL: u64 = 300;
 /// The time to live in seconds of a failure (negative caching), so that an attacker cannot make us send
 /// request after request to a third party.

@@ -11,7 +11,9 @@ use super::store::{AuthStore, CLIENTS, CLIENTS_BY_END, NEWCOMERS, StoreError, St
 /// The maximum number of authorized clients. There are no more grants than this, so when the registry is
 /// over it, at least one client has no grant and can be evicted.
 pub(crate) const MAX_CLIENTS: usize = 20_000;
-/// How long a client outlives its last grant, so that a host that still has the id can reconnect: 30 days.
+/// How long a client outlives its last grant: 30 days. Hosts store the client id and do not register again when the
+/// user signs in anew. A client that was removed at once would get an error that only a new connection in the host
+/// cures.
 const RETENTION_AFTER_GRANT: u64 = 30 * 86_400;
 
 /// A client that may request tokens: a registered one, or one whose id is the URL of its metadata document.

@@ -16,9 +16,11 @@ use super::client_registry::{self, KnownClient};
 use super::crypto;
 use super::store::{AuthStore, CODES, GRANTS, StoreError, StoreTransaction};
 
-/// The lifetime of an authorization code in seconds. Hosts redeem it at once.
+/// The lifetime of an authorization code in seconds. Hosts redeem a code at once, and it travels through the address
+/// bar of a browser, where it can be seen and logged. RFC 6749 recommends ten minutes at most.
 pub(crate) const CODE_LIFETIME: u64 = 60;
-/// The idle timeout of a grant: 30 days without a refresh.
+/// The idle timeout of a grant: 30 days without a refresh. A connector that nobody uses for a month has to be approved
+/// again, so that a forgotten host, or a stolen backup of its tokens, loses its access by itself.
 pub(crate) const GRANT_IDLE_TIMEOUT: u64 = 30 * 86_400;
 /// The maximum lifetime of a grant: 180 days, after which the user has to log in again. Each refresh checks
 /// that the account still exists.
@@ -26,12 +28,15 @@ pub(crate) const GRANT_LIFETIME: u64 = 180 * 86_400;
 /// The maximum lifetime of a grant of an upstream provider. It is shorter, because no refresh can ask the
 /// provider whether the account still exists.
 pub(crate) const UPSTREAM_GRANT_LIFETIME: u64 = 30 * 86_400;
-/// How long, in seconds, the previous refresh token may be used again after a rotation, for clients that
-/// lost the response.
+/// How long, in seconds, the previous refresh token may be used again after a rotation. A client whose connection broke
+/// never received the new token, and without a second try its user would have to log in again. The window is short,
+/// because a thief could use it too.
 pub(crate) const REUSE_LEEWAY: u64 = 30;
-/// The maximum number of authorization codes that are stored at once.
+/// The maximum number of authorization codes that are stored at once. A code exists only after a successful login and
+/// for a minute, so this many mean that an account is being abused; rows are not to grow without end even then.
 pub(crate) const MAX_CODES: usize = 1_000;
-/// The maximum number of grants, in total and per user.
+/// The maximum number of grants, in total and per user. One user has a grant for each host and device; the limit per
+/// user keeps an account that logs in over and over from using up the room of all others.
 pub(crate) const MAX_GRANTS: usize = 20_000;
 pub(crate) const MAX_GRANTS_PER_USER: usize = 100;
 

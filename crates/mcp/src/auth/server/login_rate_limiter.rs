@@ -12,11 +12,15 @@ use tokio::time::Instant;
 use super::device::DeviceId;
 use super::rate_limiter::RateLimiter;
 
-/// The number of wrong passwords in a row before the rate limit applies.
+/// The number of wrong passwords in a row before the rate limit applies. People mistype a password some times and then
+/// try their others. For an attacker, ten guesses and two a minute after them are nothing against a password of ten
+/// characters.
 const BURST: u32 = 10;
 /// The time after which one more guess is allowed.
 const PERIOD: Duration = Duration::from_secs(30);
-/// The burst and period that all known browsers of one name share. Successful logins count here too.
+/// The burst and period that all known browsers of one name share. Successful logins count here too, because each of
+/// them can get another device cookie: without a common limit, an attacker who once knew a password could collect
+/// cookies to guess the next one with.
 const DEVICES_BURST: u32 = 30;
 const DEVICES_PERIOD: Duration = Duration::from_secs(2);
 /// The number of buckets, which take 1 MiB. Keeping all of them empty, and so every user out, takes 2,184

@@ -7,18 +7,22 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The minimum length of a password in characters.
+/// The minimum length of a password in characters. The rate limit makes guessing at the server hopeless long before
+/// that; the length protects the hashes if somebody copies the file of accounts.
 pub const MIN_CHARS: usize = 10;
 /// The maximum length of a password in bytes; hashing more would only cost time.
 pub const MAX_BYTES: usize = 512;
 
-/// Memory in KiB, iterations and parallelism: the first recommendation of OWASP for Argon2id.
+/// Memory in KiB, iterations and parallelism: the first recommendation of OWASP for Argon2id. The memory is what makes
+/// guessing on graphics cards expensive. It is also what a login costs us, hence the limit on concurrent hashes.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
-/// The number of passwords that are hashed at once; each takes the memory above and one core.
+/// The number of passwords that are hashed at once; each takes the memory above and one core. More would let a flood of
+/// logins take the processor from searches, and a person who logs in does not notice some tenths of a second.
 const CONCURRENCY: usize = 2;
 /// One additional slot for browsers with a device cookie, so that a flood of logins cannot starve them.
 const RESERVED_SLOTS: usize = 1;
-/// How long a login waits for a slot. Hosts allow minutes for a login, proxies about half of one.
+/// How long a login waits for a slot. Hosts allow minutes for a login, proxies about half of one. So the wait ends
+/// before a proxy cuts the connection, with a page that says to try again rather than with an error of the proxy.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a password cannot be used.

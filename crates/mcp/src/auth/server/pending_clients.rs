@@ -22,15 +22,19 @@ use super::store::{
     AuthStore, NEWCOMERS, SEEN_BY_TIME, StoreError, StoreTransaction, TimeIndex, UNSEEN_BY_TIME,
 };
 
-/// The lifetime in seconds of a client that no user authorizes: a day.
+/// The lifetime in seconds of a client that no user authorizes: a day. A login follows its registration within minutes.
+/// Hosts that register first and open the login later do so on the same day.
 pub(crate) const PENDING_LIFETIME: u64 = 86_400;
 /// The maximum number of pending clients. Within the 15 minutes in which a consent form is valid, the rate
 /// limits of one site, and the shared one behind a proxy with its reserve, admit fewer than this minus the
 /// share below. So no flood within them evicts a client whose consent page is open.
 pub(crate) const MAX_PENDING: usize = 4_096;
-/// The share of unseen clients. Above it they are evicted first.
+/// The share of unseen clients. Above it they are evicted first, below it they are safe from clients that were seen. So
+/// neither a flood of registrations nor one of opened pages drives out what the other kind needs.
 pub(crate) const UNSEEN_SHARE: usize = 1_024;
-/// The maximum number of registrations in the queue for the next commit (backpressure).
+/// The maximum number of registrations in the queue for the next commit (backpressure). A commit is a disk flush that
+/// takes milliseconds and may hold any number of rows, so a longer queue means that the disk does not keep up, and
+/// waiting would not help.
 pub(crate) const MAX_QUEUED: usize = 256;
 /// The maximum number of evictions for each inserted client, which keeps the cost of a registration
 /// constant.

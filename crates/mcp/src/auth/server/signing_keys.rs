@@ -11,10 +11,11 @@ use super::super::LocalKeys;
 use super::crypto::{self, RandomnessError};
 use super::store::{AuthStore, KEYS, StoreError, StoreTransaction};
 
-/// How long a key signs tokens, in seconds: 30 days.
+/// How long a key signs tokens: 30 days, in seconds. Rotation limits what a key that leaked unnoticed is good for.
+/// Tokens live for minutes and old keys stay published for days, so no client notices a rotation.
 const SIGNING_PERIOD: u64 = 30 * 86_400;
-/// How long a key stays in the published key set after its last signature, in seconds: far beyond the
-/// lifetime of any token.
+/// How long a key stays in the published key set after its last signature, in seconds: far beyond the lifetime of any
+/// token. A key that vanished earlier would make tokens invalid that were signed just before the rotation.
 const PUBLISHED_PERIOD: u64 = 2 * 86_400;
 /// The maximum number of stored keys. There are more than two only when the clock jumps.
 const MAX_KEYS: usize = 8;

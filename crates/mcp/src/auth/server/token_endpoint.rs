@@ -13,7 +13,8 @@ use super::{AuthorizationServer, LoginBackend, crypto};
 use crate::error::Failure;
 use crate::route::{RouteRequest, RouteResponse};
 
-/// The lifetime of an access token in seconds. Hosts refresh it without the user.
+/// The lifetime of an access token in seconds. Hosts refresh it without the user, so a short one costs nobody anything.
+/// The refresh checks the account again, so this is how long a removed one can still be used at most.
 pub(crate) const ACCESS_TOKEN_LIFETIME: u64 = 900;
 
 /// An OAuth error response (RFC 6749, section 5.2).

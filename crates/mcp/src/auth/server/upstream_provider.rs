@@ -28,11 +28,14 @@ use crate::auth::{
 use crate::error::Failure;
 use crate::route::{RouteRequest, RouteResponse};
 
-/// How long a user may take at the provider, in seconds.
+/// How long a user may take at the provider, in seconds. It covers a forgotten password and a second factor. The state
+/// of the login is in a cookie, so a longer time would cost no memory, but leave a half-finished login usable on a
+/// shared computer.
 const LOGIN_LIFETIME: u64 = 600;
 /// The maximum size of a cookie's value: browsers keep 4 KiB, including its name and attributes.
 const MAX_COOKIE: usize = 3_800;
-/// How long the provider's metadata is cached.
+/// How long the provider's metadata is cached. Endpoints hardly ever change, but when they do, a login has to work
+/// again without a restart; and without a cache every login would begin with one more request to the provider.
 const METADATA_TTL: Duration = Duration::from_secs(300);
 /// The maximum total length of a user's groups, because a token has to fit into a header.
 const MAX_GROUP_BYTES: usize = 8 * 1024;

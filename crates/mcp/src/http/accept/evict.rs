@@ -10,9 +10,12 @@ use std::hash::Hash;
 use super::timeout_policy::{ConnectionMonitor, StallInfo, TimeoutPolicy};
 use crate::byte_budget::ByteBudget;
 
-/// Factor on the minimum stall time while a budget is nearly spent but nothing waits for room.
+/// Factor on the minimum stall time while a budget is nearly spent but nothing waits for room. Nobody is harmed yet, so
+/// only clients that are certainly stuck are cut. Once somebody waits, a short stall is enough.
 const RELAXED_STALL_FACTOR: u64 = 10;
-/// How long a request head may be in transit, in milliseconds, before its connection can be evicted for its memory.
+/// How long a request head may be in transit, in milliseconds, before its connection can be evicted for its memory. A
+/// head arrives in one or two packets; within this time even those of a slow mobile link do, so only clients that
+/// trickle are cut.
 const HEAD_GRACE: u64 = 250;
 
 /// Evicts connections with unread responses until enough bytes are about to be freed. Returns how many.

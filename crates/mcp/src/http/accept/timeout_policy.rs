@@ -60,7 +60,9 @@ impl UnreadProgress {
     }
 }
 
-/// The fewest bytes that count as progress. If fewer wait, all of them do.
+/// The fewest bytes that count as progress. If fewer wait, all of them do. A client that reads one byte a second never
+/// stalls by the clock, and would hold its responses for hours; with a minimum it has to read at a speed that ends some
+/// time.
 const LEAST_TAKEN: usize = 2 * 1024;
 
 impl ConnectionMonitor {
@@ -156,7 +158,8 @@ pub(super) struct TimeoutPolicy {
 }
 
 /// Time limit for a request head, and for the silence before one, while few connection slots or little memory for
-/// requests is left.
+/// requests is left. A client that has something to say says it in a fraction of that; an attacker has to open
+/// connections several times as often to hold as many.
 const HEAD_LIMIT_UNDER_LOAD: u64 = 2_000;
 
 impl TimeoutPolicy {

@@ -31,7 +31,8 @@ struct PartialHead {
     counted: ByteReservation,
 }
 
-/// Bytes of a request head that are free of charge, because nearly every head is shorter and arrives at once.
+/// Bytes of a request head that are free of charge. Nearly every head is shorter and arrives at once, so it would be
+/// charged and released within microseconds; only what stays in memory for longer is worth the accounting.
 const UNCOUNTED_HEAD: usize = 4 * 1024;
 
 impl<S> MonitoredStream<S> {
