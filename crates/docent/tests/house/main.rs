@@ -13,6 +13,7 @@ mod architecture;
 mod modules;
 mod names;
 mod tree;
+mod written_tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
