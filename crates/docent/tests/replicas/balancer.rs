@@ -1,10 +1,10 @@
-//! Round-robin load balancer for tests. A request goes to the next backend, and is retried on another when a backend
-//! gives no response.
+//! Proxies for tests. A round-robin load balancer sends a request to the next backend, and retries it on another when a
+//! backend gives no response. A byte counter forwards connections to one server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub(crate) struct LoadBalancer {
@@ -103,4 +103,58 @@ fn forward(port: u16, head: &[String], body: &[u8]) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     server.read_to_end(&mut answer).ok()?;
     answer.starts_with(b"HTTP/1.1 ").then_some(answer)
+}
+
+/// Forwards connections to one server, and counts the bytes that come back.
+pub(crate) struct ByteCounter {
+    port: u16,
+    received: Arc<AtomicU64>,
+}
+
+impl ByteCounter {
+    /// Starts in front of a server at an `http` address.
+    pub(crate) fn start(server: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let counter = Self {
+            port: listener.local_addr().unwrap().port(),
+            received: Arc::default(),
+        };
+        let server = server.trim_start_matches("http://").to_owned();
+        let received = counter.received.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(&server) else {
+                    continue;
+                };
+                let (to_client, to_server) = (client.try_clone(), server.try_clone());
+                let received = received.clone();
+                std::thread::spawn(move || pipe(server, to_client.unwrap(), Some(&received)));
+                std::thread::spawn(move || pipe(client, to_server.unwrap(), None));
+            }
+        });
+        counter
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The bytes that the server sent so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::SeqCst)
+    }
+}
+
+/// Forwards one direction of a connection until its end.
+fn pipe(mut from: TcpStream, mut to: TcpStream, counted: Option<&AtomicU64>) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        if let Some(counted) = counted {
+            counted.fetch_add(length as u64, Ordering::SeqCst);
+        }
+        if to.write_all(&bytes[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
 }

@@ -1,5 +1,6 @@
 //! High availability: three servers on one Qdrant cluster behind a load balancer. Nodes and servers are killed and
-//! restarted, and clients see no error. A model is replaced while servers fail over.
+//! restarted, and clients see no error. A model is replaced while servers fail over. A hostile client attacks a server
+//! on a cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +13,8 @@
 )]
 
 mod balancer;
+mod hostile_client;
+mod hostile_requests;
 mod permissions;
 #[path = "../../../search/tests/cluster/server.rs"]
 mod server;
