@@ -19,8 +19,8 @@ pub(crate) const TAR: FileFormat = FileFormat {
     parse: |input| open(input, ArchiveKind::Tar),
 };
 
-/// A single compressed file, or a compressed tar archive. Both begin with the same magic bytes, so that only
-/// the decompressed content tells them apart.
+/// A single compressed file, or a compressed tar archive. Both begin with the same magic bytes, so that only the
+/// decompressed content tells them apart; the extension is no help, because `.tgz` and `.gz` are used for both.
 pub(crate) const GZIP: FileFormat = FileFormat {
     name: "gzip",
     extensions: &["gz", "tgz"],

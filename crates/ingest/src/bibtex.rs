@@ -24,12 +24,15 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// The most fields of one entry and `@string` macros of one file; the rest is ignored.
+/// The most fields of one entry and `@string` macros of one file; the rest is ignored. Reference managers write some
+/// dozens of fields. They are kept in memory until the entry ends, and an entry without a closing brace ends with the
+/// file.
 const MAX_FIELDS: usize = 200;
 const MAX_STRINGS: usize = 1_000;
 
-/// The most bytes of one `@string` macro. Macros expand wherever they are named, so that without a bound a
-/// short file could grow into a very long text.
+/// The most bytes of one `@string` macro. Macros expand wherever they are named and may name other macros, so that
+/// without a bound a short file could grow into a very long text. They stand for names of journals and publishers,
+/// which are short.
 const MAX_STRING_BYTES: usize = 4_096;
 
 /// The month macros that BibTeX predefines, in calendar order.

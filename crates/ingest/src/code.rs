@@ -79,14 +79,17 @@ const LANGUAGES: &[(&str, &[&str])] = &[
 /// Configuration languages. Any line of such a file may be a key, and so may name its readers.
 const CONFIG_LANGUAGES: &[&str] = &["yaml", "toml", "ini"];
 
-/// Lock files of package managers by name; `.lock` and `.sum` files are refused by their extension.
+/// Lock files of package managers by name; `.lock` and `.sum` files are refused by their extension. They are written by
+/// programs, change with every update, and their thousands of package names would match questions about any of these
+/// packages.
 #[rustfmt::skip]
 const LOCK_FILES: &[&str] = &[
     "package-lock.json", "npm-shrinkwrap.json", "packages.lock.json", "composer.lock",
     "pnpm-lock.yaml", "go.sum", "deno.lock", "bun.lock",
 ];
 
-/// Beyond this many characters in one line a file counts as minified: nobody writes such a line by hand.
+/// Beyond this many characters in one line a file counts as minified: nobody writes such a line by hand. Minified code
+/// is of no use in answers, and its original is usually in the same folder, where it is found instead.
 const MAX_LINE_CHARS: usize = 5_000;
 
 /// Phrases with which code generators mark their output. Only the first 1,000 characters are searched.

@@ -27,16 +27,20 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Rows in the sample from which the header and the column types are inferred.
+/// Rows in the sample from which the header and the column types are inferred. A type has to fit every row of the
+/// sample, so a few rows are not enough: codes such as `007` or a missing value may come late. A thousand are read in a
+/// moment.
 const SAMPLE_ROWS: usize = 1_000;
 
-/// Cells in the sample. All of them are held in memory at once.
+/// Cells in the sample. All of them are held in memory at once, and a table may have thousands of columns, so the
+/// number of rows alone says nothing about the memory that the sample takes.
 const SAMPLE_CELLS: usize = 500_000;
 
 /// Bytes of cell text in the sample.
 const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of the file in which the delimiter is searched for.
+/// Bytes of the file in which the delimiter is searched for. The sample is split once for every candidate, and the rows
+/// of nearly all tables are short enough that it holds far more of them than are compared.
 const SAMPLE_BYTES: usize = 256 * 1024;
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

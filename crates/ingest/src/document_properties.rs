@@ -15,7 +15,8 @@ use crate::reader_field::{
 use crate::written_date::parse_written_date;
 use crate::xml::XmlReader;
 
-/// The most bytes kept of one property.
+/// The most bytes kept of one property. Titles, authors and keywords are short; a property that holds a whole text is
+/// used as a store by some program, and would be shown beside every answer from the document.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
 /// The most values of a list that are worth collecting: one more than a reader field may have, so that the

@@ -48,7 +48,8 @@ impl DocumentSink for CallbackSink<'_> {
     }
 }
 
-/// The target size of a batch. A single larger document forms a batch of its own.
+/// The target size of a batch. A single larger document forms a batch of its own. Passing on small documents one by one
+/// would wake the consumer for each, and large batches would hold memory that the limits of a file do not count.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// The estimated overhead of a document beside its texts, in bytes.

@@ -18,7 +18,9 @@ use crate::xml::{XmlEvent, XmlReader, XmlTag};
 use numbering::DocxNumbering;
 use styles::{DocxStyles, ParagraphRole};
 
-/// The most bytes of a paragraph that are kept as a title candidate.
+/// The most bytes of a paragraph that are kept as a title candidate. The candidate is kept beside the text until the
+/// paragraph ends, and a paragraph may be a megabyte long. A title is truncated to far less later; the rest is room for
+/// what cleaning removes.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
 pub(crate) fn parse(

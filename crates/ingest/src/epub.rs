@@ -13,7 +13,9 @@ use crate::reader_field::ReaderKeys;
 use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
-/// The most files of the manifest, and the most chapters of the spine, that are read.
+/// The most files of the manifest, and the most chapters of the spine, that are read. The longest books have some
+/// thousand chapters. Both lists may name the same file again and again, so the size of the package does not bound the
+/// work.
 const MAX_ITEMS: usize = 10_000;
 
 /// The most values of a repeated property that become fields.

@@ -17,7 +17,8 @@ pub const IGNORE_FILES: [&str; 2] = [".gitignore", ".docentignore"];
 /// The most bytes of one ignore file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// The most patterns of one setting or one ignore file.
+/// The most patterns of one setting or one ignore file. The patterns of a folder and of those above it are tested for
+/// every name below, so their number decides how long a scan of the folder takes.
 const MAX_PATTERNS: usize = 1_000;
 
 /// Selects the files of a folder that are indexed, by include and exclude patterns and by ignore files.

@@ -20,7 +20,9 @@ use crate::limits::Limits;
 /// The settings folder of Obsidian. The folder that contains it, with everything below, is a vault of notes.
 const VAULT: &str = ".obsidian";
 
-/// How many names of a folder are checked for Markdown pages.
+/// How many names of a folder are checked for Markdown pages. The answer decides whether a file beside the folder is a
+/// redundant part of an export, and one page is enough for it; a folder with a million pictures need not be listed to
+/// its end.
 const MAX_LOOKED_AT: usize = 1_000;
 
 /// The files below a root, sorted by id, and what was left out of the list.

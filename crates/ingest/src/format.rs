@@ -40,7 +40,8 @@ pub(crate) const FORMATS: &[FileFormat] = &[
 /// do. Every other format is parsed in a sandboxed child process.
 const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
 
-/// Formats that are parsed as a stream, so that a file may be of any length.
+/// Formats that are parsed as a stream, so that a file may be of any length. They are lists of records, each of which
+/// is complete in itself; the other formats have to be known as a whole before the first text can be rendered.
 const STREAM_PARSERS: &[(&str, StreamParser)] = &[
     ("jsonl", jsonl::stream),
     ("csv", csv::stream),
@@ -71,7 +72,8 @@ pub(crate) fn by_extension(extension: &str) -> Option<&'static FileFormat> {
     formats.find(|format| format.extensions.contains(&extension))
 }
 
-/// Signatures of known formats that are not supported, so that reports can name them.
+/// Signatures of known formats that are not supported, so that reports can name them. An owner who reads `7z` knows
+/// what to unpack; for most of these files the only other answer would be that they are binary.
 const UNSUPPORTED_SIGNATURES: &[(&[u8], &str)] = &[
     (b"{\\rtf", "rtf"),
     (b"\x28\xB5\x2F\xFD", "zstd"),

@@ -20,7 +20,9 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// The recursion limit of the JSON parser.
+/// The recursion limit of the JSON parser. It parses a value by recursion, one level at a time, so a line with a
+/// million brackets would overflow the stack. It is the parser's own limit, and no data that people keep is nested so
+/// deeply.
 pub(crate) const MAX_NESTING: usize = 127;
 
 pub(crate) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

@@ -11,7 +11,8 @@ pub(crate) enum ListSyntax {
     Separated(char),
 }
 
-/// Column names whose cells count as lists even if only commas separate the values.
+/// Column names whose cells count as lists even if only commas separate the values. Commas also stand in sentences,
+/// addresses and names such as `Lovelace, Ada`, so elsewhere a comma alone does not make a list.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "tags", "keywords", "labels", "topics", "categories", "genres", "authors", "subjects", "skills",

@@ -27,7 +27,8 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Characters and lines kept of one output, enough to see what it was.
+/// Characters and lines kept of one output, enough to see what it was. Outputs are often logs and printed tables of
+/// megabytes, which would drown the words and the code that the notebook was written for.
 const MOST_OUTPUT_CHARS: usize = 1_000;
 const MOST_OUTPUT_LINES: usize = 20;
 

@@ -50,7 +50,8 @@ fn proves_decimal(cell: &str) -> bool {
 /// Parses one cell as a number. Cells that start with a zero or a plus are codes or phone numbers, and
 /// cells with more digits than an `f64` keeps exactly are identifiers, so both stay text.
 pub(crate) fn parse_number(cell: &str, style: NumberFormat) -> Option<Number> {
-    /// A float keeps this many decimal digits exactly.
+    /// A float keeps this many decimal digits exactly. A cell with more, such as the number of an account or a card,
+    /// would come out with other last digits if it were read as a number, so it stays a text.
     const MOST_DIGITS: usize = 15;
     let plain = match style {
         NumberFormat::Plain => cell.to_owned(),

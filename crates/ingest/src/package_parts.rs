@@ -11,14 +11,17 @@ use crate::error::IngestError;
 use crate::html;
 use crate::limits::Limits;
 
-/// The longest name of a part, in bytes.
+/// The longest name of a part, in bytes. Names in office documents and books are short paths. All names are kept in
+/// memory, and twice where their case differs, while a hostile package may have many thousands of them.
 const MAX_NAME_BYTES: usize = 1_024;
 
 /// Zip bomb limit: how many times its packed size a part may unpack to once it exceeds [`FREE_BYTES`]. Real
 /// XML reaches thirty; ratios in the hundreds occur only in files made to do harm.
 const MAX_RATIO: u64 = 200;
 
-/// Unpacked size that a part is allowed whatever its compression ratio.
+/// Unpacked size that a part is allowed whatever its compression ratio. Small XML parts with much repetition, such as
+/// empty spreadsheets and default styles, compress far better than text; at this size even the highest ratio does no
+/// harm.
 const FREE_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) struct PackageParts<'a> {

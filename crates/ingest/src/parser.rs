@@ -11,7 +11,9 @@ use crate::limits::Limits;
 use crate::options::IngestOptions;
 use crate::reader_field::ParsedDocument;
 
-/// The number of bytes at the start of a file from which its format is detected.
+/// The number of bytes at the start of a file from which its format is detected. Most signatures are in the first
+/// bytes; pages may begin with comments and mail with long headers, and whether a text is binary shows in this much of
+/// it.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
 
 /// One format: how to recognize it and how to parse it.

@@ -28,7 +28,8 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
 };
 
-/// Where the `%PDF-` signature is looked for. PDF viewers tolerate some bytes in front of it, and so do we.
+/// Where the `%PDF-` signature is looked for. Old mail programs and web servers put some bytes in front of it. PDF
+/// viewers tolerate them, and so do we, because a file that opens for a person has to be found as well.
 const MARK_BYTES: usize = 1_024;
 
 fn has_pdf_signature(head: &[u8]) -> bool {

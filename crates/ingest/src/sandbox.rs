@@ -37,10 +37,14 @@ pub use self::confinement::{Confinement, LANDLOCK_VERSION, SandboxLayerStatus};
 /// gigabyte.
 const MAX_CHILDREN: usize = 4;
 
-/// How many files a child parses before it is replaced, so that memory leaks in parsers stay small.
+/// How many files a child parses before it is replaced, so that memory leaks in parsers stay small. Starting a child
+/// takes some milliseconds, which are nothing when they are shared by this many files, and a child that a file has
+/// changed in a way nobody noticed does not live long.
 const FILES_PER_CHILD: usize = 200;
 
-/// The most bytes of documents that one file may yield, unless its format is streamed.
+/// The most bytes of documents that one file may yield, unless its format is streamed. It stops a parser whose output
+/// has lost all relation to its input, by an error or an attack. Streamed formats yield records, and the number of
+/// those is limited instead.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
 /// How the pool starts its child processes.

@@ -14,10 +14,12 @@ use crate::text;
 /// The most bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Bytes needed to detect UTF-16; an even number.
+/// Bytes needed to detect UTF-16; an even number. The zero bytes of ASCII characters show in the first line of nearly
+/// any text. The bytes are kept until the encoding is certain, so more of them would delay the first record.
 const HEAD: usize = 16 * 1024;
 
-/// Bytes needed to guess a legacy encoding.
+/// Bytes needed to guess a legacy encoding. A stream cannot be read twice, so what the guess is based on has to be held
+/// in memory. As for whole texts, a megabyte from the first letter beyond ASCII on is enough.
 const SAMPLE: usize = 1024 * 1024;
 
 /// After the first piece, a shorter one is too short to tell binary content from a stray NUL.

@@ -9,10 +9,12 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::error::IngestError;
 
-/// The deepest nesting of elements; no office program comes close to it.
+/// The deepest nesting of elements; no office program comes close to it. The reader keeps the names of all open
+/// elements, and some parsers on top of it follow a nesting by recursion, which the stack of the process bounds.
 pub(crate) const MAX_DEPTH: usize = 512;
 
-/// The most attributes of one tag that are read.
+/// The most attributes of one tag that are read. A parser looks up several attributes of every tag, and each lookup
+/// goes through the list from its start, so a tag with a hundred thousand of them would cost that many steps each time.
 const MAX_ATTRIBUTES: usize = 256;
 
 /// The next event of an XML file. Names come without their namespace prefix, which the program that wrote

@@ -7,13 +7,16 @@ use crate::reader_column::{MOST_PREAMBLE, names_readers};
 use crate::reader_field::ReaderKeys;
 use crate::text_stream::TextStream;
 
-/// The candidate delimiters, most likely first.
+/// The candidate delimiters, most likely first. Ties go to the first: a table with a single column, or one in which
+/// every row has a comma and a semicolon, is read as the program would that wrote most tables.
 const DELIMITERS: &[u8] = b",;\t|";
 
-/// Rows of the sample that are split with every candidate.
+/// Rows of the sample that are split with every candidate. The delimiter is the same in every row, so more of them
+/// would not change the answer; some dozens are needed because a title or remarks may stand above the table.
 const SNIFFED_ROWS: usize = 100;
 
-/// The share of rows, in percent, that must be as wide as the header for its names to count.
+/// The share of rows, in percent, that must be as wide as the header for its names to count. Real tables have ragged
+/// rows, such as remarks and totals. Prose that is split at its commas has a width of its own in nearly every line.
 const REGULAR_PERCENT: usize = 80;
 
 /// Parses the `sep=;` line with which Excel declares the delimiter; returns it with the length of the line in

@@ -12,18 +12,22 @@ use crate::error::IngestError;
 use crate::line_counter::LineCounter;
 use crate::text_stream::TextStream;
 
-/// How often parsing may resynchronize after an unclosed quote before quotes become ordinary characters.
+/// How often parsing may resynchronize after an unclosed quote before quotes become ordinary characters. A few unclosed
+/// quotes are typing errors of single rows. A file with many of them uses the character for something else, such as
+/// inches, and does not quote cells at all.
 const MAX_RESYNCS: usize = 64;
 
 /// Bytes that may be parsed twice after quotes closed by a stray one. Such quotes are often close together,
 /// so that the number of recoveries alone would say little about the time they take.
 const MAX_RESCANNED_BYTES: usize = 32 * 1024 * 1024;
 
-/// The smallest window in which a row must end, whatever the row limit is. The start of the row is kept until
-/// its end is found.
+/// The smallest window in which a row must end, whatever the row limit is. A quote without a partner makes a row
+/// endless, and only its length shows that. With a low row limit, four times the limit would also end rows whose cells
+/// are merely long.
 const MIN_WINDOW_BYTES: usize = 4 * 1024 * 1024;
 
-/// Consumed bytes are dropped from the window once there are this many of them.
+/// Consumed bytes are dropped from the window once there are this many of them. Dropping moves the rest of the window
+/// to its front, so doing it after every row would copy the window thousands of times.
 const COMPACT_AT_BYTES: usize = 1024 * 1024;
 
 /// The cells of one row: one buffer for their bytes, and the offset at which each of them ends.

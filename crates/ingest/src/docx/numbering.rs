@@ -7,7 +7,8 @@ use crate::xml::{XmlEvent, XmlReader};
 
 use super::val_attribute;
 
-/// The most lists of a document and levels of a list. Items beyond them are bulleted.
+/// The most lists of a document and levels of a list. Items beyond them are bulleted. Word itself has nine levels; the
+/// number of lists is bounded because every list keeps the counters of its levels until the end of the document.
 const MAX_LISTS: usize = 10_000;
 const MAX_LEVELS: usize = 9;
 

@@ -12,7 +12,8 @@ use super::{is_on, val_attribute};
 /// The most styles of a document; paragraphs in others count as body text.
 const MAX_STYLES: usize = 10_000;
 
-/// The longest inheritance chain of a style that is followed, which also breaks cycles.
+/// The longest inheritance chain of a style that is followed. Styles that people define inherit from a few others. The
+/// limit also ends a chain that leads back to itself, which no program writes but a file can contain.
 const MAX_ANCESTORS: usize = 16;
 
 /// The role of a paragraph in the structure of the document.

@@ -11,7 +11,8 @@ use crate::list_syntax::ListSyntax;
 use crate::reader_field::ReaderKeys;
 use crate::written_date::parse_written_date;
 
-/// The number of hexadecimal digits of a page id.
+/// The number of hexadecimal digits of a page id. Notion appends it to the name of every exported file. Exactly so many
+/// digits are removed from a title, so that an ordinary name that ends in a number keeps it.
 const ID_CHARS: usize = 32;
 
 /// The most lines that are read as properties, and the most characters of a property name.

@@ -1,7 +1,8 @@
 //! Obsidian syntax: extracts wiki links and tags from a note, such as `[[Winter feed|feeding]]`, `![[Queen
 //! list]]` and `#bees/winter`. Code blocks and code spans are skipped.
 
-/// The most characters of a link, its display text included.
+/// The most characters of a link, its display text included. Two brackets without a partner are common in code and
+/// mathematics; the limit keeps the search for a closing pair from running to the end of the note for each of them.
 const MAX_LINK_CHARS: usize = 256;
 
 /// The most characters of a tag; longer ones are ignored.

@@ -9,8 +9,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::element::{HtmlElementKind, PageRegion};
 
-/// The deepest nesting of elements. Pages that never close a tag can nest very deeply; a page beyond this
-/// limit is rejected.
+/// The deepest nesting of elements. Pages that never close a tag nest very deeply without meaning to, so the limit is
+/// far above any sensible page; it only bounds the memory of the stack, because every operation on it takes constant
+/// time.
 pub(super) const MAX_DEPTH: usize = 1 << 20;
 
 /// An element that is open. Positions are counted from 1, and 0 stands for none. `same` is the position of

@@ -16,7 +16,8 @@ pub(super) const NAMING: [&str; 4] = ["name", "property", "itemprop", "http-equi
 /// The most values of one property, such as authors.
 const MAX_VALUES: usize = 64;
 
-/// The most bytes of a title or heading, before it is cleaned and truncated.
+/// The most bytes of a title or heading, before it is cleaned and truncated. Cleaning can shorten a text a lot, as with
+/// a title full of blanks and line feeds, so it is collected beyond the final length.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
 /// The metadata keys, and the property names from which each is read, best source first.

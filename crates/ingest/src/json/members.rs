@@ -24,7 +24,8 @@ impl JsonMember<'_> {
     }
 }
 
-/// The most members of an object that are kept; an object with more is a table in disguise.
+/// The most members of an object that are kept; an object with more is a table in disguise, with ids as keys. Its
+/// members would become fields of one document, of which a document can have far fewer anyway.
 pub(crate) const MAX_MEMBERS: usize = 10_000;
 
 /// Parses the members of an object; also returns the text after it.

@@ -52,7 +52,9 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     }
 }
 
-/// The bytes at the start of a file that reveal a list of objects.
+/// The bytes at the start of a file that reveal a list of objects. White space may precede the list, and a formatted
+/// file has some between the bracket and the first object. A file that begins otherwise is read as a whole, with a
+/// smaller limit.
 const HEAD: u64 = 4 * 1024;
 
 /// Parses JSON from a stream. Only a top-level list of objects can be streamed; anything else has to be read

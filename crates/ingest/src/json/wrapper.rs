@@ -10,14 +10,17 @@ use crate::clean::{clean_line, truncate_chars};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::KEYS;
 
-/// The usual member names under which programs wrap their records.
+/// The usual member names under which programs wrap their records. An object with one list can be a wrapper or a
+/// document that has a list, and hardly anything but the name distinguishes them; taken for a document, a table of
+/// thousands of rows would become a single text.
 #[rustfmt::skip]
 const WRAPPERS: &[&str] = &[
     "data", "items", "records", "results", "rows", "entries", "documents", "docs", "objects",
     "hits", "list", "values", "elements", "result", "response", "payload", "content",
 ];
 
-/// The most levels of wrappers inside wrappers.
+/// The most levels of wrappers inside wrappers. Answers of web services nest two or three, such as `response`, `data`
+/// and `items`. Deeper lists belong to something, and would lose what they belong to if they were taken out of it.
 const MAX_LEVELS: usize = 4;
 
 /// The most member names that a warning lists, and the characters of each.

@@ -10,7 +10,9 @@ use memchr::memmem;
 
 use crate::error::IngestError;
 
-/// How far before a stream its dictionary is looked for.
+/// How far before a stream its dictionary is looked for. Dictionaries of streams have a few hundred bytes. The search
+/// goes backwards without parsing the file, so a dictionary that is longer counts as one without filters, and the
+/// stream is measured as it is.
 const DESCRIPTION_BYTES: usize = 4 * 1024;
 
 /// Worst-case growth charged for run-length encoding, and for LZW the growth in real files.
@@ -20,7 +22,9 @@ const USUAL_LZW_GROWTH: u64 = 40;
 /// The most bytes of a packed stream inside another one.
 const MAX_INNER_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many layers of compression in one stream are followed.
+/// How many layers of compression in one stream are followed. Programs write one, sometimes two. Every layer can
+/// multiply the size by a thousand, so a few more of them would make a bomb out of some bytes that a check of the first
+/// layer does not notice.
 const MAX_LAYERS: usize = 3;
 
 /// Rejects a file whose streams unpack to more than `limit` bytes altogether.

@@ -12,7 +12,8 @@ use crate::error::IngestError;
 /// The most form draws of one page, each repetition counted.
 pub(super) const MAX_DRAWN: u64 = 1_000_000;
 
-/// How deep nested forms are followed; the interpreter stops at the same depth.
+/// How deep nested forms are followed; the interpreter stops at the same depth. Counting further than it draws would
+/// reject pages that are harmless, and counting less far would let through pages that take for ever.
 const MAX_DEPTH: usize = 50;
 
 /// The most distinct forms counted in one content stream.

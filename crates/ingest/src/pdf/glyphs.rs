@@ -18,7 +18,8 @@ use super::form_xobjects::FormDrawCounter;
 use super::reading_order::in_reading_order;
 use super::segment::{PositionedGlyph, TextSegment, TextSegmentBuilder};
 
-/// The most glyphs of one page; a page of a telephone directory has ten thousand.
+/// The most glyphs of one page; a page of a telephone directory has ten thousand. Each glyph is kept with its position
+/// until the page is ordered, and a form that is drawn again and again yields glyphs without making the file larger.
 const MAX_GLYPHS: usize = 500_000;
 
 /// Reads every page into line segments in reading order.

@@ -3,11 +3,14 @@
 
 use super::segment::TextSegment;
 
-/// The deepest recursion of the XY cut.
+/// The deepest recursion of the XY cut. Every cut halves the page at a gap, and a page has a few columns of a few
+/// blocks. A page on which words stand scattered could be cut once for each word, with a pass over all of them every
+/// time.
 const MAX_XY_CUTS: usize = 24;
 
-/// How many steps back up the page, those to the next column not counted, a page drawn in order may have:
-/// one segment in ten, and a few more for header and footer.
+/// How many steps back up the page, those to the next column not counted, a page drawn in order may have: one segment
+/// in ten, and a few more for header and footer. Sorting by position is the last resort: it mixes columns and tables
+/// that the program drew in the right order.
 const FREE_STEPS: usize = 4;
 const STEPS: usize = 10;
 

@@ -5,20 +5,26 @@ use std::collections::BTreeMap;
 
 use super::segment::TextSegment;
 
-/// How much larger than body text a heading is, and the most characters it has.
+/// How much larger than body text a heading is, and the most characters it has. Emphasis and different fonts vary by
+/// some percent, so a smaller factor would make headings of them. A long text in large type is a quotation or a poster,
+/// and no heading.
 const HEADING_SCALE: f64 = 1.15;
 const MAX_HEADING_CHARS: usize = 200;
 
-/// How many heading sizes are distinguished.
+/// How many heading sizes are distinguished. Documents use two or three; more sizes are usually rounding and
+/// decoration, and levels that mean nothing would split the text into passages where no section ends.
 const MAX_LEVELS: usize = 3;
 
-/// The gap, in letter sizes, from which two segments of a line are cells of a row.
+/// The gap, in letter sizes, from which two segments of a line are cells of a row. Spaces in justified text can be
+/// almost as wide as a letter; the columns of a table stand further apart. Cells get a separator, without which numbers
+/// of neighbouring columns would read as one.
 const CELL_GAP: f64 = 1.5;
 
 /// The most segment positions of one line that are compared for alignment.
 const MAX_STARTS: usize = 32;
 
-/// The share of its column that a line fills at least if the next line may continue its sentence.
+/// The share of its column that a line fills at least if the next line may continue its sentence. A shorter line was
+/// broken by the writer and not by the margin, as in addresses, poems and lists, whose lines must not be joined.
 const LONG_LINE_SHARE: f64 = 0.6;
 
 /// The form feed line between two pages.

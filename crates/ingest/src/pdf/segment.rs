@@ -37,7 +37,8 @@ const MAX_OVERLAP: f64 = 0.6;
 const RAISED_OFFSET: f64 = 0.6;
 const BASELINE_TOLERANCE: f64 = 0.2;
 
-/// A glyph below this share of the other glyphs' size is a superscript or subscript.
+/// A glyph below this share of the other glyphs' size is a superscript or subscript. It may stand off the baseline
+/// without ending the line, so that the number of a footnote stays with its word and does not become a line of its own.
 const SMALL_SCALE: f64 = 0.8;
 
 #[derive(Debug, Default)]

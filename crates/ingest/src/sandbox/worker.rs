@@ -23,7 +23,8 @@ use crate::parser::{FileFormat, ParsedFile, ParserInput};
 /// The beginning of Rust's message on stderr when an allocation fails.
 const OUT_OF_MEMORY: &str = "memory allocation of";
 
-/// How much of the end of a child's stderr is kept.
+/// How much of the end of a child's stderr is kept. The last line says why the child ended, and it is only compared
+/// with a known message. A parser that writes to stderr without end must not fill the memory of its parent.
 const MAX_STDERR_BYTES: usize = 1_024;
 
 /// A file to be parsed by a child.

@@ -5,7 +5,8 @@ use super::workbook::{SheetCell, SheetColumnNames, SheetRow, Worksheet};
 use crate::reader_column::{MOST_ABOVE, hides_readers, is_readers_field, late_header};
 use crate::reader_field::ReaderKeys;
 
-/// The longest name of a column; longer text is prose.
+/// The longest name of a column; longer text is prose. A row with such a cell is a title or a remark above the table,
+/// and taking it for the header would name the columns after a sentence.
 const MOST_HEADER_CHARS: usize = 200;
 
 /// The layout that was detected for a sheet.

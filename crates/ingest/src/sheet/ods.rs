@@ -11,7 +11,8 @@ use super::{damaged, zip_package};
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 
-/// The largest sheet that spreadsheet programs can show.
+/// The largest sheet that spreadsheet programs can show. A file can repeat a row or a cell by writing a number, so a
+/// few bytes can stand for billions of cells. What no program can show was never a table for anybody.
 const MOST_ROWS: u32 = 1_048_576;
 const MOST_COLUMNS: u32 = 16_384;
 

@@ -11,7 +11,9 @@ use super::workbook::{SheetCell, WorkbookBuilder, from_serial, text_of_duration}
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 
-/// Unreadable cells of one sheet after which the rest of the sheet is given up.
+/// Unreadable cells of one sheet after which the rest of the sheet is given up. Single bad cells are written by faulty
+/// exporters, and their rows are still worth reading; after so many, the sheet is damaged, and every further one would
+/// only lengthen the report.
 const MOST_BAD_CELLS: usize = 1_000;
 
 pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {

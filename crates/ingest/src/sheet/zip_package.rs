@@ -15,7 +15,8 @@ use crate::limits::Limits;
 
 pub(super) type SheetPackage<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
-/// The most parts of one package. No program opens workbooks with more than a few thousand sheets.
+/// The most parts of one package. No program opens workbooks with more than a few thousand sheets. The directory of a
+/// package is read as a whole before the first part, so its length has to be bounded before.
 const MOST_PARTS: usize = 20_000;
 
 /// The most strings that a shared string table may announce, because the library reserves memory for them

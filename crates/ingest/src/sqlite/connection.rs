@@ -8,7 +8,8 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Result};
 
-/// Virtual machine steps between two calls of the progress handler.
+/// Virtual machine steps between two calls of the progress handler. The handler ends queries that take too many steps;
+/// a call for every step would slow down all of them, and some thousand steps are over in less than a millisecond.
 const PROGRESS_STEPS: u16 = 1_000;
 
 /// Run-time limits for SQLite, far below its defaults and far above real databases.

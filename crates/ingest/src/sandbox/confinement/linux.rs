@@ -26,7 +26,8 @@ const MAX_OPEN_FILES: u64 = 32;
 /// Stack size, so that the recursion depth of parsers does not depend on who started the server.
 const MAX_STACK_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Seconds of CPU time until the first file sets its own limit.
+/// Seconds of CPU time until the first file sets its own limit. Starting takes far less; the limit is for a child that
+/// hangs before it has read anything, which the deadline of a file would not end.
 const START_SECONDS: u64 = 60;
 
 /// The number of resource limits, the one on CPU time included.
