@@ -27,7 +27,11 @@ fn half_sent_requests_to_sign_in_keep_nobody_waiting() {
     let dir = TestDir::small();
     let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let server = ServerProcess::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
+    let mut command = dir.serve(&["docs", "--auth", "password", "--no-watch"]);
+    // So that a document has a page that needs no signed link.
+    command.env("DOCENT_AUTH_REQUIRED", "false");
+    let server = ServerProcess::of(command);
+    server.wait_until_synced();
     let browser = Browser {
         address: server.address.clone(),
     };
@@ -43,6 +47,7 @@ fn half_sent_requests_to_sign_in_keep_nobody_waiting() {
             "/.well-known/oauth-authorization-server",
             "/jwks.json",
             "/healthz",
+            "/d/ferry.md",
         ] {
             assert_eq!(browser.get(page, "").status, 200, "{page} beside {path}");
         }

@@ -18,9 +18,10 @@ const MIB: u64 = 1024 * 1024;
 /// The limit for the growth of resident memory under both attacks together.
 const MAX_GROWTH: u64 = 128 * MIB;
 const EVENT_STREAMS: usize = 8;
-const MESSAGES_EACH: usize = 40;
+/// For all streams together 2,608.
+const MESSAGES_EACH: usize = 326;
 const CONNECTIONS: usize = 24;
-const CALLS_EACH: usize = 30;
+const CALLS_EACH: usize = 99;
 /// The most answers that one connection requests in search of its limit; far more than its share.
 const MAX_FOR_ONE: usize = 100;
 /// With half a megabyte each, three times the budget for unread bytes.

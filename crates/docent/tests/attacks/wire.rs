@@ -1,5 +1,6 @@
 //! Raw HTTP clients for the attacks: they write bytes to real sockets, in HTTP/1 and HTTP/2, and can stop reading.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -110,6 +111,7 @@ impl EventStream {
 }
 
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 
@@ -117,6 +119,8 @@ const PING: u8 = 6;
 pub(crate) struct MuteConnection {
     stream: TcpStream,
     next: u32,
+    /// The ids of the HTTP/2 streams that have an answer.
+    answered: BTreeSet<u32>,
 }
 
 impl MuteConnection {
@@ -128,7 +132,11 @@ impl MuteConnection {
         // Setting 4, SETTINGS_INITIAL_WINDOW_SIZE, is 0.
         let settings = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
         stream.write_all(&settings).unwrap();
-        Self { stream, next: 1 }
+        Self {
+            stream,
+            next: 1,
+            answered: BTreeSet::new(),
+        }
     }
 
     /// Sends a message without waiting for an answer.
@@ -156,18 +164,25 @@ impl MuteConnection {
         let _ = self.stream.write_all(&bytes);
     }
 
-    /// Whether the next answer has status 200; `None` if the connection ended or only pings came before the timeout.
+    /// Whether the next answer has status 200. A request on a stream that the server refuses is answered with something
+    /// else. `None` if the connection ended or only pings came before the timeout.
     pub(crate) fn answered(&mut self) -> Option<bool> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             let mut head = [0; 9];
             self.stream.read_exact(&mut head).ok()?;
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
             let mut payload = vec![0; length];
             self.stream.read_exact(&mut payload).ok()?;
             match head[3] {
                 // 0x88 is `:status: 200` in the static table of HPACK.
-                HEADERS => return Some(payload.first() == Some(&0x88)),
+                HEADERS => {
+                    self.answered.insert(id);
+                    return Some(payload.first() == Some(&0x88));
+                }
+                // One that is refused. An answer that is given up after its head has counted already.
+                RST_STREAM if self.answered.insert(id) => return Some(false),
                 SETTINGS | PING if head[4] & 1 == 0 => {
                     let payload = if head[3] == PING { payload } else { Vec::new() };
                     self.stream
