@@ -154,8 +154,8 @@ impl GenerationCache<u32, u64> {
 }
 
 impl GenerationCache<(ReaderIdentity, u32), bool> {
-    pub(super) fn keep(&self, generation: u64, of: (ReaderIdentity, u32), is_seen: bool) {
-        self.put(generation, of, is_seen, MAX_TERMS);
+    pub(super) fn keep(&self, generation: u64, reader: ReaderIdentity, term: u32, is_seen: bool) {
+        self.put(generation, (reader, term), is_seen, MAX_TERMS);
     }
 }
 

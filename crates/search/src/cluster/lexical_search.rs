@@ -106,8 +106,8 @@ impl ClusterView<'_> {
         }
         let query = weights.sparse_query(conditions, most, &[ID]);
         let body = serde_json::to_string(&query).map_err(SearchError::engine)?;
-        let action = (RequestKind::Search, "search words");
-        let found: PointsPage = self.documents(action, "points/query", body)?;
+        let found: PointsPage =
+            self.documents(RequestKind::Search, "search words", "points/query", body)?;
         Ok(found.points.iter().map(LexicalMatch::from).collect())
     }
 
@@ -225,8 +225,8 @@ impl ClusterView<'_> {
             known.insert(term_id, count);
             if !is_shared {
                 let is_seen = answers.next().is_some_and(|found| !found.points.is_empty());
-                let of = (self.reader.clone(), term_id);
-                caches.seen.keep(generation, of, is_seen);
+                let reader = self.reader.clone();
+                caches.seen.keep(generation, reader, term_id, is_seen);
             }
         }
         Ok(known)

@@ -108,8 +108,12 @@ impl ClusterView<'_> {
             "filter": conditions.json(), "limit": most, "with_payload": [ID, DAY],
             "order_by": {"key": DAY, "direction": direction},
         });
-        let action = (RequestKind::List, "list by day");
-        let found: PointsPage = self.documents(action, "points/scroll", body.to_string())?;
+        let found: PointsPage = self.documents(
+            RequestKind::List,
+            "list by day",
+            "points/scroll",
+            body.to_string(),
+        )?;
         Ok(found.points.iter().map(ListedVersion::from).collect())
     }
 

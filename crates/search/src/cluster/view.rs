@@ -78,7 +78,8 @@ impl<'a> ClusterView<'a> {
     /// Sends a read request to the documents collection.
     pub(super) fn documents<T: serde::de::DeserializeOwned>(
         &self,
-        (kind, action): (RequestKind, &'static str),
+        kind: RequestKind,
+        action: &'static str,
         path: &str,
         body: String,
     ) -> Result<T, SearchError> {
@@ -119,7 +120,7 @@ impl<'a> ClusterView<'a> {
     ) -> Result<u64, SearchError> {
         let body = json!({"filter": conditions, "exact": is_exact}).to_string();
         let counted: CountResult =
-            self.documents((RequestKind::Count, "count"), "points/count", body)?;
+            self.documents(RequestKind::Count, "count", "points/count", body)?;
         Ok(counted.count)
     }
 
@@ -131,8 +132,12 @@ impl<'a> ClusterView<'a> {
         most: usize,
     ) -> Result<Vec<(String, u64)>, SearchError> {
         let body = json!({"key": key, "filter": conditions.json(), "limit": most, "exact": true});
-        let action = (RequestKind::Facets, "count values");
-        let found: FacetHits = self.documents(action, "facet", body.to_string())?;
+        let found: FacetHits = self.documents(
+            RequestKind::Facets,
+            "count values",
+            "facet",
+            body.to_string(),
+        )?;
         let values = found.hits.into_iter();
         let text = |value: Value| value.as_str().map(str::to_owned);
         Ok(values
@@ -175,11 +180,7 @@ impl<'a> ClusterView<'a> {
             "filter": conditions, "limit": most, "offset": offset, "with_payload": keys,
             "with_vector": false,
         });
-        self.documents(
-            (RequestKind::List, "list"),
-            "points/scroll",
-            body.to_string(),
-        )
+        self.documents(RequestKind::List, "list", "points/scroll", body.to_string())
     }
 
     /// Versions by their ids, with these payload keys, as far as they exist.
@@ -189,7 +190,7 @@ impl<'a> ClusterView<'a> {
         keys: &[&str],
     ) -> Result<Vec<ScoredPoint>, SearchError> {
         let body = json!({"ids": versions, "with_payload": keys}).to_string();
-        self.documents((RequestKind::Fetch, "read documents"), "points", body)
+        self.documents(RequestKind::Fetch, "read documents", "points", body)
     }
 
     pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, SearchError> {
@@ -197,8 +198,12 @@ impl<'a> ClusterView<'a> {
         let body = json!({
             "filter": self.visible.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
         });
-        let action = (RequestKind::Fetch, "read a document");
-        let found: PointsPage = self.documents(action, "points/scroll", body.to_string())?;
+        let found: PointsPage = self.documents(
+            RequestKind::Fetch,
+            "read a document",
+            "points/scroll",
+            body.to_string(),
+        )?;
         let known = found.points.first().map(|point| self.cache_document(point));
         let document = known
             .transpose()?
