@@ -153,7 +153,11 @@ fn built_in_members() -> Vec<BuiltInMember> {
     };
     let sometimes = ["date", PART, TRUNCATED, NEXT];
     BUILT_IN
-        .map(|name| (name, kind(name), !sometimes.contains(&name)))
+        .map(|name| BuiltInMember {
+            name,
+            schema: kind(name),
+            is_required: !sometimes.contains(&name),
+        })
         .to_vec()
 }
 
@@ -166,9 +170,9 @@ impl Tool for RecordTool {
         let mut output = result_members::schema(&record.result, &built_in_members());
         let long = built_in_members()
             .into_iter()
-            .skip_while(|(name, _, _)| *name != PART);
+            .skip_while(|own| own.name != PART);
         if let Some(properties) = output.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.extend(long.map(|(name, schema, _)| (name.to_owned(), schema)));
+            properties.extend(long.map(|own| (own.name.to_owned(), own.schema)));
         }
         let id = format!(
             "Unique identifier, obtained from the results of {}.",

@@ -25,8 +25,13 @@ pub(super) struct FieldCharLimits {
     pub all: usize,
 }
 
-/// A built-in member: its name, its schema, and whether it is required.
-pub(super) type BuiltInMember = (&'static str, Value, bool);
+/// A member that results have beside the fields of the document.
+#[derive(Clone)]
+pub(super) struct BuiltInMember {
+    pub name: &'static str,
+    pub schema: Value,
+    pub is_required: bool,
+}
 
 /// The remaining character budget of a result.
 struct CharBudget {
@@ -95,7 +100,7 @@ pub(super) fn schema(named: &[NameAlias], built_in: &[BuiltInMember]) -> Value {
     let kinds = ["string", "number", "boolean", "array"];
     let any = json!({"type": kinds, "items": {"type": "string"}});
     let all: Vec<_> = if named.is_empty() {
-        built_in.iter().map(|(name, _, _)| (*name, *name)).collect()
+        built_in.iter().map(|own| (own.name, own.name)).collect()
     } else {
         let named = named.iter();
         named
@@ -105,10 +110,10 @@ pub(super) fn schema(named: &[NameAlias], built_in: &[BuiltInMember]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (name, source) in all {
-        let known = built_in.iter().find(|(own, _, _)| *own == source);
-        let schema = known.map_or(&any, |(_, schema, _)| schema);
+        let known = built_in.iter().find(|own| own.name == source);
+        let schema = known.map_or(&any, |own| &own.schema);
         properties.insert(name.to_owned(), schema.clone());
-        required.extend(known.filter(|(_, _, always)| *always).map(|_| name));
+        required.extend(known.filter(|own| own.is_required).map(|_| name));
     }
     let others = if named.is_empty() { any } else { json!(false) };
     json!({

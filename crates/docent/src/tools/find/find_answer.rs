@@ -47,7 +47,11 @@ pub(super) fn built_in_members() -> Vec<BuiltInMember> {
     };
     let sometimes = ["anchor", "date"];
     BUILT_IN
-        .map(|name| (name, kind(name), !sometimes.contains(&name)))
+        .map(|name| BuiltInMember {
+            name,
+            schema: kind(name),
+            is_required: !sometimes.contains(&name),
+        })
         .to_vec()
 }
 
