@@ -107,7 +107,7 @@ impl<'r> DocumentProperties<'r> {
     /// Records a property that becomes no field. It closes the document if it is called like the reader
     /// field, since somebody may have meant it.
     pub(crate) fn pass_over(&mut self, name: &str) {
-        if self.readers.are_called(name) {
+        if self.readers.hides_key(name) {
             self.add_reader_value(name, fault_mark(ReaderFault::Misplaced));
         }
     }

@@ -1,5 +1,7 @@
 //! Front matter parser for Markdown: YAML between `---` lines or TOML between `+++` lines.
 
+mod bare_header;
+mod export_block;
 mod unread;
 
 use docent_unicode::truncate_bytes;
@@ -9,7 +11,7 @@ use crate::error::IngestError;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
-pub(crate) use unread::{begins_with_field, unread, unread_behind, unread_in_code, unread_in_data};
+pub(crate) use unread::{unread, unread_behind, unread_in_code, unread_in_data};
 
 /// The result of looking for front matter at the start of a text.
 pub(crate) enum FrontMatter<'a> {

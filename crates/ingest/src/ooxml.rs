@@ -1,6 +1,8 @@
 //! Open Packaging Conventions for Word, PowerPoint and Excel files: finds the main part, follows the
 //! relationships between parts, and reads the document properties.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value as Raw};
 
 use crate::document_properties::DocumentProperties;
@@ -100,18 +102,43 @@ pub(crate) fn relationships(
 }
 
 /// The core document properties, as keys for [`extract_metadata`](crate::metadata::extract_metadata),
-/// together with the custom properties that name readers.
+/// together with the custom and extended properties that name readers.
 pub(crate) fn properties(
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, IngestError> {
     let mut properties = DocumentProperties::new(readers);
-    add_custom_reader_properties(parts, main, readers, &mut properties)?;
+    if readers.is_configured() {
+        add_custom_reader_properties(parts, main, readers, &mut properties)?;
+        pass_over_extended_properties(parts, main, &mut properties)?;
+    }
+    for text in core_parts(parts, main, readers)? {
+        add_core_properties(&text, &mut properties)?;
+    }
+    Ok(properties.into_keys())
+}
+
+/// The texts of the core properties: the first part that the package relates to or, where the reader field
+/// may be in any of them, all of them.
+fn core_parts(
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
+    readers: &ReaderKeys,
+) -> Result<Vec<String>, IngestError> {
+    const USUAL: &str = "docProps/core.xml";
+    if readers.is_configured() {
+        return property_parts(parts, main, "core-properties", USUAL);
+    }
     let core = named_parts(main, "core-properties").next();
-    let core = core.unwrap_or("docProps/core.xml");
-    let text = parts.text(core)?.unwrap_or_default();
-    let mut xml = XmlReader::new(&text);
+    Ok(parts.text(core.unwrap_or(USUAL))?.into_iter().collect())
+}
+
+fn add_core_properties(
+    text: &str,
+    properties: &mut DocumentProperties<'_>,
+) -> Result<(), IngestError> {
+    let mut xml = XmlReader::new(text);
     while let Some(piece) = xml.next()? {
         let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -132,7 +159,55 @@ pub(crate) fn properties(
         let words = properties.text_of(key, &mut xml)?;
         properties.add(key, words);
     }
-    Ok(properties.into_keys())
+    Ok(())
+}
+
+/// Looks for the reader field among the extended properties, such as the company and the manager. They
+/// become no fields, so the field closes the document.
+fn pass_over_extended_properties(
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
+    properties: &mut DocumentProperties<'_>,
+) -> Result<(), IngestError> {
+    for text in property_parts(parts, main, "extended-properties", "docProps/app.xml")? {
+        let mut xml = XmlReader::new(&text);
+        let mut is_root = true;
+        while let Some(piece) = xml.next()? {
+            if let XmlEvent::Open(tag) = piece
+                && !std::mem::take(&mut is_root)
+            {
+                properties.pass_over(&tag.name);
+                xml.skip()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The texts of all parts with properties of one kind. Some programs write such a part at its usual path
+/// without a relationship to it.
+///
+/// # Errors
+/// A part that the package relates to is missing, so that nobody knows whether it had the reader field.
+fn property_parts(
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
+    kind: &str,
+    usual: &str,
+) -> Result<Vec<String>, IngestError> {
+    if main.relations.len() >= MAX_RELATIONS {
+        return Err(unread("too many relations"));
+    }
+    let (mut texts, mut seen) = (Vec::new(), HashSet::new());
+    for path in named_parts(main, kind) {
+        // A package may refer to a part twice, but each part is unpacked only once.
+        if seen.insert(path.to_ascii_lowercase()) {
+            let text = parts.text(path)?;
+            texts.push(text.ok_or_else(|| unread("a part with properties is missing"))?);
+        }
+    }
+    texts.extend(parts.text(usual)?);
+    Ok(texts)
 }
 
 /// Adds the custom properties that hold the reader field. No other custom properties are read.
@@ -142,25 +217,8 @@ fn add_custom_reader_properties(
     readers: &ReaderKeys,
     properties: &mut DocumentProperties<'_>,
 ) -> Result<(), IngestError> {
-    if !readers.is_configured() {
-        return Ok(());
-    }
-    if main.relations.len() >= MAX_RELATIONS {
-        return Err(unread("too many relations"));
-    }
-    let mut texts = Vec::new();
-    for path in named_parts(main, "custom-properties") {
-        // A package may refer to a part twice, but each part is unpacked only once.
-        match parts.text(path)? {
-            Some(text) => texts.push(text),
-            None if texts.is_empty() => return Err(unread("the custom properties are missing")),
-            None => {}
-        }
-    }
-    // Some programs write this part without a relationship to it.
-    texts.extend(parts.text("docProps/custom.xml")?);
-    for text in &texts {
-        let mut xml = XmlReader::new(text);
+    for text in property_parts(parts, main, "custom-properties", "docProps/custom.xml")? {
+        let mut xml = XmlReader::new(&text);
         while let Some(piece) = xml.next()? {
             let XmlEvent::Open(tag) = piece else { continue };
             let name = tag.get("name").unwrap_or_default();

@@ -5,6 +5,7 @@
 //! way from the file to the authorization decision: only "absent" means that the document says nothing
 //! about its readers.
 
+mod assignments;
 mod json_scan;
 mod names;
 
@@ -14,19 +15,18 @@ use std::ops::Deref;
 use docent_search::{Document, DocumentValue, MAX_PRINCIPAL_BYTES, MAX_READERS};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Raw};
-use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
 use crate::folded_path::is_under;
 use crate::parser::ParserInput;
 
-use json_scan::Root;
+use json_scan::JsonScanRoot;
 use names::is_nested;
 pub use names::{comparable_name, is_or_is_nested_in};
 
 /// Version of the rules by which the field is found. It is part of the fingerprint that documents are
 /// compared by, so that an index built by rules that overlooked a field is rebuilt.
-pub const READER_RULES: u32 = 3;
+pub const READER_RULES: u32 = 4;
 
 /// The longest text that lists readers: as many names as allowed, each followed by a separator and a blank.
 /// A parser may truncate the field only beyond this length, because the rest of a cut name is another name.
@@ -228,27 +228,6 @@ impl ReaderKeys {
         }
     }
 
-    /// Whether a text seems to assign the field a value: its name is followed by a colon, an equals sign or
-    /// a point.
-    pub(crate) fn appears_in(&self, text: &str) -> bool {
-        if !self.is_configured() {
-            return false;
-        }
-        let text = text.nfkc().flat_map(char::to_lowercase).nfkc();
-        let text: String = text.collect();
-        // A nested name is written in parts, and the last part has the value.
-        let lasts = self.0.iter().filter_map(|key| key.rsplit('.').next());
-        lasts.filter(|last| !last.is_empty()).any(|last| {
-            text.match_indices(last).any(|(at, _)| {
-                let before = text.get(..at).and_then(|before| before.chars().next_back());
-                let after = text.get(at + last.len()..).unwrap_or_default();
-                let after = after
-                    .trim_start_matches(|c: char| c.is_whitespace() || "\"'`*_”’»".contains(c));
-                !before.is_some_and(char::is_alphanumeric) && after.starts_with([':', '=', '.'])
-            })
-        })
-    }
-
     /// Whether a label is the name of the field: all of it, the last part of a nested name, or a name
     /// nested in it.
     pub(crate) fn are_called(&self, name: &str) -> bool {
@@ -295,7 +274,7 @@ impl ReaderKeys {
     /// Marks a record as malformed where its JSON text has the field in a way that the parsed map does not
     /// show: written twice, or in a nested object, which is not a field of the record.
     pub(crate) fn mark_unread(&self, json: &str, map: &mut Map<String, Raw>) {
-        let found = json_scan::scan(json, &self.0, Root::Record);
+        let found = json_scan::scan(json, self, JsonScanRoot::Record);
         if found.repeated {
             self.mark(map, ReaderFault::Repeated);
         } else if found.elsewhere {
@@ -303,9 +282,21 @@ impl ReaderKeys {
         }
     }
 
+    /// Marks a record as malformed where a value of it has the field inside, such as a cell with JSON.
+    pub(crate) fn mark_inner(&self, map: &mut Map<String, Raw>) {
+        if self.is_configured() && map.values().any(|value| json_scan::value_has(value, self)) {
+            self.mark(map, ReaderFault::Misplaced);
+        }
+    }
+
     /// Whether the field occurs anywhere in a JSON value whose keys are not read as fields.
     pub(crate) fn stand_in(&self, json: &str) -> bool {
-        json_scan::scan(json, &self.0, Root::Inner).elsewhere
+        json_scan::scan(json, self, JsonScanRoot::Inner).elsewhere
+    }
+
+    /// Whether a text is JSON, or looks like it, and has the field inside.
+    pub(crate) fn stand_in_text(&self, text: &str) -> bool {
+        self.is_configured() && json_scan::text_has(text, self)
     }
 
     /// Gives a record without the field that of its container, such as the wrapper object or the file.
@@ -443,7 +434,13 @@ fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
 #[cfg(test)]
 pub(crate) mod formats;
 #[cfg(test)]
+mod inner_json;
+#[cfg(test)]
+mod office_properties;
+#[cfg(test)]
 mod overlooked;
+#[cfg(test)]
+mod parquet_sample;
 #[cfg(test)]
 mod property_files;
 #[cfg(test)]
@@ -452,3 +449,5 @@ mod property_formats;
 mod tests;
 #[cfg(test)]
 mod xls_sample;
+#[cfg(test)]
+mod xlsx_sample;

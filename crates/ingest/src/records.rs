@@ -162,6 +162,7 @@ impl<'a> RecordCollector<'a> {
                 false => scan.observe_without_id(),
             };
         }
+        self.readers.mark_inner(&mut keys);
         self.give_readers(&mut keys);
         match document(self.input, &self.readers, location, keys, hash) {
             Ok(built) => {

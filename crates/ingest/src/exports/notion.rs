@@ -6,7 +6,6 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
-use crate::front_matter;
 use crate::list_syntax::ListSyntax;
 use crate::reader_field::ReaderKeys;
 use crate::written_date::parse_written_date;
@@ -95,7 +94,7 @@ pub(crate) fn reader_lines(body: &str, readers: &ReaderKeys) -> ReaderLines {
                 found.named.push((clean_line(name), value));
             }
             Some(_) => found.is_doubtful = true,
-            None => found.is_doubtful |= front_matter::begins_with_field(line, readers),
+            None => found.is_doubtful |= readers.begin(line),
         }
     }
     found

@@ -1,5 +1,6 @@
 //! Detection of misplaced front matter that may hold the access control field: after a comment or heading, in
-//! unsupported fences, inside a comment, or after front matter that was parsed.
+//! unsupported fences, inside a comment, after front matter that was parsed, in a header without fences, or
+//! in an exported object of MDX.
 //!
 //! The author meant to restrict the document, so it fails closed: nobody may read it until the field is moved
 //! to where it is parsed. A line counts if it begins with the field name and a colon or an equals sign, also
@@ -10,6 +11,8 @@ use docent_unicode::truncate_bytes;
 
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
+use super::bare_header::BareHeader;
+use super::export_block::ExportBlock;
 use super::{looks_like_keys, split_at_fence};
 
 /// How many bytes at the start of a text are searched. A block that the first line opens and nothing closes
@@ -57,8 +60,8 @@ pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
     };
     let mut block = lines.take_while(|line| !is_end(line));
     malformed_if(
-        (is_comment && line_names_field(first, readers))
-            || block.any(|line| begins_with_field(line, readers)),
+        (is_comment && readers.are_assigned_in_line(first))
+            || block.any(|line| readers.begin(line)),
     )
 }
 
@@ -66,7 +69,7 @@ pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
 /// be a key.
 pub(crate) fn unread_in_data(text: &str, readers: &ReaderKeys) -> ReaderField {
     malformed_if(
-        readers.is_configured() && text.lines().any(|line| line_names_field(line, readers)),
+        readers.is_configured() && text.lines().any(|line| readers.are_assigned_in_line(line)),
     )
 }
 
@@ -101,8 +104,7 @@ fn names(text: &str, readers: &ReaderKeys, start: Start) -> bool {
     let mut state = LineState::new(start);
     let mut at = 0;
     while let Some(line) = line_at(text, at) {
-        // An unclosed block extends to the end of the text.
-        if at > MAX_SCAN_BYTES && state.fences != 1 {
+        if at > MAX_SCAN_BYTES && !state.is_in_block() {
             return false;
         }
         if state.may_open_code(line) {
@@ -115,7 +117,7 @@ fn names(text: &str, readers: &ReaderKeys, start: Start) -> bool {
             }
         }
         at += line.len();
-        if state.process_line(line.trim(), readers) {
+        if state.process_line(line, readers) {
             return true;
         }
     }
@@ -164,6 +166,8 @@ struct LineState {
     after_prose: bool,
     /// Whether an unclosed code block was seen, after which no other one is searched for.
     has_open_code: bool,
+    header: BareHeader,
+    export: Option<ExportBlock>,
 }
 
 impl LineState {
@@ -177,17 +181,33 @@ impl LineState {
             in_comment: false,
             after_prose: false,
             has_open_code: false,
+            header: BareHeader::new(start == Start::File),
+            export: None,
         }
+    }
+
+    /// Whether the search goes on past its window, because an unclosed block extends to the end of the text.
+    fn is_in_block(&self) -> bool {
+        self.fences == 1 || self.header.is_open() || self.export.is_some()
     }
 
     /// Whether a line opens a code block within prose, which is an example and not front matter.
     fn may_open_code(&self, line: &str) -> bool {
-        is_code_mark(line) && !self.is_top && !self.in_comment && !self.has_open_code
+        let is_prose = !self.is_top && !self.in_comment && self.export.is_none();
+        is_code_mark(line) && is_prose && !self.has_open_code
     }
 
-    /// Processes one trimmed line; true if it contains the field in a place that counts.
-    fn process_line(&mut self, line: &str, readers: &ReaderKeys) -> bool {
+    /// Processes one line; true if it contains the field in a place that counts.
+    fn process_line(&mut self, raw: &str, readers: &ReaderKeys) -> bool {
+        if let Some(export) = self.next_export(raw) {
+            self.is_top = false;
+            self.header.end();
+            self.export = export.is_open().then_some(export);
+            return ExportBlock::names_field(raw, readers);
+        }
+        let line = raw.trim();
         if line.is_empty() {
+            self.header.end_if_open();
             self.may_be_block &= self.until_blank || self.is_top;
             (self.until_blank, self.is_named, self.after_prose) = (false, false, false);
             return false;
@@ -200,12 +220,28 @@ impl LineState {
         }
         self.is_top = false;
         if is_fence(line) || is_code_mark(line) {
+            self.header.end();
             return self.process_fence();
         }
-        let is_named = line_names_field(line, readers);
+        if self.header.process_line(raw, readers) {
+            return true;
+        }
+        let is_named = readers.are_assigned_in_line(line);
         self.is_named |= is_named;
         self.after_prose = !line.starts_with(['#', '%']);
         is_named && (self.fences > 0 || self.until_blank)
+    }
+
+    /// The exported object that this line opens or continues.
+    fn next_export(&mut self, raw: &str) -> Option<ExportBlock> {
+        match self.export.take() {
+            Some(mut export) => {
+                export.process_line(raw);
+                Some(export)
+            }
+            None if self.in_comment => None,
+            None => ExportBlock::open(raw),
+        }
     }
 
     fn process_comment(&mut self, line: &str, readers: &ReaderKeys) -> bool {
@@ -216,7 +252,7 @@ impl LineState {
         };
         inside
             .split("<!--")
-            .any(|inside| line_names_field(inside, readers))
+            .any(|inside| readers.are_assigned_in_line(inside))
     }
 
     fn process_fence(&mut self) -> bool {
@@ -262,33 +298,5 @@ fn is_fence(line: &str) -> bool {
 /// Org writes `#+ALLOWED: hr`, and neither needs a fence.
 fn is_attribute(line: &str, readers: &ReaderKeys) -> bool {
     let rest = line.strip_prefix("#+").or(line.strip_prefix(':'));
-    rest.is_some_and(|rest| !rest.starts_with(':') && begins_with_field(rest, readers))
-}
-
-/// Whether some part of a line begins with the field name and a separator.
-fn line_names_field(line: &str, readers: &ReaderKeys) -> bool {
-    line.contains([':', '=', '：', '＝'])
-        && line
-            .split([',', ';', '{', '('])
-            .any(|part| begins_with_field(part, readers))
-}
-
-/// Whether a text begins with the field name and a separator, also in a list, in bold or in quotes.
-pub(crate) fn begins_with_field(text: &str, readers: &ReaderKeys) -> bool {
-    /// The most bytes of a name with its decoration.
-    const MAX_NAME_BYTES: usize = 1_024;
-    let is_around = |c: char| !c.is_alphanumeric();
-    let text = truncate_bytes(text.trim_start(), MAX_NAME_BYTES);
-    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let text = if digits.starts_with(['.', ')']) {
-        digits
-    } else {
-        text
-    };
-    let text = text.trim_start_matches(is_around);
-    let Some((name, _)) = text.split_once([':', '=', '：', '＝']) else {
-        return false;
-    };
-    let name = name.split(['[', '(']).next().unwrap_or_default();
-    readers.are_called(name.trim_end_matches(|c: char| "*_`~\"'”’»] \t-+?\\".contains(c)))
+    rest.is_some_and(|rest| !rest.starts_with(':') && readers.begin(rest))
 }

@@ -2,23 +2,20 @@
 //! readers or closes the document. Only a document without the field says nothing about its readers.
 
 use std::io::{Cursor, Write as _};
-use std::sync::Arc;
 
-use parquet::column::writer::ColumnWriter;
-use parquet::data_type::ByteArray;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::parquet_sample::{parquet_file, parquet_list, parquet_row};
 use super::xls_sample::xls;
+use super::xlsx_sample::xlsx;
 use super::*;
 use crate::error::IngestError;
 use crate::folder_context::FolderContext;
-use crate::parser::{HEAD_BYTES, ParsedFile};
 use crate::format::{FORMATS, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::{HEAD_BYTES, ParsedFile};
 
 /// Parses a file with `allowed` as the reader field.
 pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<ParsedFile, IngestError> {
@@ -138,40 +135,6 @@ pub(super) fn types(part: &str, kind: &str) -> (&'static str, String) {
     ("[Content_Types].xml", types)
 }
 
-fn xlsx(raw: Option<&Raw>) -> Vec<u8> {
-    let cell = |at: &str, words: &str| {
-        format!("<c r=\"{at}\" t=\"inlineStr\"><is><t>{words}</t></is></c>")
-    };
-    let head = raw.map(|_| cell("C1", "allowed")).unwrap_or_default();
-    let value = text(raw).map(|value| cell("C2", &escaped(&value)));
-    let sheet = format!(
-        "<worksheet><sheetData><row r=\"1\">{}{}{head}</row><row r=\"2\">{}{}{}</row></sheetData></worksheet>",
-        cell("A1", "pier"),
-        cell("B1", "text"),
-        cell("A2", "x"),
-        cell("B2", "words"),
-        value.unwrap_or_default()
-    );
-    zipped(&[
-        types("xl/workbook.xml", "spreadsheetml"),
-        (
-            "_rels/.rels",
-            relations("officeDocument", "xl/workbook.xml"),
-        ),
-        (
-            "xl/workbook.xml",
-            format!(
-                "<workbook xmlns:r=\"{OFFICE}\"><sheets><sheet name=\"S\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
-            ),
-        ),
-        (
-            "xl/_rels/workbook.xml.rels",
-            relations("worksheet", "worksheets/sheet1.xml"),
-        ),
-        ("xl/worksheets/sheet1.xml", sheet),
-    ])
-}
-
 fn docx(raw: Option<&Raw>) -> Vec<u8> {
     let property = text(raw).map(|value| {
         format!(
@@ -223,29 +186,6 @@ fn sqlite(raw: Option<&Raw>) -> Vec<u8> {
         None => connection.execute(&insert, []).unwrap(),
     };
     connection.serialize("main").unwrap().to_vec()
-}
-
-/// A file of one row with a text and another value; `None` writes a null.
-fn parquet_row(column: &str, value: Option<&str>) -> Vec<u8> {
-    let schema = format!("message t {{ REQUIRED BYTE_ARRAY text (UTF8); {column} }}");
-    let schema = Arc::new(parse_message_type(&schema).unwrap());
-    let mut out = Vec::new();
-    let mut file = SerializedFileWriter::new(&mut out, schema, Arc::default()).unwrap();
-    let mut group = file.next_row_group().unwrap();
-    let mut values = [Some("words"), value].into_iter();
-    while let Some(mut column) = group.next_column().unwrap() {
-        let value = values.next().flatten();
-        let ColumnWriter::ByteArrayColumnWriter(writer) = column.untyped() else {
-            panic!("no bytes")
-        };
-        let texts: Vec<_> = value.map(ByteArray::from).into_iter().collect();
-        let levels = [i16::from(value.is_some())];
-        writer.write_batch(&texts, Some(&levels), None).unwrap();
-        column.close().unwrap();
-    }
-    group.close().unwrap();
-    file.close().unwrap();
-    out
 }
 
 const READERS_COLUMN: &str = "OPTIONAL BYTE_ARRAY allowed (UTF8);";
@@ -399,6 +339,43 @@ fn empty_cells_and_properties_are_there() {
     );
     let nested = "OPTIONAL group allowed { OPTIONAL BYTE_ARRAY groups (UTF8); }";
     check_readers("a.parquet", &parquet_row(nested, None), Some(false));
+    let list =
+        |items: &[&str]| -> Vec<_> { items.iter().map(|text| Some((*text).to_owned())).collect() };
+    check_readers(
+        "a.parquet",
+        &parquet_list(Some(&list(&["hr", "board"]))),
+        Some(true),
+    );
+    for items in [
+        None,
+        Some(vec![]),
+        Some(vec![None]),
+        Some(list(&["hr", ""])),
+    ] {
+        check_readers("a.parquet", &parquet_list(items.as_deref()), Some(false));
+    }
+    let repeated = "REPEATED BYTE_ARRAY allowed (UTF8);";
+    check_readers(
+        "a.parquet",
+        &parquet_file(repeated, vec!["hr".into()], &[1], &[0]),
+        Some(true),
+    );
+    check_readers(
+        "a.parquet",
+        &parquet_file(repeated, vec![], &[0], &[0]),
+        Some(false),
+    );
+    check_readers(
+        "a.md",
+        b"+++\n[allowed]\ngroups = [\"hr\"]\n+++\nwords\n",
+        Some(false),
+    );
+    check_readers("a.md", b"+++\n[[allowed]]\n+++\nwords\n", Some(false));
+    check_readers(
+        "a.md",
+        b"+++\nallowed = 2024-03-12\n+++\nwords\n",
+        Some(true),
+    );
     for value in ["NULL", "x'00'", "7", "0.5", "''"] {
         let mut connection = rusqlite::Connection::open_in_memory().unwrap();
         let sql = format!(
@@ -452,6 +429,23 @@ pub(super) fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A value as TOML writes it. It has no null, so nulls are left out.
+fn toml_of(raw: &Raw) -> Option<toml::Value> {
+    Some(match raw {
+        Raw::Null => return None,
+        Raw::Bool(flag) => (*flag).into(),
+        Raw::Number(number) => number.as_i64()?.into(),
+        Raw::String(text) => text.as_str().into(),
+        Raw::Array(items) => items.iter().filter_map(toml_of).collect::<Vec<_>>().into(),
+        Raw::Object(map) => {
+            let entries = map
+                .iter()
+                .filter_map(|(key, raw)| Some((key.clone(), toml_of(raw)?)));
+            toml::Value::Table(entries.collect())
+        }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
@@ -460,6 +454,22 @@ proptest! {
         for (path, write) in RICH {
             check_readers(path, &write(Some(&raw)), Some(is_well_formed(&raw)));
         }
+    }
+
+    #[test]
+    fn any_value_in_toml_is_a_list_of_readers_or_nobody(raw in any_json()) {
+        if let Some(value) = toml_of(&raw) {
+            let text = format!("+++\ntitle = \"T\"\nallowed = {value}\n+++\nwords\n");
+            let raw = serde_json::to_value(&value).unwrap();
+            check_readers("a.md", text.as_bytes(), Some(is_well_formed(&raw)));
+        }
+    }
+
+    #[test]
+    fn any_list_column_is_a_list_of_readers_or_nobody(
+        items in prop::option::of(prop::collection::vec(prop::option::of(any_text()), 0..4)),
+    ) {
+        check_readers("a.parquet", &parquet_list(items.as_deref()), Some(is_well_formed(&json!(items))));
     }
 
     #[test]

@@ -231,9 +231,18 @@ fn notebooks_never_lose_their_field() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn front_matter_in_another_place_closes_a_text() {
     let long = "prose ".repeat(11_000);
     let long = format!("---\n{long}\nallowed: [hr]\n---\nsecretword\n");
+    let header = format!(
+        "Title: x\n{}Allowed: hr\n\nsecretword\n",
+        "More: prose\n".repeat(6_000)
+    );
+    let export = format!(
+        "export const a = {{\n{}  allowed: 'hr'\n}}\nx\n",
+        "  b: 'prose',\n".repeat(6_000)
+    );
     let notes = [
         "<!-- markdownlint-disable -->\n---\nallowed: [hr]\n---\nsecretword\n",
         "# Title\n\n---\nallowed: [hr]\n---\nsecretword\n",
@@ -270,6 +279,26 @@ fn front_matter_in_another_place_closes_a_text() {
         ":allowed: hr\n\nsecretword\n",
         "= Title\n:Allowed: hr\n\nsecretword\n",
         "#+TITLE: x\n#+ALLOWED: hr\n\nsecretword\n",
+        "Title: x\nAllowed: hr\n\nsecretword\n",
+        "Allowed: hr\nTitle: x\n\nsecretword\n",
+        "\n\nTitle: x\nALLOWED : hr\nsecretword\n",
+        "Title: x\nSummary: a\n    long one\nTags:\n- a\n- b\nAllowed: hr\n\nsecretword\n",
+        "<!-- x -->\nTitle: x\nAllowed: hr\n\nsecretword\n",
+        "**Author:** Ada\n**Allowed:** hr\n\nsecretword\n",
+        "\"title\": x\n\"allowed\": hr\n\nsecretword\n",
+        &header,
+        "export const metadata = {\n  title: 'x',\n  allowed: ['hr'],\n}\n\n# Title\n\nsecretword\n",
+        "import { A } from 'a'\n\nexport const metadata = {\n\n  'allowed': 'hr',\n}\n\nsecretword\n",
+        "# Title\n\nexport const metadata = { title: 'x', allowed: ['hr'] }\n\nsecretword\n",
+        "export const metadata =\n{ allowed: ['hr'] }\n\nsecretword\n",
+        "export const metadata: Metadata = {\n  access: {\n    x: 1,\n  },\n  title: '}}}',\n  allowed: 'hr',\n}\nsecretword\n",
+        "export const metadata = {\naccess: {\nx: 1\n},\nallowed: 'hr'\n}\nsecretword\n",
+        "export const metadata = {\n  // don't }\n  title: `}\n}`,\n\n  allowed: 'hr',\n}\nsecretword\n",
+        "export const metadata = {\n  title: 'it\\'s }',\n\n  allowed: 'hr',\n}\nsecretword\n",
+        "export default {\n  allowed: 'hr',\n}\n\nsecretword\n",
+        "export const allowed = ['hr']\n\nsecretword\n",
+        "export let metadata = {\n  title: 'x',\n  allowed: ['hr'],\nsecretword\n",
+        &export,
         &long,
     ];
     for note in notes {
@@ -302,6 +331,19 @@ fn sentences_are_no_front_matter() {
         "---\ntitle: x\n---\n\n# Park\n\n---\n\nDogs are allowed: they know.\n",
         "***\nDogs are allowed. All of them.\n",
         "***\nallowed_by: x\ndisallowed: y\n***\n",
+        "Title: x\nOwner: y\n\nAllowed: dogs\n",
+        "Title: x\n\nAllowed: dogs\n",
+        "# Park\nOwner: x\nAllowed: dogs\n",
+        "Dogs are welcome here.\nAllowed: dogs\nOwner: x\n",
+        "See https://park.example\nAllowed: dogs\n",
+        "export const metadata = {\n  title: 'x',\n}\n\nAllowed: dogs\n",
+        "export const answer = 42\n\nAllowed: dogs\n",
+        "export const a = {\n  b: 1 }\n\nAllowed: dogs\n",
+        "export const a =\n  42\n\nAllowed: dogs\n",
+        "export { a } from 'a'\n\nAllowed: dogs\n",
+        "exports are good.\nAllowed: dogs\n",
+        "# Park\n\n```js\nexport const a = {\n  allowed: true,\n}\n```\n",
+        "# Park\n\n    export const a = {\n      allowed: true,\n    }\n",
     ] {
         check_absent("a.md", note);
     }

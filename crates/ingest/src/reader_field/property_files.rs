@@ -73,6 +73,13 @@ pub(super) fn core(properties: &str) -> (&'static str, String) {
     )
 }
 
+pub(super) fn extended(properties: &str) -> (&'static str, String) {
+    (
+        "docProps/app.xml",
+        format!("<Properties><Pages>1</Pages>{properties}</Properties>"),
+    )
+}
+
 pub(super) fn custom(properties: &str) -> (&'static str, String) {
     (
         "docProps/custom.xml",

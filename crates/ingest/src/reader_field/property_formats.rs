@@ -30,7 +30,7 @@ fn readers(field: &str, path: &str, bytes: &[u8]) -> String {
     }
 }
 
-fn check(field: &str, path: &str, bytes: &[u8], expect: &str) {
+pub(super) fn check(field: &str, path: &str, bytes: &[u8], expect: &str) {
     let shown = String::from_utf8_lossy(bytes);
     assert_eq!(
         readers(field, path, bytes),

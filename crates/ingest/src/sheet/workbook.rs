@@ -15,7 +15,7 @@ use crate::file_entry::{percent_encode, truncate_id};
 use crate::limits::Limits;
 use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_column::{MOST_ABOVE, row_above_header};
-use crate::reader_field::{self, ReaderField};
+use crate::reader_field::{self, ReaderField, ReaderKeys};
 use crate::record_ids::{UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
 use crate::text::{file_id, title_from_name};
@@ -267,7 +267,12 @@ impl<'a> WorkbookBuilder<'a> {
             }
             match layout.header {
                 Some(at) => add_table(&mut records, sheet, at, sole),
-                None => add_lines(&mut records, input, sheet, sole)?,
+                None => {
+                    if sheet.has_inner_readers(records.reader_keys()) {
+                        records.doubt_readers(true);
+                    }
+                    add_lines(&mut records, input, sheet, sole)?;
+                }
             }
         }
         for (sheet, reason) in &self.problems {
@@ -284,6 +289,12 @@ fn too_many_sheets() -> IngestError {
 }
 
 impl Worksheet {
+    /// Whether some cell contains JSON with the reader field. In a table, the rows are searched one by one.
+    fn has_inner_readers(&self, readers: &ReaderKeys) -> bool {
+        let mut cells = self.rows.iter().flat_map(|row| &row.cells);
+        cells.any(|(_, cell)| matches!(cell, SheetCell::Text(text) if readers.stand_in_text(text)))
+    }
+
     /// Sorts rows and cells and removes duplicates. Most writers keep the order already.
     fn sort(&mut self) {
         self.rows.sort_by_key(|row| row.number);
