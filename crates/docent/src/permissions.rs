@@ -168,11 +168,11 @@ impl PermissionRules {
             return Err(ReaderFault::Empty);
         }
         let (mut named, mut warnings) = (BTreeSet::new(), Vec::new());
-        let mut is_open = false;
+        let (mut is_open, mut is_closed) = (false, false);
         for text in texts {
             match text {
                 "" => return Err(ReaderFault::Empty),
-                "nobody" => {}
+                "nobody" => is_closed = true,
                 "everyone" => is_open = true,
                 text => {
                     let one = parse_principal(text).ok_or(ReaderFault::NoName)?;
@@ -190,6 +190,9 @@ impl PermissionRules {
         }
         if named.len() > MAX_READERS {
             return Err(ReaderFault::TooMany);
+        }
+        if is_closed && (is_open || !named.is_empty()) {
+            return Err(ReaderFault::Contradictory);
         }
         if is_open {
             return Ok((AllowedReaders::Everyone, Vec::new()));
@@ -426,7 +429,8 @@ mod tests {
             (list(&["a", "everyone"]), AllowedReaders::Everyone),
             (list(&["signed-in"]), only(&["signed-in"])),
             (list(&["nobody"]), only(&[])),
-            (list(&["nobody", "a"]), only(&["group:a"])),
+            (list(&["nobody", "nobody"]), only(&[])),
+            (list(&["Nobody", "a"]), only(&["group:Nobody", "group:a"])),
             (list(&["Everyone"]), only(&["group:Everyone"])),
             (
                 DocumentValue::Text("a, b;c".to_owned()),
@@ -454,6 +458,17 @@ mod tests {
             (list(&["hr", "group:"]), ReaderFault::NoName),
             (list(&["everyone", "key:"]), ReaderFault::NoName),
             (list(&["hr", &long]), ReaderFault::NoName),
+            (list(&["nobody", "everyone"]), ReaderFault::Contradictory),
+            (
+                list(&["everyone", "hr", " nobody "]),
+                ReaderFault::Contradictory,
+            ),
+            (list(&["nobody", "hr"]), ReaderFault::Contradictory),
+            (list(&["nobody", "signed-in"]), ReaderFault::Contradictory),
+            (
+                DocumentValue::Text("everyone; nobody".to_owned()),
+                ReaderFault::Contradictory,
+            ),
         ] {
             assert_eq!(rules().readers_of_value(&value), Err(fault), "{value:?}");
         }

@@ -68,11 +68,13 @@ pub enum ReaderFault {
     FrontMatter,
     /// The field is, or may be, in a place where it is not read.
     Misplaced,
+    /// `nobody` next to other names.
+    Contradictory,
 }
 
 impl ReaderFault {
     /// All faults, for tests and for iteration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Null,
         Self::Empty,
         Self::Map,
@@ -83,6 +85,7 @@ impl ReaderFault {
         Self::NoName,
         Self::FrontMatter,
         Self::Misplaced,
+        Self::Contradictory,
     ];
 
     /// A stable identifier, the same from release to release.
@@ -99,6 +102,7 @@ impl ReaderFault {
             Self::NoName => "no-name",
             Self::FrontMatter => "front-matter",
             Self::Misplaced => "misplaced",
+            Self::Contradictory => "contradictory",
         }
     }
 
@@ -128,6 +132,7 @@ impl ReaderFault {
             Self::Misplaced => {
                 "write it once, as a top-level key of the record or document it is about"
             }
+            Self::Contradictory => "write `nobody` alone, or remove it from the names",
         }
     }
 }
@@ -148,6 +153,7 @@ impl fmt::Display for ReaderFault {
             Self::NoName => f.write_str("has an invalid name"),
             Self::FrontMatter => f.write_str("may stand in front matter that cannot be read"),
             Self::Misplaced => f.write_str("is, or may be, in a place where it is not read"),
+            Self::Contradictory => f.write_str("has `nobody` next to other names"),
         }
     }
 }
