@@ -16,8 +16,9 @@ use crate::settings::Settings;
 /// Maximum number of losses with a finding of their own.
 const MAX_LOSSES: usize = 10;
 
-/// Maximum number of unreadable documents with a finding of their own.
-const MAX_NAMED: usize = 3;
+/// Maximum number of files with a finding of their own because nobody may read their documents. Their owner has to
+/// correct each of them, so they are named as long as the report can still be read.
+const MAX_NAMED: usize = 100;
 
 /// Runs all checks of the index in `dir`, which belongs to the documents in `folder`.
 pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> Vec<DoctorFinding> {
@@ -87,8 +88,8 @@ fn open(dir: &Path, settings: &Settings) -> Result<Box<dyn Engine>, CliError> {
     Ok(Box::new(EmbeddedEngine::open_read_only(dir, None)?))
 }
 
-/// The documents that nobody may read because of their own field: the first few files with what is wrong and how to fix
-/// it, then how many more documents there are.
+/// The documents that nobody may read because of their own field: each file with what is wrong and how to fix it, and
+/// beyond the limit how many more documents there are.
 async fn unreadable(engine: &dyn Engine, shown: &str, settings: &Settings) -> Vec<DoctorFinding> {
     let closed = match UnreadableDocuments::of(engine, MAX_NAMED).await {
         Ok(closed) => closed,

@@ -311,6 +311,26 @@ fn doctor_names_a_file_once_and_counts_its_documents() {
 }
 
 #[test]
+fn doctor_names_a_hundred_files_and_counts_the_others() {
+    let dir = TestDir::new();
+    dir.write("docs/docent.toml", RULES);
+    for n in 0..101 {
+        dir.write(&format!("docs/{n:03}.md"), "---\nallowed: []\n---\nx\n");
+    }
+    let indexed = dir.run(&["index", "docs"]);
+    assert_eq!(indexed.code, Some(0), "{indexed:?}");
+    let text = dir.run(&["doctor", "docs"]).stdout;
+    assert!(text.contains("nobody may read `099.md`"), "{text}");
+    assert!(!text.contains("`100.md`"), "{text}");
+    for named in [
+        "nobody may read 1 more document",
+        "docent permissions list --unreadable --path ",
+    ] {
+        assert!(text.contains(named), "{named}: {text}");
+    }
+}
+
+#[test]
 fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
     let rules = format!("{RULES}[auth]\napi_keys = true\nrequired = false\n");
     let dir = folder(&rules);
@@ -351,17 +371,34 @@ fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
         "{}",
         again.stderr
     );
+    // Every file is named, with what is wrong and the fix.
     let doctor = dir.run(&["doctor", "docs"]);
-    // The first files by name, with what is wrong and the fix; the other documents are counted.
-    for named in [
-        "nobody may read `closed-",
-        "the field `allowed` ",
-        "more documents",
-        "docent permissions list --unreadable",
-    ] {
-        assert!(doctor.stdout.contains(named), "{named}: {}", doctor.stdout);
+    let notes = closed_notes();
+    let is_well_formed = |name: &&str| *name == "nobody" || mark(name) == "hr";
+    let names = notes.iter().map(|(name, _)| *name);
+    let files = names.filter(|name| !is_well_formed(name));
+    let files = files.map(|name| format!("`closed-{name}.md`: the field `allowed` "));
+    let others = [
+        "one.csv",
+        "twice.csv",
+        "lines.jsonl",
+        "object.json",
+        "page.html",
+        "book.ipynb",
+    ];
+    for named in files.chain(others.map(|name| format!("`{name}`: the field `allowed` "))) {
+        assert!(doctor.stdout.contains(&named), "{named}: {}", doctor.stdout);
     }
-    assert_eq!(doctor.stdout.matches("nobody may read `").count(), 3);
+    let readers = doctor.stdout.split("nobody may read ").skip(1);
+    for finding in readers {
+        let hint = finding.lines().nth(1).unwrap_or_default();
+        assert!(hint.trim_start().starts_with("hint: "), "{finding}");
+    }
+    assert!(
+        !doctor.stdout.contains("more document"),
+        "{}",
+        doctor.stdout
+    );
     let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let all = heard(&server, &key);
