@@ -120,11 +120,16 @@ impl Query {
 
     /// Makes a query of parsed user input, including its filters.
     pub fn parsed(parsed: &ParsedQuery, limit: usize, reader: ReaderIdentity) -> Self {
+        // A phrase that is repeated would only be matched again.
         let limited = |texts: &[String]| -> Vec<_> {
-            let texts = texts
-                .iter()
-                .map(|text| truncate_chars(text, MAX_QUERY_CHARS).to_owned());
-            texts.take(MAX_QUERY_TERMS).collect()
+            let mut distinct: Vec<String> = Vec::new();
+            for text in texts.iter().take(MAX_QUERY_TERMS) {
+                let text = truncate_chars(text, MAX_QUERY_CHARS);
+                if distinct.iter().all(|known| known != text) {
+                    distinct.push(text.to_owned());
+                }
+            }
+            distinct
         };
         Self {
             phrases: limited(&parsed.phrases),
@@ -282,6 +287,19 @@ mod tests {
         let padding = "é".repeat(MAX_QUERY_CHARS - 6);
         assert!(terms(&format!("{padding} ferry")).contains(&"ferri".to_owned()));
         assert!(!terms(&format!("{padding}  ferry")).contains(&"ferri".to_owned()));
+    }
+
+    #[test]
+    fn repeated_phrases_count_once() {
+        let twice = ["grain ferry", "salt", "grain ferry"].map(str::to_owned);
+        let parsed = ParsedQuery {
+            phrases: twice.to_vec(),
+            excluded: twice.to_vec(),
+            ..ParsedQuery::default()
+        };
+        let query = Query::parsed(&parsed, 10, ReaderIdentity::everyone());
+        assert_eq!(query.phrases, ["grain ferry", "salt"]);
+        assert_eq!(query.excluded, ["grain ferry", "salt"]);
     }
 
     #[test]
