@@ -1,4 +1,4 @@
-//! The invariants of ARCHITECTURE.md, held by looking at the tree itself.
+//! Tests of the source tree itself: the invariants of docs/invariants.md that can be read off the files.
 
 #![allow(
     clippy::unwrap_used,
