@@ -123,7 +123,11 @@ pub async fn sync(
         max_reported: usize::MAX,
         ..limits.clone()
     };
-    let listing = open(folder, all)?.with_filter(choice).list();
+    // With the options, because the listing says which pages the reader field of a table covers.
+    let listing = open(folder, all)?
+        .with_options(shape.options.clone())
+        .with_filter(choice)
+        .list();
     let entries: Arc<[FileEntry]> = listing.entries.into();
     if let Some((documents, problems)) = seen.unchanged_since_last(&entries) {
         let unchanged = SyncReport {

@@ -14,8 +14,10 @@ use self::delimiter::{separator_line, sniff};
 use self::header::Head;
 use self::row_reader::{CsvCells, CsvRow, CsvRowReader};
 use crate::error::IngestError;
+use crate::limits::Limits;
 use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_column::row_above_header;
+use crate::reader_field::ReaderKeys;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
 use crate::text_stream::TextStream;
@@ -53,16 +55,7 @@ pub(crate) fn stream(
     from: &mut dyn Read,
 ) -> Result<ParsedFile, IngestError> {
     let mut records = RecordCollector::new(input);
-    let mut rows = CsvRowReader::new(TextStream::text(from), input.limits.max_line_bytes);
-    let (head, is_cut) = rows.peek_start(SAMPLE_BYTES)?;
-    let (delimiter, bytes) = match separator_line(head) {
-        Some((delimiter, bytes)) => (delimiter, Some(bytes)),
-        None => (sniff(head, is_cut, records.reader_keys())?, None),
-    };
-    rows.set_delimiter(delimiter);
-    if let Some(bytes) = bytes {
-        rows.skip_line(bytes);
-    }
+    let mut rows = open_rows(from, input.limits, records.reader_keys())?;
     let sample = sample(&mut rows, input.limits.max_columns)?;
     let head = Head::find(&sample, records.reader_keys())?;
     records.doubt_readers(head.hides_readers);
@@ -88,6 +81,40 @@ pub(crate) fn stream(
         }
     }
     records.finish()
+}
+
+/// Shows the cells of every row as they are written, the header included. Fails at a damaged row.
+pub(crate) fn visit_rows(
+    from: &mut dyn Read,
+    limits: &Limits,
+    readers: &ReaderKeys,
+    visit: &mut dyn FnMut(&[&str]),
+) -> Result<(), IngestError> {
+    let mut rows = open_rows(from, limits, readers)?;
+    while let Some(row) = rows.next()? {
+        let cells = row.cells?;
+        visit(&cells.iter().collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// Begins to read a table, past the line that declares its delimiter.
+fn open_rows<'r>(
+    from: &'r mut dyn Read,
+    limits: &Limits,
+    readers: &ReaderKeys,
+) -> Result<CsvRowReader<'r>, IngestError> {
+    let mut rows = CsvRowReader::new(TextStream::text(from), limits.max_line_bytes);
+    let (head, is_cut) = rows.peek_start(SAMPLE_BYTES)?;
+    let (delimiter, bytes) = match separator_line(head) {
+        Some((delimiter, bytes)) => (delimiter, Some(bytes)),
+        None => (sniff(head, is_cut, readers)?, None),
+    };
+    rows.set_delimiter(delimiter);
+    if let Some(bytes) = bytes {
+        rows.skip_line(bytes);
+    }
+    Ok(rows)
 }
 
 /// Adds one row as a record; false once the record limit is reached.
@@ -143,7 +170,6 @@ fn sample(rows: &mut CsvRowReader<'_>, limit: usize) -> Result<Vec<CsvRow>, Inge
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
     use crate::parser::tests::with_input;
 
     /// Renders each document as `id {fields}` and each skipped row as `line:code`.

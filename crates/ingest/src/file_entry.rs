@@ -30,6 +30,12 @@ impl FileEntry {
         &self.place.id
     }
 
+    /// Whether other files decide who may read its documents, so that the file itself does not show whether it
+    /// has to be read again: a page of a Notion database, whose table may have the reader field.
+    pub fn depends_on_others(&self) -> bool {
+        self.folder_context.is_restricted_page
+    }
+
     /// The path inside the source, parts separated by `/`, safe to print.
     pub fn path(&self) -> &str {
         &self.place.printable

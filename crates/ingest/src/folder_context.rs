@@ -7,6 +7,9 @@ pub(crate) struct FolderContext {
     pub vault: bool,
     /// The creation date from the list that an Apple Notes export puts beside its notes.
     pub day: Option<String>,
+    /// Whether the file is a page of a Notion database whose table has the reader field. Such a page without
+    /// the field has an empty one, which Notion omits.
+    pub is_restricted_page: bool,
 }
 
 impl FolderContext {
@@ -14,5 +17,6 @@ impl FolderContext {
     pub(crate) const NONE: Self = Self {
         vault: false,
         day: None,
+        is_restricted_page: false,
     };
 }

@@ -91,9 +91,15 @@ impl FolderSource {
         self
     }
 
-    /// Lists the files below the root, sorted by id, and what was left out.
+    /// Lists the files below the root, sorted by id, and what was left out. The reader field of the options decides which
+    /// pages of a Notion export are restricted by the table beside them.
     pub fn list(&self) -> FolderListing {
-        list_folder(&self.root, &self.limits, &self.filter)
+        list_folder(
+            &self.root,
+            &self.limits,
+            &self.filter,
+            &self.options.readers,
+        )
     }
 
     /// Parses one file and returns all of its documents.

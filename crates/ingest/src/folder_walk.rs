@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
@@ -16,14 +16,11 @@ use crate::file_entry::{FileEntry, SourcePath, stem_and_extension};
 use crate::file_filter::{FileFilter, IgnoreStack};
 use crate::folder_context::FolderContext;
 use crate::limits::Limits;
+use crate::notion_table::NotionTables;
+use crate::reader_field::{ReaderFieldName, ReaderKeys};
 
 /// The settings folder of Obsidian. The folder that contains it, with everything below, is a vault of notes.
 const VAULT: &str = ".obsidian";
-
-/// How many names of a folder are checked for Markdown pages. The answer decides whether a file beside the folder is a
-/// redundant part of an export, and one page is enough for it; a folder with a million pictures need not be listed to
-/// its end.
-const MAX_LOOKED_AT: usize = 1_000;
 
 /// The files below a root, sorted by id, and what was left out of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,9 +36,15 @@ pub struct FolderListing {
     pub excluded: u64,
 }
 
-pub(crate) fn list_folder(root: &Dir, limits: &Limits, filter: &FileFilter) -> FolderListing {
+pub(crate) fn list_folder(
+    root: &Dir,
+    limits: &Limits,
+    filter: &FileFilter,
+    readers: &[ReaderFieldName],
+) -> FolderListing {
     let mut walk = FolderWalker {
         limits,
+        readers: ReaderKeys::for_any_path(readers),
         ignore_stack: IgnoreStack::new(filter),
         left: limits.max_files,
         entries: Vec::new(),
@@ -50,6 +53,7 @@ pub(crate) fn list_folder(root: &Dir, limits: &Limits, filter: &FileFilter) -> F
         excluded: 0,
         vault: false,
         days: BTreeMap::new(),
+        restricted: BTreeSet::new(),
     };
     walk.folder(root, Path::new(""), 0);
     walk.entries.sort_by(|a, b| a.id().cmp(b.id()));
@@ -66,9 +70,11 @@ pub(crate) fn list_folder(root: &Dir, limits: &Limits, filter: &FileFilter) -> F
 /// The state of a walk. `left` is the number of names that may still be taken. It is charged when a folder is
 /// read and not when a name is visited, so that the names pending at all levels together stay within the
 /// limit. `vault` and `days` describe the current folder: whether it belongs to an Obsidian vault, and the
-/// creation dates of its Apple notes.
+/// creation dates of its Apple notes. `restricted` has the folders with the pages of a Notion database that
+/// has the reader field.
 struct FolderWalker<'a> {
     limits: &'a Limits,
+    readers: ReaderKeys,
     ignore_stack: IgnoreStack<'a>,
     left: usize,
     entries: Vec<FileEntry>,
@@ -77,6 +83,7 @@ struct FolderWalker<'a> {
     excluded: u64,
     vault: bool,
     days: BTreeMap<String, String>,
+    restricted: BTreeSet<PathBuf>,
 }
 
 impl FolderWalker<'_> {
@@ -90,10 +97,10 @@ impl FolderWalker<'_> {
                 return self.skip(relative, IngestError::from_io(&error));
             }
         };
-        let folder = redundant_files::ExportFolder {
-            names: &names,
-            has_pages: |name: &str| has_pages(dir, name),
-        };
+        let folder = redundant_files::ExportFolder { names: &names };
+        let tables = NotionTables::in_folder(dir, &names, self.limits, &self.readers);
+        let restricted = tables.restricted.iter().map(|name| relative.join(name));
+        self.restricted.extend(restricted);
         for (name, reason) in self.ignore_stack.enter(dir, relative) {
             self.skip(&relative.join(name), reason);
         }
@@ -101,7 +108,7 @@ impl FolderWalker<'_> {
             && names.contains(OsStr::new(redundant_files::APPLE_LIST));
         let outer_days = has_note_list.then(|| std::mem::replace(&mut self.days, note_dates(dir)));
         for name in &names {
-            if folder.is_redundant(name) {
+            if folder.is_redundant(name) || tables.repeated.contains(name) {
                 self.ignored += 1;
             } else {
                 self.visit(dir, &relative.join(name), name, depth);
@@ -180,6 +187,9 @@ impl FolderWalker<'_> {
         FolderContext {
             vault: self.vault,
             day: self.days.get(&stem).cloned(),
+            is_restricted_page: relative
+                .parent()
+                .is_some_and(|folder| self.restricted.contains(folder)),
         }
     }
 
@@ -221,19 +231,6 @@ fn note_dates(dir: &Dir) -> BTreeMap<String, String> {
         Some(Ok(_)) => apple_notes::creation_dates(&text),
         _ => BTreeMap::new(),
     }
-}
-
-/// Whether a folder contains a Markdown file.
-fn has_pages(dir: &Dir, name: &str) -> bool {
-    let Ok(mut entries) = dir
-        .open_dir_nofollow(name)
-        .and_then(|below| below.entries())
-    else {
-        return false;
-    };
-    entries.by_ref().take(MAX_LOOKED_AT).any(|entry| {
-        entry.is_ok_and(|entry| entry.file_name().as_encoded_bytes().ends_with(b".md"))
-    })
 }
 
 /// Whether a name is never listed: hidden names at every level, the index folder `.docent` among them, and at

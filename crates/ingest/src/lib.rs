@@ -46,6 +46,7 @@ mod mail;
 mod markdown;
 mod metadata;
 mod notebook;
+mod notion_table;
 mod number_format;
 mod odt;
 mod ooxml;

@@ -12,6 +12,7 @@ use crate::front_matter::{FrontMatter, read, take_readers, unread_behind};
 use crate::limits::Limits;
 use crate::list_syntax::ListSyntax;
 use crate::metadata::{ExtractedMetadata, KeyMapping, extract_metadata};
+use crate::notion_table::NO_PROPERTY;
 use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::single_document::build_document;
@@ -71,6 +72,10 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
             (metadata, text.as_str())
         }
     };
+    let is_restricted = input.folder_context.is_restricted_page && readers.is_configured();
+    if is_restricted && metadata.readers == ReaderField::Absent {
+        metadata.readers = ReaderField::Malformed(NO_PROPERTY);
+    }
     if metadata.title.is_none() {
         metadata.title = first_heading(body, input.limits.max_title_chars);
     }

@@ -141,10 +141,6 @@ impl<'a> PackageParts<'a> {
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "it is the argument of `map_err`"
-)]
 /// Treats a damaged auxiliary part (properties, notes) as empty, so that only its own content is lost and
 /// not the document.
 pub(crate) fn optional_part<T: Default>(read: Result<T, IngestError>) -> Result<T, IngestError> {
@@ -154,6 +150,10 @@ pub(crate) fn optional_part<T: Default>(read: Result<T, IngestError>) -> Result<
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is the argument of `map_err`"
+)]
 fn damaged(error: zip::result::ZipError) -> IngestError {
     match error {
         zip::result::ZipError::UnsupportedArchive(_) => IngestError::Damaged {

@@ -211,6 +211,12 @@ impl ReaderKeys {
         Self(names.map(|name| comparable_name(&name.name)).collect())
     }
 
+    /// The names that apply to any file.
+    pub(crate) fn for_any_path(names: &[ReaderFieldName]) -> Self {
+        let names = names.iter();
+        Self(names.map(|name| comparable_name(&name.name)).collect())
+    }
+
     /// Whether any name of the reader field applies to this file.
     pub(crate) fn is_configured(&self) -> bool {
         !self.0.is_empty()

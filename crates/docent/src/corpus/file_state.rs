@@ -71,9 +71,13 @@ impl FileProblems {
 }
 
 impl FileState {
-    /// Whether size and modification time are unchanged and the timestamp can be trusted.
+    /// Whether size and modification time are unchanged, the timestamp can be trusted, and no other file decides about
+    /// this one.
     pub(super) fn matches(&self, entry: &FileEntry) -> bool {
-        self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
+        self.size == entry.size
+            && self.modified.is_some()
+            && self.modified == entry.modified
+            && !entry.depends_on_others()
     }
 }
 

@@ -260,6 +260,7 @@ impl PrefetchPool {
             ContentCheck::Sum(before) => *before == fingerprint.sha256,
         };
         let may_be_same = match &job.compare {
+            _ if entry.depends_on_others() => false,
             ContentCheck::No => false,
             ContentCheck::Held => self.inventory.has_file(entry),
             ContentCheck::Sum(_) => true,

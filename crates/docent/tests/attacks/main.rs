@@ -21,6 +21,7 @@ mod explained_callers;
 mod explained_permissions;
 mod fake_issuer;
 mod guessing;
+mod hidden_field;
 mod hostile_server;
 mod introspection_floods;
 mod invisible_characters;
@@ -30,6 +31,7 @@ mod malformed_permissions;
 #[path = "../../../mcp/src/auth/mint.rs"]
 #[allow(dead_code, reason = "shared with the tests of sign-in")]
 mod mint;
+mod omitted_properties;
 mod open_redirects;
 #[path = "../it/canary/peers.rs"]
 #[allow(dead_code, reason = "shared with the contract tests of the program")]

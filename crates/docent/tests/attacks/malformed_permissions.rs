@@ -3,14 +3,18 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::hidden_field::{assert_field_is_hidden, heard};
 use crate::process::{ServerProcess, TestDir};
 
 pub(crate) const RULES: &str = "[permissions]\ndefault = \"everyone\"\nfield = \"allowed\"\n";
 
 /// A word that every document of these tests contains.
 pub(crate) const WORD: &str = "quillfish";
+
+/// A reader of a document that everyone may read. No answer may contain the name.
+pub(crate) const NAMED: &str = "krakencrew";
 
 /// Front matter of notes that no anonymous caller may read; each becomes a file.
 #[rustfmt::skip]
@@ -192,29 +196,13 @@ pub(crate) fn folder(rules: &str) -> TestDir {
         &format!("---\ntitle: T\n---\n{WORD} open-note\n"),
     );
     dir.write("docs/open-bare.md", &format!("{WORD} open-bare\n"));
+    dir.write(
+        "docs/open-named.md",
+        &format!("---\nallowed: [everyone, {NAMED}]\n---\n{WORD} open-named\n"),
+    );
     dir.write("docs/lines.jsonl", &lines());
     tables(&dir);
     dir
-}
-
-/// All answers that an MCP client gets when it enumerates everything it can.
-fn heard(server: &ServerProcess, headers: &str) -> String {
-    let mut all = String::new();
-    let mut ask = |method: &str, params: Value| {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let (head, body) = server.raw("POST", "/mcp", Some(&message), headers);
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
-        all.push_str(&body);
-    };
-    ask("tools/list", json!({}));
-    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
-    ask("tools/call", call("search", json!({"query": WORD})));
-    ask("tools/call", call("list_fields", json!({})));
-    for offset in [0, 50, 100] {
-        let arguments = json!({"query": WORD, "limit": 50, "offset": offset});
-        ask("tools/call", call("find", arguments));
-    }
-    all
 }
 
 /// The context of the first of these markers that leaked into an answer.
@@ -269,13 +257,15 @@ fn documents_without_valid_readers_are_not_found() {
     for mark in [
         "open-note",
         "open-bare",
+        "open-named",
         "open-line",
         "open-cell",
         "open-table",
     ] {
         assert!(all.contains(mark), "{mark} is missing: {all}");
     }
-    assert_eq!(leak(&all, &["closed-", "hr-", "allowed"]), None);
+    assert_eq!(leak(&all, &["closed-", "hr-", "allowed", NAMED]), None);
+    assert_field_is_hidden(&server, "");
     let absent = fetched(&server, "no-such-document");
     let (status, _, page) = server.page("/d/no-such-document");
     for id in ids() {
@@ -328,6 +318,39 @@ fn doctor_names_a_hundred_files_and_counts_the_others() {
     ] {
         assert!(text.contains(named), "{named}: {text}");
     }
+    let list = dir.run(&["permissions", "list", "--unreadable", "--path", "docs"]);
+    assert!(list.stdout.contains("100.md (100.md): nobody"), "{list:?}");
+}
+
+/// Every file is named, with what is wrong and the fix.
+fn assert_doctor_names_every_file(dir: &TestDir) {
+    let doctor = dir.run(&["doctor", "docs"]);
+    let notes = closed_notes();
+    let is_well_formed = |name: &&str| *name == "nobody" || mark(name) == "hr";
+    let names = notes.iter().map(|(name, _)| *name);
+    let files = names.filter(|name| !is_well_formed(name));
+    let files = files.map(|name| format!("`closed-{name}.md`: the field `allowed` "));
+    let others = [
+        "one.csv",
+        "twice.csv",
+        "lines.jsonl",
+        "object.json",
+        "page.html",
+        "book.ipynb",
+    ];
+    for named in files.chain(others.map(|name| format!("`{name}`: the field `allowed` "))) {
+        assert!(doctor.stdout.contains(&named), "{named}: {}", doctor.stdout);
+    }
+    let readers = doctor.stdout.split("nobody may read ").skip(1);
+    for finding in readers {
+        let hint = finding.lines().nth(1).unwrap_or_default();
+        assert!(hint.trim_start().starts_with("hint: "), "{finding}");
+    }
+    assert!(
+        !doctor.stdout.contains("more document"),
+        "{}",
+        doctor.stdout
+    );
 }
 
 #[test]
@@ -371,34 +394,7 @@ fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
         "{}",
         again.stderr
     );
-    // Every file is named, with what is wrong and the fix.
-    let doctor = dir.run(&["doctor", "docs"]);
-    let notes = closed_notes();
-    let is_well_formed = |name: &&str| *name == "nobody" || mark(name) == "hr";
-    let names = notes.iter().map(|(name, _)| *name);
-    let files = names.filter(|name| !is_well_formed(name));
-    let files = files.map(|name| format!("`closed-{name}.md`: the field `allowed` "));
-    let others = [
-        "one.csv",
-        "twice.csv",
-        "lines.jsonl",
-        "object.json",
-        "page.html",
-        "book.ipynb",
-    ];
-    for named in files.chain(others.map(|name| format!("`{name}`: the field `allowed` "))) {
-        assert!(doctor.stdout.contains(&named), "{named}: {}", doctor.stdout);
-    }
-    let readers = doctor.stdout.split("nobody may read ").skip(1);
-    for finding in readers {
-        let hint = finding.lines().nth(1).unwrap_or_default();
-        assert!(hint.trim_start().starts_with("hint: "), "{finding}");
-    }
-    assert!(
-        !doctor.stdout.contains("more document"),
-        "{}",
-        doctor.stdout
-    );
+    assert_doctor_names_every_file(&dir);
     let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let all = heard(&server, &key);
@@ -414,10 +410,14 @@ fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
     ] {
         assert!(all.contains(mark), "{mark} is missing: {all}");
     }
-    assert_eq!(leak(&all, &["closed-", "allowed"]), None);
+    assert_eq!(leak(&all, &["closed-", "allowed", NAMED]), None);
+    assert_field_is_hidden(&server, &key);
     let anonymous = heard(&server, "");
     assert!(anonymous.contains("open-note"), "{anonymous}");
-    assert_eq!(leak(&anonymous, &["closed-", "hr-", "allowed"]), None);
+    assert_eq!(
+        leak(&anonymous, &["closed-", "hr-", "allowed", NAMED]),
+        None
+    );
 }
 
 #[test]

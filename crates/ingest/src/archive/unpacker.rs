@@ -17,12 +17,13 @@ use super::zip_entry::{ClosableBytes, check_entry, entry_name, unsupported_stora
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::exports::redundant_files;
 use crate::folder_context::FolderContext;
 use crate::format::detect;
 use crate::limits::Limits;
+use crate::notion_table::{self, NotionTable, RestrictedPages, split_path};
 use crate::options::IngestOptions;
 use crate::parser::{HEAD_BYTES, IdPass, ParsedFile, ParserInput};
+use crate::reader_field::ReaderKeys;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArchiveKind {
@@ -40,6 +41,8 @@ pub(super) struct ArchiveUnpacker<'a> {
     parsed: ParsedFile,
     skipped: BoundedReport<SkippedItem>,
     warnings: BoundedReport<IngestWarning>,
+    readers: ReaderKeys,
+    restricted: RestrictedPages,
 }
 
 impl<'a> ArchiveUnpacker<'a> {
@@ -52,6 +55,8 @@ impl<'a> ArchiveUnpacker<'a> {
             parsed: ParsedFile::default(),
             skipped: BoundedReport::new(limits.max_reported),
             warnings: BoundedReport::new(limits.max_reported),
+            readers: ReaderKeys::for_any_path(&input.options.readers),
+            restricted: RestrictedPages::default(),
         }
     }
 
@@ -68,6 +73,7 @@ impl<'a> ArchiveUnpacker<'a> {
             Err(reason) => self.skip(input.path, reason),
             Ok(()) => {}
         }
+        self.restricted.close(&mut self.parsed.documents);
         self.parsed.skipped = self.skipped.finish(input.path);
         self.parsed.warnings = self.warnings.finish(input.path);
         if no_documents && self.parsed.skipped.is_empty() {
@@ -100,7 +106,8 @@ impl<'a> ArchiveUnpacker<'a> {
             self.budget.count_member()?;
             let entry = entry.map_err(|_| damaged())?;
             let name = entry_name(&entry);
-            if is_duplicate_export(&name, &names) {
+            let (folder, file) = split_path(&name);
+            if notion_table::is_view(file, |other| names.contains(&format!("{folder}{other}"))) {
                 continue;
             }
             let Some(place) = self.resolve_member(at, &name) else {
@@ -108,7 +115,9 @@ impl<'a> ArchiveUnpacker<'a> {
             };
             let read = check_entry(&entry, &place.extension, self.limits)
                 .and_then(|()| self.read_entry(entry, bytes));
-            self.member(&place, read, depth)?;
+            if !self.is_repeated_table(&place, &read, &pages_beside(&name, &names)) {
+                self.member(&place, read, depth)?;
+            }
         }
         Ok(())
     }
@@ -174,9 +183,34 @@ impl<'a> ArchiveUnpacker<'a> {
             } else {
                 Err(IngestError::Special)
             };
-            self.member(&place, read, depth)?;
+            // The pages are not known yet, so a table is never left out.
+            if !self.is_repeated_table(&place, &read, &[]) {
+                self.member(&place, read, depth)?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether a member is a table of Notion all of whose rows have a page. Notes whether it may have the
+    /// reader field.
+    fn is_repeated_table(
+        &mut self,
+        at: &MemberPath,
+        content: &Result<Vec<u8>, IngestError>,
+        pages: &[&str],
+    ) -> bool {
+        let (_, file) = split_path(&at.path);
+        if notion_table::page_folders(file).is_none() {
+            return false;
+        }
+        let bytes = content.as_ref().ok();
+        let table =
+            bytes.and_then(|bytes| NotionTable::read(bytes, self.limits, &self.readers).ok());
+        if self.readers.is_configured() {
+            self.restricted.add_table(&at.path, table.as_ref());
+        }
+        !pages.is_empty()
+            && table.is_some_and(|table| table.has_page_for_each_row(pages.iter().copied()))
     }
 
     /// Resolves a member name, or reports it as skipped and returns `None`.
@@ -277,19 +311,20 @@ fn names(zip: &mut ZipEntries<'_>, max_names: usize) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Whether a member is a table of a Notion export whose rows other members of the archive contain already.
-fn is_duplicate_export(name: &str, names: &BTreeSet<String>) -> bool {
-    let (folder, file) = name
-        .rfind('/')
-        .map_or(("", name), |at| name.split_at(at + 1));
-    let has = |other: &str| names.contains(&format!("{folder}{other}"));
-    let has_pages = |below: &str| {
-        let prefix = format!("{folder}{below}/");
-        let mut inside = names.range(prefix.clone()..);
-        inside
-            .by_ref()
-            .take_while(|name| name.starts_with(&prefix))
-            .any(|name| name.ends_with(".md"))
-    };
-    redundant_files::is_redundant_table(file, has, has_pages)
+/// The file names, without extension, of the Markdown pages beside a table of a Notion export.
+fn pages_beside<'n>(name: &str, names: &'n BTreeSet<String>) -> Vec<&'n str> {
+    let (folder, file) = split_path(name);
+    let folders: BTreeSet<_> = notion_table::page_folders(file)
+        .into_iter()
+        .flatten()
+        .map(|pages| format!("{folder}{pages}/"))
+        .collect();
+    let mut pages = Vec::new();
+    for folder in &folders {
+        let inside = names.range(folder.clone()..);
+        let inside = inside.map_while(|name| name.strip_prefix(folder));
+        let files = inside.filter(|name| !name.contains('/'));
+        pages.extend(files.filter_map(|name| name.strip_suffix(".md")));
+    }
+    pages
 }

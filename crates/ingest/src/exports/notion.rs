@@ -30,16 +30,18 @@ pub(crate) fn name_and_id(stem: &str) -> Option<(&str, &str)> {
 /// The URL of the original page, if file name and heading confirm that the file is an export.
 pub(crate) fn page_url(stem: &str, heading: &str) -> Option<String> {
     let (name, id) = name_and_id(stem)?;
-    let letters = |text: &str| -> String {
-        let letters = text.chars().filter(|c| c.is_alphanumeric());
-        letters.flat_map(char::to_lowercase).collect()
-    };
     // Notion truncates long titles and drops characters that file names cannot contain.
     let matches_heading = match letters(name) {
         none if none.is_empty() => heading.trim().starts_with(name),
         name => letters(heading).starts_with(&name),
     };
     matches_heading.then(|| format!("https://www.notion.so/{id}"))
+}
+
+/// The letters and digits of a title, by which titles are compared. File names lack other characters.
+pub(crate) fn letters(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Parses the properties of a page: the `Name: value` lines after its heading, if no other line is among

@@ -1,11 +1,9 @@
 //! Redundant files in exports: files that repeat other files or belong to the exporting program are not
-//! indexed. Examples are the second table of a Notion database, the files that Zotero keeps beside a library,
-//! the list beside Apple notes, and style sheets.
+//! indexed. Examples are the files that Zotero keeps beside a library, the list beside Apple notes, and style
+//! sheets. Tables of Notion are compared with their pages, in [`notion_table`](crate::notion_table).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-
-use super::notion;
 
 /// The Zotero database, and the internal files and folders beside it.
 const ZOTERO_DATABASE: &str = "zotero.sqlite";
@@ -32,13 +30,12 @@ const APPLE_FOLDER: &str = "Notes";
 const STYLES: &str = "styles";
 const BESIDE_STYLES: [&str; 2] = ["index.html", "images"];
 
-/// The names in one folder, and a check whether a subfolder contains Markdown pages.
-pub(crate) struct ExportFolder<'n, F: Fn(&str) -> bool> {
+/// The names in one folder.
+pub(crate) struct ExportFolder<'n> {
     pub names: &'n BTreeSet<OsString>,
-    pub has_pages: F,
 }
 
-impl<F: Fn(&str) -> bool> ExportFolder<'_, F> {
+impl ExportFolder<'_> {
     /// Whether one of these names is redundant and is left out of the listing.
     pub(crate) fn is_redundant(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
@@ -48,62 +45,20 @@ impl<F: Fn(&str) -> bool> ExportFolder<'_, F> {
         (ZOTERO_INTERNAL.contains(&name) && has(ZOTERO_DATABASE))
             || (name == APPLE_LIST && has(APPLE_FOLDER))
             || (name == STYLES && BESIDE_STYLES.iter().all(|beside| has(beside)))
-            || is_redundant_table(name, has, &self.has_pages)
     }
-}
-
-/// Whether a CSV file repeats a Notion database that is exported elsewhere. Notion writes a database as
-/// `Tasks 1f0c….csv`, again with all rows as `Tasks 1f0c…_all.csv`, and once more as one page per row in a
-/// folder `Tasks` or `Tasks 1f0c…`.
-pub(crate) fn is_redundant_table(
-    name: &str,
-    has: impl Fn(&str) -> bool,
-    has_pages: impl Fn(&str) -> bool,
-) -> bool {
-    let Some(stem) = name.strip_suffix(".csv") else {
-        return false;
-    };
-    let Some((words, _)) = notion::name_and_id(stem) else {
-        return false;
-    };
-    let plain = stem.strip_suffix("_all").unwrap_or(stem);
-    let is_view = plain == stem && has(&format!("{stem}_all.csv"));
-    is_view || has_pages(plain) || has_pages(words)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ID: &str = "1f0c9e2b7d5a4c3e8b6f0a1d2c3b4e5f";
-
-    fn clutter(names: &[&str], pages: &[&str]) -> Vec<String> {
+    fn clutter(names: &[&str]) -> Vec<String> {
         let names: BTreeSet<OsString> = names.iter().map(OsString::from).collect();
-        let folder = ExportFolder {
-            names: &names,
-            has_pages: |name: &str| pages.contains(&name),
-        };
+        let folder = ExportFolder { names: &names };
         let found = names.iter().filter(|name| folder.is_redundant(name));
         found
             .map(|name| name.to_string_lossy().into_owned())
             .collect()
-    }
-
-    #[test]
-    fn tables_of_notion_are_read_once() {
-        let (view, all) = (format!("Tasks {ID}.csv"), format!("Tasks {ID}_all.csv"));
-        let plain = format!("Tasks {ID}");
-        assert_eq!(clutter(&[&view, &all], &[]), [view.as_str()]);
-        assert_eq!(clutter(&[&view], &[]), Vec::<String>::new());
-        assert_eq!(
-            clutter(&[&view, &all], &[&plain]),
-            [view.clone(), all.clone()]
-        );
-        assert_eq!(clutter(&[&view, &all], &["Tasks"]), [view, all]);
-        assert_eq!(
-            clutter(&["Tasks.csv", "Tasks_all.csv"], &["Tasks"]),
-            Vec::<String>::new()
-        );
     }
 
     #[test]
@@ -114,29 +69,23 @@ mod tests {
             "translators",
             "zotero.sqlite.bak",
         ];
-        assert_eq!(clutter(&names, &[]), ["translators", "zotero.sqlite.bak"]);
-        assert_eq!(
-            clutter(&["translators", "styles"], &[]),
-            Vec::<String>::new()
-        );
+        assert_eq!(clutter(&names), ["translators", "zotero.sqlite.bak"]);
+        assert_eq!(clutter(&["translators", "styles"]), Vec::<String>::new());
     }
 
     #[test]
     fn style_sheets_of_a_space_are_no_documents() {
         let space = ["attachments", "images", "index.html", "styles"];
-        assert_eq!(clutter(&space, &[]), ["styles"]);
-        assert_eq!(
-            clutter(&["index.html", "styles"], &[]),
-            Vec::<String>::new()
-        );
+        assert_eq!(clutter(&space), ["styles"]);
+        assert_eq!(clutter(&["index.html", "styles"]), Vec::<String>::new());
     }
 
     #[test]
     fn the_list_beside_apples_notes_is_left_out() {
         assert_eq!(
-            clutter(&["Notes", "Notes Details.csv"], &[]),
+            clutter(&["Notes", "Notes Details.csv"]),
             ["Notes Details.csv"]
         );
-        assert_eq!(clutter(&["Notes Details.csv"], &[]), Vec::<String>::new());
+        assert_eq!(clutter(&["Notes Details.csv"]), Vec::<String>::new());
     }
 }

@@ -365,6 +365,10 @@ fn empty_cells_and_properties_are_there() {
         &parquet_file(repeated, vec![], &[0], &[0]),
         Some(false),
     );
+}
+
+#[test]
+fn empty_and_malformed_values_of_typed_formats_close_the_document() {
     check_readers(
         "a.md",
         b"+++\n[allowed]\ngroups = [\"hr\"]\n+++\nwords\n",

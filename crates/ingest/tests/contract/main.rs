@@ -13,6 +13,7 @@ mod exports;
 mod folder;
 mod golden;
 mod mutated;
+mod notion_databases;
 mod rows;
 mod streams;
 mod tables;
