@@ -154,7 +154,10 @@ mod tests {
         let takes =
             |subject: &str, hint: &str| rates.take(&caller(subject), || named(hint), now).is_ok();
         assert!(takes("a", "x") && takes("a", "y"));
-        assert!(!takes("a", "z"), "another pseudonym is no other caller");
+        assert!(
+            !takes("a", "z"),
+            "a verified caller has one limit, whatever pseudonym the host sends"
+        );
         assert!(takes("b", "x"));
     }
 

@@ -86,7 +86,7 @@ fn evict_expired<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) 
     }
 }
 
-const INACTIVE: AuthRejection = AuthRejection::Bad("the token does not count, or no longer");
+const INACTIVE: AuthRejection = AuthRejection::Bad("the token is not active");
 
 type IntrospectedClaims = Arc<Map<String, Value>>;
 
@@ -121,14 +121,12 @@ impl TokenIntrospector {
     ) -> Result<Caller, AuthRejection> {
         let plain = token.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
         if token.len() > MAX_OPAQUE_BYTES || !plain {
-            return Err(AuthRejection::Bad("the token is not one"));
+            return Err(AuthRejection::Bad("the token is malformed"));
         }
         let claims = self.introspect(token).await?;
         let token_issuer = claims.get("iss");
         if token_issuer.is_some_and(|token_issuer| token_issuer.as_str() != Some(issuer)) {
-            return Err(AuthRejection::Bad(
-                "the issuer of the token is not one of ours",
-            ));
+            return Err(AuthRejection::Bad("the token is from an untrusted issuer"));
         }
         jwt::check_claims(&claims, audiences, now)?;
         jwt::caller_from_claims(issuer, claims.as_ref().clone())

@@ -81,10 +81,10 @@ pub(crate) async fn verify_id_token(
     unverified.issuer(std::slice::from_ref(issuer))?;
     let claim_text = |name: &str| unverified.claims.get(name).and_then(Value::as_str);
     if claim_text("nonce") != Some(nonce) {
-        return reject("the ID token answers another request");
+        return reject("the ID token belongs to another request");
     }
     if unverified.claims.contains_key("azp") && claim_text("azp") != Some(client) {
-        return reject("the ID token is another client's");
+        return reject("the ID token is for another client");
     }
     if unverified
         .kind
@@ -136,7 +136,7 @@ impl<'a> UnverifiedJwt<'a> {
         let header = object(header)?;
         for name in ["jwk", "jku", "x5u", "x5c"] {
             if header.contains_key(name) {
-                return reject("the token brings its own key");
+                return reject("the token contains its own key");
             }
         }
         for name in ["crit", "zip", "enc", "b64"] {
@@ -150,7 +150,7 @@ impl<'a> UnverifiedJwt<'a> {
                 .and_then(SignatureAlgorithm::parse)
                 .map_or("", SignatureAlgorithm::name),
             kind: text(&header, "typ", "the type of the token is not text")?,
-            kid: text(&header, "kid", "the name of the key is not text")?,
+            kid: text(&header, "kid", "the key id of the token is not text")?,
             claims: object(payload)?,
             signed,
             signature: decode(signature)?,
@@ -161,13 +161,13 @@ impl<'a> UnverifiedJwt<'a> {
     fn issuer<'i>(&self, issuers: &'i [Issuer]) -> AuthResult<&'i Issuer> {
         let named = self.claims.get("iss").and_then(Value::as_str);
         let known = issuers.iter().find(|issuer| Some(issuer.name()) == named);
-        known.map_or_else(|| reject("the issuer of the token is not one of ours"), Ok)
+        known.map_or_else(|| reject("the token is from an untrusted issuer"), Ok)
     }
 
     /// The key id of the header, if it has one and it is well-formed.
     fn kid(&self) -> AuthResult<Option<&str>> {
         match self.kid.as_deref() {
-            Some(kid) if !is_kid(kid) => reject("the name of the key is not one"),
+            Some(kid) if !is_kid(kid) => reject("the key id of the token is malformed"),
             kid => Ok(kid),
         }
     }

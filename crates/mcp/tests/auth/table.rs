@@ -89,7 +89,7 @@ fn malformed(fixture: &AuthFixture) -> Vec<CredentialCase> {
     let wrong_kind = fixture.ec.token_with(&json!({"kid": "rsa"}), &claims);
     const JWT: &str = "the token is not a JWT";
     const ALGORITHM: &str = "the algorithm of the token is not allowed";
-    const OWN_KEY: &str = "the token brings its own key";
+    const OWN_KEY: &str = "the token contains its own key";
     const UNKNOWN_KEY: &str = "the key of the token is not known";
     const SIGNATURE: &str = "the signature of the token is wrong";
     vec![
@@ -200,7 +200,7 @@ fn malformed(fixture: &AuthFixture) -> Vec<CredentialCase> {
         CredentialCase(
             "kid with NUL",
             bearer(&with_header(json!({"kid": "rsa\u{0}"}))),
-            "the name of the key is not one",
+            "the key id of the token is malformed",
         ),
         CredentialCase(
             "unknown crit",
@@ -251,7 +251,7 @@ fn wrong_claims(fixture: &AuthFixture) -> Vec<CredentialCase> {
         .token_with(&json!({"typ": "JWT"}), &of_strict);
     const EXP: &str = "the token does not say when it expires";
     const TIME: &str = "a time in the token is not a number";
-    const ISS: &str = "the issuer of the token is not one of ours";
+    const ISS: &str = "the token is from an untrusted issuer";
     const AUD: &str = "the token is not meant for this server";
     const SUB: &str = "the token does not say whose it is";
     const KIND: &str = "the token is not an access token";
