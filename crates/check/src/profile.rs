@@ -52,7 +52,7 @@ impl CheckProfile {
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
-            Self::Protocol => "the MCP specification, whoever calls",
+            Self::Protocol => "the MCP specification, for every client",
             Self::ChatGpt => "ChatGPT in developer mode",
             Self::DeepResearch => "ChatGPT's deep research",
             Self::CompanyKnowledge => "ChatGPT's company knowledge",

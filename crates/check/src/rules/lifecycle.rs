@@ -67,7 +67,7 @@ pub(super) const RULES: &[CheckRule] = &[
     },
     CheckRule {
         id: "lifecycle/version-negotiation",
-        requirement: "`initialize` answers with the version asked for, or with another that exists",
+        requirement: "`initialize` answers with the requested version, or with another published one",
         severities: MUST,
         source: official(SPEC_LIFECYCLE, "2025-11-25"),
         fix: "repeat the version when you support it, else answer with the newest that you support",
@@ -78,10 +78,10 @@ pub(super) const RULES: &[CheckRule] = &[
         requirement: "`initialize` is never answered with 2026-07-28, which has no `initialize`",
         severities: &[(Protocol, Warning), (ChatGpt, Warning)],
         source: corroborated(
-            "clients built on SDKs before 2026 stop when they see it",
+            "clients built with SDKs from before 2026 fail on this answer",
             "2026-11-15",
         ),
-        fix: "answer `initialize` with 2025-11-25 or older, whatever was asked",
+        fix: "answer `initialize` with 2025-11-25 or older, whichever version was requested",
         evaluate: no_modern_initialize,
     },
     CheckRule {
