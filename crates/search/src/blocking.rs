@@ -31,7 +31,7 @@ const NETWORK_TASKS: usize = 256;
 pub(crate) enum Lane {
     /// Runs on the calling thread, because a round trip to another thread would take longer.
     InPlace,
-    /// Somebody waits for the answer.
+    /// Work for a query, for which a caller is waiting.
     Answer,
     /// Background work: indexing, embedding, leases.
     Maintenance,
