@@ -106,7 +106,7 @@ fn instructions(knowledge: &KnowledgeBase) -> String {
         .unwrap_or_default();
     let narrow = if knowledge.find.enabled {
         format!(
-            " To narrow by field or date, or to count, call {}; list_fields tells what there is.",
+            " To narrow by field or date, or to count, call {}; list_fields lists the fields.",
             knowledge.find.name
         )
     } else {

@@ -42,28 +42,28 @@ const RESERVED_NAMES: [&str; 8] = [
     "truncated",
 ];
 
-/// The tool over a knowledge base; the record tool and the widgets resolve ids through it too.
+/// The `fetch` tool of a knowledge base. The record tool and the widgets resolve ids through it too.
 pub struct FetchTool(pub Arc<KnowledgeBase>);
 
-/// What `fetch` takes.
+/// Input of `fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FetchInput {
     id: String,
 }
 
-/// What `fetch` gives.
+/// Output of `fetch`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FetchOutput {
-    /// The id that was asked for.
+    /// The requested id.
     pub id: String,
-    /// What the document is called.
+    /// Title of the document.
     pub title: String,
-    /// Its text, or one part of it.
+    /// Text of the document, or one part of it.
     pub text: String,
-    /// An absolute http or https address, or an empty text.
+    /// Absolute http or https URL, or an empty string if the document has none.
     pub url: String,
-    /// What else is known about it. Hosts want it left out rather than empty.
+    /// Fields and other metadata of the document. Hosts require that it is omitted when it is empty.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
@@ -77,7 +77,7 @@ impl FetchTool {
     ) -> Result<Option<FetchOutput>, SearchError> {
         let Some(part) = self.part(id, reader).await? else {
             return if id == search_notes::ID {
-                self.about(reader).await.map(Some)
+                self.search_help(reader).await.map(Some)
             } else {
                 Ok(None)
             };
@@ -135,7 +135,7 @@ impl FetchTool {
     }
 
     /// The virtual document about the filters of the corpus, to which search notes refer.
-    async fn about(&self, reader: &ReaderIdentity) -> Result<FetchOutput, SearchError> {
+    async fn search_help(&self, reader: &ReaderIdentity) -> Result<FetchOutput, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
         let text = search_notes::document(&catalog);
         let end = document_parts::split(&text, self.0.max_chars)

@@ -16,10 +16,10 @@ use crate::knowledge_base::KnowledgeBase;
 /// Maximum number of values per field in a list of all fields.
 const MAX_VALUES: usize = 10;
 
-/// The tool over a knowledge base; it reads the cached catalog and searches nothing.
+/// The `list_fields` tool of a knowledge base. It reads the cached catalog, without a search.
 pub struct ListFieldsTool(pub Arc<KnowledgeBase>);
 
-/// What `list_fields` takes.
+/// Input of `list_fields`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListFieldsInput {
@@ -91,7 +91,7 @@ impl Tool for ListFieldsTool {
         ToolDescriptor::new("list_fields", "List fields", description, ToolAnnotations::READ_ONLY)
             .input_schema(json!({
                 "type": "object",
-                "properties": {"field": {"type": "string", "description": "One field only, with all its known values."}},
+                "properties": {"field": {"type": "string", "description": "Name of a single field to list, with all of its known values."}},
                 "additionalProperties": false
             }))
             .output_schema(json!({

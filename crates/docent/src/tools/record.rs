@@ -130,14 +130,14 @@ impl RecordTool {
             String::new()
         };
         format!(
-            "Fetch the complete text of one of the {noun} of {title} by its id, with everything \
-             that is known about it.\n\n\
+            "Fetch the complete text of one of the {noun} of {title} by its id, with all of its \
+             fields.\n\n\
              Use this when: you have an id from {finder} and need the full text for detailed \
              analysis or quotation.\n\n{avoid}\
              Parameters:\n- {parameter}: the {id} of a result of {finder}\n\n\
              Limitations: only reads these {noun}. A long text comes in parts: while truncated is \
              true, pass next as {parameter} to read on.\n\n\
-             Workflow: typically used after {finder}; an id that is known can be used directly."
+             Workflow: typically used after {finder}; a known id can be used directly."
         )
     }
 }

@@ -16,40 +16,40 @@ use crate::knowledge_base::KnowledgeBase;
 /// The member with the passage, which hosts do not require.
 const PASSAGE: &str = "text";
 
-/// The tool over a knowledge base; its description names the corpus and its size.
+/// The `search` tool of a knowledge base. Its description names the corpus and its size.
 pub struct SearchTool(pub Arc<KnowledgeBase>);
 
-/// What `search` takes.
+/// Input of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchInput {
     query: String,
 }
 
-/// What `search` gives. `results` is the only key that hosts accept.
+/// Output of `search`. `results` is the only key that hosts accept.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchOutput {
-    /// The results, best first.
+    /// Search results, best first.
     pub results: Vec<SearchResultItem>,
 }
 
-/// One result.
+/// One search result.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SearchResultItem {
-    /// The id to fetch it by.
+    /// Id of the document or passage, for `fetch`.
     pub id: String,
-    /// What it is called.
+    /// Title of the document.
     pub title: String,
-    /// An absolute http or https address, or an empty text.
+    /// Absolute http or https URL, or an empty string if the document has none.
     pub url: String,
-    /// The passage that fits best, at most 300 characters.
+    /// Best matching passage, at most 300 characters.
     pub text: String,
 }
 
 /// The results of a search with the parsed query, for the report in `_meta`.
 #[derive(Debug)]
 pub struct SearchAnswer {
-    /// The results; a search note is appended as the last one when something went wrong.
+    /// The results. If something went wrong, the last one is a search note.
     pub output: SearchOutput,
     /// The parsed query with applied and ignored filters.
     pub parsed: ParsedQuery,

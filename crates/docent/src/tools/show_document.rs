@@ -22,24 +22,24 @@ use crate::layout::{LayoutBlock, MarkdownLayout};
 pub const WIDGET: &str = "document";
 const META: &str = "docent/document";
 
-/// The window of passages that is sent at a time, and how many of them precede the opened one.
+/// Number of passages in one answer, and how many of them precede the opened passage.
 const PASSAGES: usize = 5;
 const BEFORE: usize = 1;
 
-/// The most matching passages that are reported.
+/// Maximum number of matching passages in an answer.
 const MAX_HITS: usize = 500;
 
-/// The most fields that are shown, and the most characters of each value.
+/// Maximum number of fields, and of characters of each value.
 const MAX_FIELDS: usize = 32;
 const MAX_FIELD_CHARS: usize = 300;
 
 /// Character budgets for the passage that the model reads, tried in this order until the output fits.
 const BUDGETS: [usize; 4] = [1_800, 900, 300, 0];
 
-/// The tool over a knowledge base; the widget calls it too, to load more passages.
+/// The `show_document` tool of a knowledge base. The widget calls it too, to load more passages.
 pub struct ShowDocumentTool(pub Arc<KnowledgeBase>);
 
-/// What `show_document` takes.
+/// Input of `show_document`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowDocumentInput {
@@ -49,24 +49,24 @@ pub struct ShowDocumentInput {
     first: Option<usize>,
 }
 
-/// What the model reads.
+/// Output of `show_document` for the model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ShowDocumentOutput {
-    /// The id of the document.
+    /// Id of the document.
     id: String,
-    /// What it is called.
+    /// Title of the document.
     title: String,
-    /// An absolute http or https address, or an empty text.
+    /// Absolute http or https URL, or an empty string if the document has none.
     url: String,
-    /// Its day, or an empty text.
+    /// Date of the document as YYYY-MM-DD, or an empty string.
     date: String,
-    /// The passage that is open, from 0.
+    /// Index of the opened passage; the first passage has index 0.
     passage: usize,
-    /// How many passages there are.
+    /// Number of passages of the document.
     total: usize,
-    /// The headings above the passage.
+    /// Headings above the passage.
     path: String,
-    /// The passage.
+    /// Text of the passage.
     text: String,
 }
 
@@ -199,9 +199,9 @@ impl Tool for ShowDocumentTool {
                 "type": "object",
                 "properties": {
                     "id": {"type": "string", "description": "Document id from search."},
-                    "query": {"type": "string", "description": "Words to mark, and to open the document at."},
-                    "passage": place("The passage to open it at, from 0."),
-                    "first": place("The first passage to bring; for the reader itself.")
+                    "query": {"type": "string", "description": "Search words: the document opens at the best match, with all matches marked."},
+                    "passage": place("Index of the passage to open; the first passage has index 0."),
+                    "first": place("First passage to load; only the widget uses this.")
                 },
                 "required": ["id"],
                 "additionalProperties": false

@@ -31,14 +31,14 @@ const META: &str = "docent/results";
 /// The page size of the widget.
 const LIMIT: usize = 10;
 
-/// The most facets, and the most values of each.
+/// Maximum number of facets, and of values of each.
 const MAX_FACETS: usize = 6;
 const MAX_VALUES: usize = 12;
 
-/// The length limit of a facet value in characters; a longer one makes no chip.
+/// Maximum length of a facet value in characters; the widget shows no longer one.
 const MAX_CHIP_CHARS: usize = 80;
 
-/// The most fields on a card, and the most characters of each value.
+/// Maximum number of fields on a card, and of characters of each value.
 const MAX_FIELDS: usize = 6;
 const MAX_FIELD_CHARS: usize = 80;
 
@@ -63,21 +63,21 @@ impl BriefBudget {
     }
 }
 
-/// The tool over a knowledge base; the widget calls it too, when the user changes a filter.
+/// The `show_results` tool of a knowledge base. The widget calls it too, when the user changes a filter.
 pub struct ShowResultsTool(pub Arc<KnowledgeBase>);
 
-/// What the model reads.
+/// Output of `show_results` for the model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ShowResultsOutput {
-    /// What was searched for.
+    /// The search query.
     query: String,
-    /// How many results there are.
+    /// Total number of results.
     total: u64,
-    /// Those that the user sees, best first.
+    /// The results that the user sees, best first.
     results: Vec<ResultBrief>,
 }
 
-/// One result for the model.
+/// One result, as the model reads it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ResultBrief {
     id: String,

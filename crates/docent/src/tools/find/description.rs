@@ -159,21 +159,19 @@ fn lines(parameters: &FindParameters, noun: &str, most: usize) -> Vec<String> {
         let mut name = parameter.name.clone();
         // The two bounds of a range share a line.
         if matches!(
-            parameter.takes,
+            parameter.kind,
             ParameterKind::AtLeast(_) | ParameterKind::From(_)
         ) && let Some(other) = filters.next_if(|other| other.field == parameter.field)
         {
             name = format!("{name}/{}", other.name);
         }
-        let says = parameter_text(&parameter.takes, most);
+        let says = parameter_text(&parameter.kind, most);
         let separator = if says.is_empty() { "" } else { ": " };
         lines.push(format!("- {name}{separator}{says}"));
     }
     lines.push(format!("- {LIMIT}: maximum results (1-100, default 10)"));
     if parameters.offset {
-        lines.push(format!(
-            "- {OFFSET}: results to pass over, for the next page"
-        ));
+        lines.push(format!("- {OFFSET}: results to skip, for the next page"));
     }
     if parameters.sort {
         lines.push(format!("- {SORT}: {}", ORDERS.join(", ")));
@@ -184,7 +182,7 @@ fn lines(parameters: &FindParameters, noun: &str, most: usize) -> Vec<String> {
     lines
 }
 
-fn parameter_text(takes: &ParameterKind, most: usize) -> String {
+fn parameter_text(kind: &ParameterKind, most: usize) -> String {
     let range = |first: &str, last: &str| {
         if most == 0 {
             String::new()
@@ -192,7 +190,7 @@ fn parameter_text(takes: &ParameterKind, most: usize) -> String {
             format!(", {first} to {last} in the data")
         }
     };
-    match takes {
+    match kind {
         ParameterKind::OneOf(_) | ParameterKind::Text(_) if most == 0 => String::new(),
         ParameterKind::OneOf(values) => options(values, most),
         ParameterKind::Text(values) if values.is_empty() => String::new(),
@@ -263,7 +261,7 @@ mod tests {
              - start_date/end_date: ISO 8601 dates (YYYY-MM-DD), 2024-05-28 to 2025-05-28 in the data\n\
              - party: Greens, Labor\n\
              - limit: maximum results (1-100, default 10)\n\
-             - offset: results to pass over, for the next page\n\
+             - offset: results to skip, for the next page\n\
              - sort: relevance, newest, oldest\n\
              - facets: fields whose values to count\n\n\
              Limitations: only searches these documents; an excerpt has at most 500 characters.\n\n\

@@ -180,7 +180,7 @@ fn filters<'v>(
         };
         let name = &parameter.name;
         let field = catalog.field(&parameter.field);
-        let test = match &parameter.takes {
+        let test = match &parameter.kind {
             ParameterKind::OneOf(all) => {
                 filters.push(one_of(parameter, field, all, value)?);
                 continue;
@@ -258,7 +258,7 @@ fn check_order<'p>(
     };
     if is_inverted {
         let message = format!("`{}` is greater than `{}`", first.name, parameter.name);
-        return Err(Failure::caller(message).hint("exchange the two"));
+        return Err(Failure::caller(message).hint("swap the two values"));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use crate::knowledge_base::KnowledgeBase;
 /// The answer size that is declared to Claude Code; a hundred results have up to 200,000 characters.
 const MAX_ANSWER_CHARS: usize = 500_000;
 
-/// The tool over a knowledge base, with name, list name and members from the settings.
+/// The `find` tool of a knowledge base. Its name, list name and members come from the settings.
 pub struct FindTool(pub Arc<KnowledgeBase>);
 
 impl FindTool {
@@ -90,7 +90,7 @@ fn add_filters(parsed: &mut ParsedQuery, question: &FindQuery) -> Result<(), Fai
         _ => Some(Filter::All(all)),
     };
     let checked = parsed.filter.as_ref().map_or(Ok(()), Filter::check);
-    checked.map_err(|error| Failure::caller(error.to_string()).hint("ask for less at a time"))
+    checked.map_err(|error| Failure::caller(error.to_string()).hint("simplify the filter"))
 }
 
 impl Tool for FindTool {

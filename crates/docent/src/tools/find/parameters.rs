@@ -48,7 +48,7 @@ pub(super) struct FilterParameter {
     /// The document field that it filters.
     pub(super) field: String,
     /// The type of its value.
-    pub(super) takes: ParameterKind,
+    pub(super) kind: ParameterKind,
 }
 
 /// The value type of a parameter, with the values or the range that occur in the corpus.
@@ -86,19 +86,19 @@ impl FindParameters {
             .map(str::to_owned)
             .into();
         for (stem, field) in selected_fields(catalog, &find.parameters) {
-            let takes = parameter_kinds(field, find.parameters.is_empty());
-            if takes.is_empty() || all.filters.len() + takes.len() > MAX_PARAMETERS {
+            let kinds = parameter_kinds(field, find.parameters.is_empty());
+            if kinds.is_empty() || all.filters.len() + kinds.len() > MAX_PARAMETERS {
                 continue;
             }
-            let (stem, names) = free_names(&stem, field, &takes, &used_names);
+            let (stem, names) = free_names(&stem, field, &kinds, &used_names);
             used_names.extend(names.iter().cloned());
             let one = names
                 .into_iter()
-                .zip(takes)
-                .map(|(name, takes)| FilterParameter {
+                .zip(kinds)
+                .map(|(name, kind)| FilterParameter {
                     name,
                     field: field.name.clone(),
-                    takes,
+                    kind,
                 });
             all.filters.extend(one);
             if is_enabled(FACETS)
@@ -215,7 +215,7 @@ fn stem(name: &str) -> String {
 fn free_names(
     stem: &str,
     field: &CatalogField,
-    takes: &[ParameterKind],
+    kinds: &[ParameterKind],
     used_names: &BTreeSet<String>,
 ) -> (String, Vec<String>) {
     let named = |stem: &str| -> Vec<String> {
@@ -232,7 +232,7 @@ fn free_names(
             ParameterKind::From(_) => format!("{stem}_from"),
             ParameterKind::To(_) => format!("{stem}_to"),
         };
-        takes.iter().map(name).collect()
+        kinds.iter().map(name).collect()
     };
     let mut stem = stem.to_owned();
     let mut names = named(&stem);
@@ -315,12 +315,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            all.filters[0].takes,
+            all.filters[0].kind,
             ParameterKind::OneOf(vec!["Greens".to_owned(), "Labor".to_owned()])
         );
         let tags = all.filters.iter().find(|one| one.name == "tags").unwrap();
         let examples = ["tag 0", "tag 1", "tag 2"].map(str::to_owned).to_vec();
-        assert_eq!(tags.takes, ParameterKind::Text(examples));
+        assert_eq!(tags.kind, ParameterKind::Text(examples));
         let facets: Vec<_> = all.facets.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(facets, ["party", "open", "tags", "limit_2"]);
     }

@@ -51,7 +51,7 @@ pub(super) fn input(parameters: &FindParameters, find: &FindSettings) -> Value {
         add(
             OFFSET,
             json!({"type": "integer", "minimum": 0, "maximum": MAX_OFFSET, "default": 0,
-                "description": "How many results to pass over: the next_offset of the answer before."}),
+                "description": "Number of results to skip: next_offset of the previous answer."}),
         );
     }
     if parameters.sort {
@@ -67,7 +67,7 @@ pub(super) fn input(parameters: &FindParameters, find: &FindSettings) -> Value {
             FACETS,
             json!({"type": "array", "items": {"type": "string", "enum": names},
             "maxItems": MAX_FACETS, "description": format!(
-                "Fields whose values are to be counted among all {noun} found."
+                "Fields whose values to count among all {noun} found."
             )}),
         );
     }
@@ -81,7 +81,7 @@ pub(super) fn input(parameters: &FindParameters, find: &FindSettings) -> Value {
 
 fn property(parameter: &FilterParameter, noun: &str, room: &mut usize) -> Value {
     let field = one_line(&parameter.field, 64);
-    match &parameter.takes {
+    match &parameter.kind {
         ParameterKind::OneOf(values) => {
             let options = options(values, MAX_OPTIONS_CHARS);
             let text = format!("Filter by {field}. Options: {options}");
@@ -211,7 +211,7 @@ mod tests {
         let parameter = |name: &str, values: Vec<String>| FilterParameter {
             name: name.to_owned(),
             field: name.to_owned(),
-            takes: ParameterKind::OneOf(values),
+            kind: ParameterKind::OneOf(values),
         };
         let parameters = FindParameters {
             // Eighty values of fifty characters reach the limit exactly.

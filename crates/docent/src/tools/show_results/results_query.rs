@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use crate::display_text::shorten;
 use crate::tools::date_buckets::DATE;
 
-/// The most ids in one call.
+/// Maximum number of ids in one call.
 pub(super) const MAX_IDS: usize = 20;
 
-/// The most filters in one call, and the most values of each.
+/// Maximum number of filters in one call, and of values of each.
 const MAX_FILTERS: usize = 8;
 const MAX_VALUES: usize = 16;
 
-/// The most characters of an invalid value that an error quotes.
+/// Maximum number of characters of an invalid value that an error quotes.
 const MAX_SHOWN: usize = 80;
 
-/// What `show_results` takes.
+/// Input of `show_results`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowResultsInput {
@@ -152,7 +152,7 @@ pub(super) fn read(
         .filter
         .as_ref()
         .map_or(Ok(()), Filter::check);
-    checked.map_err(|error| Failure::caller(error.to_string()).hint("ask for less at a time"))?;
+    checked.map_err(|error| Failure::caller(error.to_string()).hint("simplify the filter"))?;
     Ok(question)
 }
 
@@ -201,7 +201,7 @@ fn filters(
 ) -> Result<ChosenFilters, Failure> {
     if given.len() > MAX_FILTERS {
         let message = format!("`filters` has more than {MAX_FILTERS} fields");
-        return Err(Failure::caller(message).hint("ask for less at a time"));
+        return Err(Failure::caller(message).hint("use fewer filters"));
     }
     let mut chosen = BTreeMap::new();
     let mut conditions = Vec::new();
@@ -230,7 +230,7 @@ fn filters(
 fn test(field: &CatalogField, value: &str) -> Result<FieldTest, Failure> {
     let not = |what: &str| {
         let name = format!("filters.{}", field.name);
-        invalid(&name, what, value).hint("`list_fields` tells the values of each field")
+        invalid(&name, what, value).hint("call `list_fields` for the values of each field")
     };
     match field.kind {
         FieldKind::Keyword | FieldKind::Text | FieldKind::List => Ok(FieldTest::Is(
@@ -265,7 +265,7 @@ fn unknown(catalog: &Catalog, name: &str) -> Failure {
     let suggestion = catalog.nearest(name);
     let suggestion = suggestion.map(|field| format!("did you mean `{}`? ", field.name));
     Failure::caller(format!("there is no field `{}`", shorten(name, MAX_SHOWN))).hint(format!(
-        "{}`list_fields` tells what there is",
+        "{}call `list_fields` for all fields",
         suggestion.unwrap_or_default()
     ))
 }
@@ -276,17 +276,17 @@ pub(super) fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "query": text("Words to search for; may hold filters such as field:value. Empty lists everything."),
+            "query": text("Search words; may contain filters such as field:value. If empty, all documents are listed."),
             "ids": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_IDS,
                 "description": "Show exactly these documents, by ids from search."},
             "filters": {"type": "object", "maxProperties": MAX_FILTERS,
                 "additionalProperties": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_VALUES},
-                "description": "Values by field, such as {\"party\": [\"Harbour\"]}; any of a field's values passes."},
-            "from": text("The first day, YYYY-MM-DD."),
-            "to": text("The last day, YYYY-MM-DD."),
-            "sort": {"type": "string", "enum": ["relevance", "newest", "oldest"], "description": "The order; best first unless said."},
+                "description": "Values by field, such as {\"party\": [\"Harbour\"]}; a document matches a field if it has any of its values."},
+            "from": text("First day of the date range, YYYY-MM-DD."),
+            "to": text("Last day of the date range, YYYY-MM-DD."),
+            "sort": {"type": "string", "enum": ["relevance", "newest", "oldest"], "description": "Sort order; the default is relevance, best first."},
             "offset": {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET,
-                "description": "Results to pass over, for the next page."}
+                "description": "Number of results to skip, for the next page."}
         },
         "additionalProperties": false
     })

@@ -58,12 +58,12 @@ const CASES: [(&str, &str, &str); 25] = [
     (
         r#""start_date": "2024-03-01", "end_date": "2024-02-01""#,
         "`start_date` is greater than `end_date`",
-        "exchange the two",
+        "swap the two values",
     ),
     (
         r#""min_pages": 3, "max_pages": 2"#,
         "`min_pages` is greater than `max_pages`",
-        "exchange the two",
+        "swap the two values",
     ),
     (
         r#""min_pages": "3""#,
