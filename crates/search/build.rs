@@ -1,5 +1,9 @@
-//! Build script: compresses the embedding models into packed files of blocks that can be decompressed one by one.
-//! `src/embed/packed_file.rs` reads them.
+//! Build script: compresses the embedding models into packed files of blocks that can be decompressed one by one,
+//! which `src/embed/packed_file.rs` reads, and makes the filter of English words, which
+//! `src/analysis/english_vocabulary.rs` reads.
+
+#[path = "src/analysis/word_filter.rs"]
+mod word_filter;
 
 use std::error::Error;
 use std::path::Path;
@@ -20,6 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("TABLE", "table-256/rows.txt"),
     ];
     let out = env::var("OUT_DIR")?;
+    fs::write(
+        Path::new(&out).join("english_words.bloom"),
+        english_words()?,
+    )?;
     for (feature, model) in models {
         if env::var_os(format!("CARGO_FEATURE_{feature}")).is_none() {
             continue;
@@ -34,6 +42,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         )?;
     }
     Ok(())
+}
+
+/// The Bloom filter of the vocabulary of the table of word vectors, without the tails of words.
+fn english_words() -> Result<Vec<u8>, Box<dyn Error>> {
+    let from = "models/table-256/rows.txt";
+    println!("cargo::rerun-if-changed={from}");
+    let mut filter = vec![0; word_filter::FILTER_BYTES];
+    let rows = fs::read_to_string(from)?;
+    for word in rows.lines().filter(|row| !row.starts_with("##")) {
+        for (byte, mask) in word_filter::bits_of(word) {
+            *filter.get_mut(byte).ok_or("a bit outside of the filter")? |= mask;
+        }
+    }
+    Ok(filter)
 }
 
 /// Compresses a file: the header holds the total length, the block size and the compressed length of each block;

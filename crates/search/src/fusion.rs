@@ -49,13 +49,6 @@ const LEXICAL_ONLY: CosineScale = CosineScale {
 /// thirty was judged relevant, and a small corpus that has no better ones is better served by a short answer.
 const SCORE_FLOOR: f32 = 0.05;
 
-/// The language vote: the best lexical hits that decide the language of an unclear question, such as one of two words.
-/// If two in five of them are in languages that the model does not know, the question counts as foreign.
-///
-/// Four in five ranked questions of two words below lexical search alone where documents in English lie beside others:
-/// German questions .767 instead of .791, English ones beside Spanish documents .806 instead of .914 (lexical .920).
-const LANGUAGE_VOTE_HITS: usize = 10;
-
 /// The most candidates that diversification compares with each other, which bounds its quadratic cost.
 pub(crate) const MAX_MMR_CANDIDATES: usize = 200;
 
@@ -95,7 +88,7 @@ pub(crate) struct FusionSignals {
     /// The calibration of the cosines.
     pub scale: CosineScale,
     pub method: FusionMethod,
-    /// The identified language; foreign questions have no cosines at all.
+    /// The language of the question, never unclear; foreign questions have no cosines at all.
     pub language: LanguageId,
 }
 
@@ -191,7 +184,7 @@ pub(crate) fn count_words(text: &str) -> usize {
 pub(crate) fn fuse<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T>]) {
     match signals.method {
         FusionMethod::Adaptive => {
-            if signals.language == LanguageId::Unclear && are_foreign(candidates) {
+            if signals.language == LanguageId::Foreign {
                 for candidate in &mut *candidates {
                     candidate.is_foreign = true;
                 }
@@ -260,24 +253,6 @@ fn fuse_log_odds<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T
             score: logistic(lexical + semantic),
         };
     }
-}
-
-/// The language vote: whether the best lexical hits are in languages that the model does not know. Then the
-/// question is too.
-fn are_foreign<T>(candidates: &[FusionCandidate<T>]) -> bool {
-    if candidates.iter().all(|one| !one.is_foreign) {
-        return false;
-    }
-    let words = |one: &&FusionCandidate<T>| one.lexical.unwrap_or(0.0);
-    let mut lexical_hits: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
-    if lexical_hits.len() > LANGUAGE_VOTE_HITS {
-        lexical_hits.select_nth_unstable_by(LANGUAGE_VOTE_HITS, |left, right| {
-            words(right).total_cmp(&words(left))
-        });
-        lexical_hits.truncate(LANGUAGE_VOTE_HITS);
-    }
-    let foreign = lexical_hits.iter().filter(|one| one.is_foreign).count();
-    foreign * 5 >= lexical_hits.len() * 2 && foreign > 0
 }
 
 /// The logistic function. Never 0, because that would mean that nothing was found.

@@ -27,6 +27,7 @@ mod fusion;
 pub mod grammar;
 mod highlighter;
 mod hit;
+mod language_vote;
 mod memory;
 mod passage;
 mod pipeline;

@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use crate::analysis::LanguageId;
+use crate::analysis::{LanguageEvidence, LanguageId};
 use crate::document::Document;
 use crate::embedder::ModelLanguages;
 
@@ -66,7 +66,7 @@ pub(crate) fn embeddable_passages(
 ) -> Vec<(Passage, String)> {
     let mut passages = passages(document);
     if languages == ModelLanguages::English {
-        // A passage too short to identify is assumed to be in the language of its document.
+        // A passage that says too little is assumed to be in the language of its document.
         let whole = OnceCell::new();
         let whole = || *whole.get_or_init(|| document_language(document));
         passages.retain(|passage| {
@@ -85,12 +85,10 @@ pub(crate) fn embeddable_passages(
     numbered.collect()
 }
 
-/// The language of a document by its text, or by its title where the text is inconclusive.
+/// The language of a document by its title and its text together.
 fn document_language(document: &Document) -> LanguageId {
-    match LanguageId::of_passage(&document.text) {
-        LanguageId::Unclear => LanguageId::of_question(&document.title),
-        known => known,
-    }
+    let [title, text] = [&document.title, &document.text].map(|part| LanguageEvidence::of(part));
+    title.and(text).verdict()
 }
 
 /// The text that is embedded for a passage: the title path for context, then the words. A passage in the middle of a

@@ -18,6 +18,7 @@ use crate::analysis::{LanguageId, QueryTerm};
 use crate::error::SearchError;
 use crate::fusion::{self, CosineScale, FusionCandidate, FusionSignals};
 use crate::hit::{SearchHit, SearchResults};
+use crate::language_vote::{self, LANGUAGE_VOTERS};
 use crate::query::{AnalyzedQuery, Query, RankingMethod, SortOrder, query_language};
 use crate::ranking;
 use crate::snippet::{HighlightTerms, HitContext};
@@ -36,6 +37,8 @@ struct Question<V> {
 struct Ranking<D> {
     found: Vec<Candidate<D>>,
     order: Vec<FusionCandidate<usize>>,
+    /// Whether the vector half had no part in it, because the model does not know the language of the query.
+    is_foreign: bool,
 }
 
 impl<D> Default for Ranking<D> {
@@ -43,6 +46,7 @@ impl<D> Default for Ranking<D> {
         Self {
             found: Vec::new(),
             order: Vec::new(),
+            is_foreign: false,
         }
     }
 }
@@ -57,6 +61,7 @@ impl<D> Ranking<D> {
         Self {
             order: (0..found.len()).map(FusionCandidate::listed).collect(),
             found,
+            is_foreign: false,
         }
     }
 
@@ -106,7 +111,8 @@ pub(crate) fn search<V: IndexView>(view: &V, query: &Query) -> Result<SearchResu
     if query.diversity > 0.0 && is_ranked {
         diversify(view, query, &mut ranking)?;
     }
-    let hits = hits(view, query, question.as_ref(), &terms, &mut ranking)?;
+    let question = question.as_ref().filter(|_| !ranking.is_foreign);
+    let hits = hits(view, query, question, &terms, &mut ranking)?;
     let counted = matches.as_ref().filter(|_| query.counts_total);
     Ok(SearchResults {
         hits,
@@ -166,11 +172,45 @@ impl<V: IndexView> Ranker<'_, V> {
             let mut close = self.proximity_candidates(&mut found);
             self.view.score_proximity(&self.words, &mut close)?;
         }
-        let mut order = self.fuse(&found);
+        let language = self.question_language(&found)?;
+        let mut order = self.fuse(&found, language);
         order.retain(|one| self.query.method != RankingMethod::Hybrid || one.passes_floor());
         let keep = fusion::candidates_to_keep(self.query.depth(), self.query.diversity);
         self.keep_best(&mut order, keep, &found);
-        Ok(Ranking { found, order })
+        Ok(Ranking {
+            found,
+            order,
+            is_foreign: language == LanguageId::Foreign,
+        })
+    }
+
+    /// The language of the query. Where a few words do not show it, the best lexical hits do. They are looked at
+    /// after the proximity bonus, because a cluster has read most of them by then.
+    fn question_language(
+        &self,
+        found: &[Candidate<V::Document>],
+    ) -> Result<LanguageId, SearchError> {
+        let language = self
+            .question
+            .map_or(LanguageId::English, |one| one.language);
+        if language != LanguageId::Unclear {
+            return Ok(language);
+        }
+        let mut best: Vec<_> = found.iter().filter(|one| one.bm25 > 0.0).collect();
+        best.sort_by(|left, right| {
+            let by_words = right.bm25.total_cmp(&left.bm25);
+            by_words.then_with(|| self.view.by_id(&left.document, &right.document))
+        });
+        best.truncate(LANGUAGE_VOTERS);
+        let documents: Vec<_> = best.iter().map(|one| &one.document).collect();
+        let displays = self.view.read(&documents)?;
+        let displays = displays.iter().flatten().map(V::Display::borrow);
+        let wanted = HighlightTerms::new(&self.words.terms);
+        Ok(language_vote::question_language(
+            &self.query.text,
+            displays,
+            &wanted,
+        ))
     }
 
     /// The union of what both halves find, each candidate with both scores.
@@ -238,7 +278,7 @@ impl<V: IndexView> Ranker<'_, V> {
         if V::MAX_PROXIMITY_CANDIDATES == usize::MAX {
             return found.iter_mut().filter(|one| one.bm25 > 0.0).collect();
         }
-        let mut order = self.fuse(found);
+        let mut order = self.fuse(found, LanguageId::English);
         self.keep_best(&mut order, usize::MAX, found);
         let shown = self.query.depth().min(MAX_SHOWN);
         let mut is_close = vec![false; found.len()];
@@ -255,8 +295,12 @@ impl<V: IndexView> Ranker<'_, V> {
             .collect()
     }
 
-    /// Fuses the scores of all candidates.
-    fn fuse(&self, found: &[Candidate<V::Document>]) -> Vec<FusionCandidate<usize>> {
+    /// Fuses the scores of all candidates for a query in this language.
+    fn fuse(
+        &self,
+        found: &[Candidate<V::Document>],
+        language: LanguageId,
+    ) -> Vec<FusionCandidate<usize>> {
         let is_foreign = |one: &Candidate<V::Document>| {
             one.cosine.is_none()
                 && self
@@ -273,9 +317,7 @@ impl<V: IndexView> Ranker<'_, V> {
                 .question
                 .map_or(CosineScale::GRANITE, |question| question.scale),
             method: self.query.method.fusion_method(),
-            language: self
-                .question
-                .map_or(LanguageId::English, |question| question.language),
+            language,
         };
         fusion::fuse(&signals, &mut candidates);
         candidates
@@ -332,7 +374,7 @@ fn hits<V: IndexView>(
     terms: &[&QueryTerm],
     ranking: &mut Ranking<V::Document>,
 ) -> Result<Vec<SearchHit>, SearchError> {
-    let Ranking { found, order } = ranking;
+    let Ranking { found, order, .. } = ranking;
     let page = order.iter().skip(query.offset).take(query.limit);
     let page: Vec<_> = page.collect();
     if let Some(question) = question.filter(|_| query.excerpts) {

@@ -23,6 +23,11 @@ const MAX_MAPPED_BYTES: usize = 256 * 1024;
 /// first one.
 const WINDOW_BYTES: u32 = 200;
 
+/// How much text around the best window says in which language it is: about two lines, in bytes before the first
+/// match and from there on. More text would reach into the next paragraph, which may be in another language.
+const CONTEXT_BYTES_BEFORE: usize = 80;
+const CONTEXT_BYTES: usize = 160;
+
 /// The most characters before the first match, when no sentence begins there. Some words before a match are needed to
 /// understand it; many would leave too little room for those after it, where the answer usually is.
 const LEAD_CHARS: usize = 60;
@@ -86,6 +91,20 @@ impl DisplayDocument {
                 format!("…{text}")
             }
             None => line(&self.flat, 0, MAX_SNIPPET_CHARS),
+        }
+    }
+
+    /// The text around the query terms; without any, the beginning of the text or else the title.
+    pub(crate) fn context(&self, wanted: &HighlightTerms) -> &str {
+        let first = best_window(&self.map, wanted).unwrap_or(0);
+        let start = first.saturating_sub(CONTEXT_BYTES_BEFORE);
+        let start = self.flat.ceil_char_boundary(start);
+        let rest = self.flat.get(start..).unwrap_or_default();
+        let context = truncate_bytes(rest, first + CONTEXT_BYTES - start);
+        if context.is_empty() {
+            &self.title
+        } else {
+            context
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod compound;
 mod confident_language;
+mod english_vocabulary;
 mod fold;
 mod language;
 mod language_detection;
@@ -15,6 +16,7 @@ mod stemmer;
 mod stop_word_lists;
 mod stop_words;
 mod unspaced_segmenter;
+mod word_filter;
 
 use std::ops::Range;
 
@@ -22,7 +24,7 @@ pub(crate) use confident_language::confident_language_code;
 pub(crate) use fold::{ScriptSpacing, extends_previous, fold, script};
 pub(crate) use language::Language;
 pub(crate) use language_detection::detect;
-pub(crate) use language_id::LanguageId;
+pub(crate) use language_id::{LanguageEvidence, LanguageId};
 pub(crate) use query_analysis::{QueryTerm, language_variants, phrase_terms, query_terms};
 pub(crate) use stem_cache::StemCache;
 pub(crate) use stop_words::is_stop_word;

@@ -18,9 +18,9 @@ use tokenizer::MAX_TOKENS;
 use weights::{GraniteWeights, HIDDEN};
 
 /// The model's revision as its authors number it, its quantization, and a version. The version is raised when a change
-/// of the arithmetic changes vectors, and when the rule changes which passages get one: those in English, since 4 as
+/// of the arithmetic changes vectors, and when the rule changes which passages get one: those in English, since 5 as
 /// [`LanguageId`](crate::analysis::LanguageId) identifies it now.
-const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/4";
+const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/5";
 
 /// How many tokens go through the layers together: enough to reuse each weight in the CPU cache many times, few enough
 /// for the activations to stay there too.

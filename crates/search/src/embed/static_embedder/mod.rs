@@ -13,9 +13,9 @@ use crate::error::SearchError;
 use crate::fusion::CosineScale;
 use vocabulary::WordPieceVocabulary;
 
-/// Identifies the table. `v4` is the version of the language filter: only English passages get a vector, so a filter
+/// Identifies the table. `v5` is the version of the language filter: only English passages get a vector, so a filter
 /// that decides differently makes other vectors.
-const FINGERPRINT: &str = "docent-table-256-v4";
+const FINGERPRINT: &str = "docent-table-256-v5";
 /// The number of dimensions of a word vector.
 const DIMENSIONS: usize = 256;
 /// Texts are truncated to this many bytes. Passages stay far below.
