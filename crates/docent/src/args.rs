@@ -17,7 +17,7 @@ mod user;
 
 use std::path::PathBuf;
 
-use clap::{Args as Flags, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args as Flags, Parser, Subcommand};
 
 pub use self::audit::{AuditArgs, AuditCommand};
 pub use self::check::{CheckArgs, ReportFormat};
@@ -30,7 +30,7 @@ pub use self::package::PackageArgs;
 pub use self::permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
 pub use self::reference::{CompletionsArgs, ManPageArgs};
 pub use self::user::{AddUserArgs, ChangePasswordArgs, UserArgs, UserCommand};
-use crate::settings::SettingValue;
+use crate::settings::{KEYS, SettingDefault, SettingKey, SettingValue};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,7 +116,7 @@ GET /readyz returns 200 once a new folder is indexed.";
 
 /// Arguments of `docent serve`, which mirror the settings of the same names.
 #[derive(Debug, Flags)]
-#[command(after_help = SERVE_EXAMPLES)]
+#[command(after_help = SERVE_EXAMPLES, mut_args = with_default)]
 pub struct ServeArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
@@ -126,7 +126,7 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
 
-    /// Listen address; port 0 picks a free port [default: 127.0.0.1:8787]
+    /// Listen address; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
 
@@ -134,7 +134,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// Sign-in method: none, password (see `docent user`), upstream (an OpenID provider) [default: none]
+    /// Sign-in method: none, password (see `docent user`), upstream (an OpenID provider)
     #[arg(long, value_name = "METHOD", conflicts_with = "stdio")]
     pub auth: Option<String>,
 
@@ -158,7 +158,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub files: FileFilterArgs,
 
-    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md) [default: embedded]
+    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md)
     #[arg(long, value_name = "KIND")]
     pub engine: Option<String>,
 
@@ -170,11 +170,11 @@ pub struct ServeArgs {
     #[arg(long)]
     pub preview: bool,
 
-    /// When to repeat `results` next to `content`, for old clients: auto, always, never [default: auto]
+    /// When to repeat `results` next to `content`, for old clients: auto, always, never
     #[arg(long, value_name = "WHEN")]
     pub dual: Option<String>,
 
-    /// Format of a result's text content: json, prose [default: json]
+    /// Format of a result's text content: json, prose
     #[arg(long, value_name = "FORM")]
     pub text: Option<String>,
 
@@ -226,7 +226,7 @@ Exit status: 0 success, 1 failure, 2 wrong usage, 3 indexed with losses: a line 
 
 /// Arguments of `docent index`, which updates an index once and exits.
 #[derive(Debug, Flags)]
-#[command(after_help = INDEX_HELP)]
+#[command(after_help = INDEX_HELP, mut_args = with_default)]
 pub struct IndexArgs {
     /// The folder with the documents
     #[arg(default_value = ".")]
@@ -240,7 +240,7 @@ pub struct IndexArgs {
     #[command(flatten)]
     pub files: FileFilterArgs,
 
-    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md) [default: embedded]
+    /// Where to keep the index: embedded (a folder), qdrant (a cluster, see docs/cluster.md)
     #[arg(long, value_name = "KIND")]
     pub engine: Option<String>,
 
@@ -287,7 +287,7 @@ Examples:
 
 /// Arguments of `docent search`, which queries an index without a server.
 #[derive(Debug, Flags)]
-#[command(after_help = SEARCH_EXAMPLES)]
+#[command(after_help = SEARCH_EXAMPLES, mut_args = with_default)]
 pub struct SearchArgs {
     /// The query, which may contain filters such as `party:Harbour since:2024-06`
     pub query: String,
@@ -300,11 +300,11 @@ pub struct SearchArgs {
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// Number of results, 1 to 100 [default: 10]
+    /// Number of results, 1 to 100
     #[arg(long, value_name = "N")]
     pub limit: Option<String>,
 
-    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only) [default: hybrid]
+    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only)
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
 
@@ -330,6 +330,21 @@ pub struct PreviewArgs {
     /// Do not open the page in a browser
     #[arg(long)]
     pub no_open: bool,
+}
+
+/// Appends the default to the help of a flag that gives a setting its value. A flag that may be repeated states none:
+/// lists of defaults are in docs/settings.md.
+fn with_default(arg: Arg) -> Arg {
+    let flag = arg.get_long().map(|long| format!("--{long}"));
+    let key = KEYS.iter().find(|key| key.flag == flag.as_deref());
+    let key = key.filter(|_| flag.is_some() && matches!(arg.get_action(), ArgAction::Set));
+    match (key.map(SettingKey::default), arg.get_help()) {
+        (Some(SettingDefault::Value(default)), Some(help)) => {
+            let help = format!("{help} [default: {default}]");
+            arg.help(help)
+        }
+        _ => arg,
+    }
 }
 
 /// Settings given as flags, by their keys. They override the environment and `docent.toml`.
@@ -455,6 +470,36 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_name_the_default_address() {
+        let key = KEYS.iter().find(|key| key.name == "server.listen").unwrap();
+        let address = format!("serve a folder on http://{}/mcp", key.default());
+        assert!(EXAMPLES.contains(&address), "{EXAMPLES}");
+    }
+
+    #[test]
+    fn help_states_the_defaults_of_settings() {
+        let command = CliArgs::command();
+        let help = |command: &clap::Command, flag: &str| {
+            let mut arguments = command.get_arguments();
+            let found = arguments.find(|arg| arg.get_long() == Some(flag)).unwrap();
+            found.get_help().unwrap().to_string()
+        };
+        let ends = |name: &str, flag: &str, end: &str| {
+            let text = help(command.find_subcommand(name).unwrap(), flag);
+            assert!(text.ends_with(end), "{name} {flag}: {text}");
+        };
+        ends("serve", "listen", "a free port [default: 127.0.0.1:8787]");
+        ends("search", "limit", "1 to 100 [default: 10]");
+        ends("eval", "mode", "(embeddings only) [default: hybrid]");
+        // A list, a switch, a setting without default, and a flag of the same name that is no setting.
+        ends("serve", "allow-origin", "may be repeated");
+        ends("serve", "no-watch", "do not watch it for changes");
+        ends("serve", "metrics", "/ for people");
+        ends("doctor", "listen", "[default: from docent.toml]");
+        ends("preview", "listen", "picks a free port");
+    }
+
+    #[test]
     fn every_flag_is_a_known_setting() {
         let typed = [
             "docent",
@@ -496,10 +541,7 @@ mod tests {
         let given = CliArgs::parse_from(typed).overrides();
         assert_eq!(given.len(), 16);
         for (key, _) in &given {
-            assert!(
-                crate::settings::KEYS.iter().any(|known| known.name == *key),
-                "{key}"
-            );
+            assert!(KEYS.iter().any(|known| known.name == *key), "{key}");
         }
         let hosts = given.iter().find(|(key, _)| *key == "server.allow_hosts");
         assert_eq!(

@@ -31,7 +31,7 @@ Exit status: 0 done, 1 failure or below a threshold, 2 wrong usage or a malforme
 
 /// Arguments of `docent eval`, which measures search quality or drafts queries to measure it with.
 #[derive(Debug, Flags)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args = super::with_default)]
 pub struct EvalArgs {
     /// File with the judged queries, one JSON object per line
     #[arg(required_unless_present = "make", conflicts_with = "make")]
@@ -45,7 +45,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only) [default: hybrid]
+    /// Search method: hybrid, lexical (keywords only), semantic (embeddings only)
     #[arg(long, value_name = "MODE", conflicts_with = "make")]
     pub mode: Option<String>,
 

@@ -63,7 +63,7 @@ fn add(context: &CommandContext, keys: &ApiKeyStore, new: &AddKeyArgs) -> Result
     output::data(&key)?;
     output::say("store this key now: it cannot be shown again");
     let signs_in =
-        context.settings.sign_in.by != SignInMethod::Disabled || context.settings.auth.is_on();
+        context.settings.sign_in.method != SignInMethod::Disabled || context.settings.auth.is_on();
     if !signs_in {
         let hint = "set `api_keys = true` in `[auth]` of docent.toml";
         output::warn(

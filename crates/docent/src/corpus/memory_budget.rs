@@ -30,6 +30,11 @@ impl IndexMemoryBudget {
         }
     }
 
+    /// The budget in MiB, as in the setting `index.memory_mib`.
+    pub fn mib(self) -> usize {
+        self.bytes / MIB
+    }
+
     /// The heap of the index writer, which writes a segment when the heap is full. Writing and merging segments
     /// takes the same amount once more, so this share counts twice.
     pub fn writer_bytes(self) -> usize {

@@ -238,14 +238,16 @@ pub(super) fn check(settings: &mut Settings) -> Result<(), PermissionSettingErro
 
 /// Whether callers can sign in with anything but API keys.
 fn signs_in(settings: &Settings) -> bool {
-    settings.sign_in.by != SignInMethod::Disabled || !settings.external_issuers().is_empty()
+    settings.sign_in.method != SignInMethod::Disabled || !settings.external_issuers().is_empty()
 }
 
 /// Whether an issuer is certainly not trusted. With the built-in sign-in this is unknown, because its issuer name is
 /// the server's URL, which may be known only once it listens. `docent index` may run without any issuer configured.
 fn is_unknown_issuer(settings: &Settings, issuer: &str) -> bool {
     let named = settings.external_issuers();
-    settings.sign_in.by == SignInMethod::Disabled && !named.is_empty() && !named.contains(&issuer)
+    settings.sign_in.method == SignInMethod::Disabled
+        && !named.is_empty()
+        && !named.contains(&issuer)
 }
 
 fn known_issuers_hint(settings: &Settings) -> String {
@@ -259,7 +261,7 @@ fn known_issuers_hint(settings: &Settings) -> String {
 impl Settings {
     /// Whether one or several issuers are trusted. With several, a subject is unique only together with its issuer.
     pub(crate) fn issuers(&self) -> IssuerCount {
-        let own = usize::from(self.sign_in.by != SignInMethod::Disabled);
+        let own = usize::from(self.sign_in.method != SignInMethod::Disabled);
         if own + self.external_issuers().len() > 1 {
             IssuerCount::Several
         } else {

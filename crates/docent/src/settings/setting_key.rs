@@ -1,29 +1,33 @@
-//! Definition of a single setting: its names in the file, the environment and on the command line, and its setter.
+//! Definition of a single setting: its names in the file, the environment and on the command line, its default and its
+//! setter.
 
+use super::setting_default::SettingDefault;
 use super::setting_value::{InvalidSetting, SettingValue};
 use super::{PREFIX, Settings};
 
-/// A setting: its key, its flag, its documented default and the function that parses a value into [`Settings`].
+/// A setting: its key, its flag, its default and the function that parses a value into [`Settings`].
 pub struct SettingKey {
     /// Dotted key, as in `docent.toml`.
     pub name: &'static str,
     /// The command-line flag that also sets it, if any.
     pub flag: Option<&'static str>,
-    /// The default, as the documentation writes it; a test compares it with [`Settings::default`].
-    pub default: &'static str,
+    /// Describes the default where it is no fixed value, such as `the folder's name`.
+    description: Option<&'static str>,
+    get: fn(&Settings) -> SettingDefault,
     pub(super) set: fn(&mut Settings, &SettingValue) -> Result<(), InvalidSetting>,
 }
 
 impl SettingKey {
     pub(super) const fn new(
         name: &'static str,
-        default: &'static str,
+        get: fn(&Settings) -> SettingDefault,
         set: fn(&mut Settings, &SettingValue) -> Result<(), InvalidSetting>,
     ) -> Self {
         Self {
             name,
             flag: None,
-            default,
+            description: None,
+            get,
             set,
         }
     }
@@ -31,6 +35,21 @@ impl SettingKey {
     pub(super) const fn flag(mut self, flag: &'static str) -> Self {
         self.flag = Some(flag);
         self
+    }
+
+    /// Describes the default in place of the value of the field.
+    pub(super) const fn default_description(mut self, text: &'static str) -> Self {
+        self.description = Some(text);
+        self
+    }
+
+    /// The default, from [`Settings::default`].
+    #[must_use]
+    pub fn default(&self) -> SettingDefault {
+        match self.description {
+            Some(text) => SettingDefault::Description(text),
+            None => (self.get)(&Settings::default()),
+        }
     }
 
     /// Name of the environment variable: `server.listen` is `DOCENT_SERVER_LISTEN`.

@@ -29,7 +29,7 @@ pub(super) const SIGN_IN_METHODS: [(&str, SignInMethod); 3] = [
 #[derive(Debug, Clone, Default)]
 pub struct SignInSettings {
     /// Authentication method; `Disabled` turns the sign-in off.
-    pub by: SignInMethod,
+    pub method: SignInMethod,
     /// Folder for users, grants and keys, if not the default location.
     pub dir: Option<PathBuf>,
     /// Issuer URL of the upstream provider.

@@ -70,7 +70,7 @@ impl<'a> CallerFinder<'a> {
         let server = &settings.server;
         let own_issuer = match issuer_name(server.listen, server) {
             // Without the built-in sign-in, nothing depends on its name.
-            Err(_) if settings.sign_in.by == SignInMethod::Disabled => {
+            Err(_) if settings.sign_in.method == SignInMethod::Disabled => {
                 format!("http://{}", server.listen)
             }
             found => found?,
@@ -169,7 +169,8 @@ impl<'a> CallerFinder<'a> {
         let claims = &self.settings.permissions.claims;
         let found = claims.principals(Some((issuer, issuers)), name, |_| Vec::new());
         let is_trusted = self.settings.external_issuers().contains(&issuer)
-            || (self.settings.sign_in.by != SignInMethod::Disabled && issuer == self.own_issuer);
+            || (self.settings.sign_in.method != SignInMethod::Disabled
+                && issuer == self.own_issuer);
         let refusal = (self.has_auth() && !is_trusted)
             .then(|| format!("it does not trust the issuer `{issuer}`"));
         Ok(FoundCaller::new(found, refusal))
@@ -182,14 +183,14 @@ impl<'a> CallerFinder<'a> {
     }
 
     fn refuse_users(&self) -> Option<String> {
-        let is_refused = self.has_auth() && self.settings.sign_in.by != SignInMethod::Password;
+        let is_refused = self.has_auth() && self.settings.sign_in.method != SignInMethod::Password;
         is_refused.then(|| {
             "users of `docent user` sign in only with `auth.mode = \"password\"`".to_owned()
         })
     }
 
     fn has_auth(&self) -> bool {
-        self.settings.sign_in.by != SignInMethod::Disabled || self.settings.auth.is_on()
+        self.settings.sign_in.method != SignInMethod::Disabled || self.settings.auth.is_on()
     }
 
     fn requires_sign_in(&self) -> bool {

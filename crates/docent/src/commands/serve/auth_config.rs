@@ -81,7 +81,7 @@ pub(super) fn announce_sign_in(context: &CommandContext, auth: Option<&Auth>) {
 
 fn sign_in_line(context: &CommandContext) -> String {
     let settings = &context.settings.auth;
-    let mut methods = match context.settings.sign_in.by {
+    let mut methods = match context.settings.sign_in.method {
         SignInMethod::Disabled => Vec::new(),
         SignInMethod::Password => vec!["passwords".to_owned()],
         SignInMethod::Upstream => context

@@ -30,14 +30,14 @@ pub(super) fn open(
     bound: SocketAddr,
 ) -> Result<Option<SignInServer>, CliError> {
     let settings = &context.settings.sign_in;
-    let login = match settings.by {
+    let login = match settings.method {
         SignInMethod::Disabled => return Ok(None),
         SignInMethod::Password => LoginMethod::Password,
         SignInMethod::Upstream => LoginMethod::Upstream(upstream(settings)?),
     };
     let dir = context.sign_in_dir();
     index_location::create_parent(&dir)?;
-    if settings.by == SignInMethod::Password {
+    if settings.method == SignInMethod::Password {
         require_user(context, &UserStore::in_dir(&dir))?;
     }
     if context.settings.auth.scopes != [SCOPE] {
