@@ -97,21 +97,21 @@ pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Ta
 #[derive(Default)]
 pub(crate) struct UniqueNames {
     taken: HashSet<String>,
-    /// The next suffix of each name. Without it a header that repeats one name a thousand times would count
+    /// The last suffix of each name. Without it a header that repeats one name a thousand times would count
     /// from one each time, in quadratic time.
-    times: HashMap<String, usize>,
+    last_suffix: HashMap<String, usize>,
 }
 
 impl UniqueNames {
     /// Returns the name itself, or the name with the first unused number appended.
     pub(crate) fn make_unique(&mut self, name: &str) -> String {
-        let times = self.times.entry(name.to_owned()).or_default();
+        let suffix = self.last_suffix.entry(name.to_owned()).or_default();
         loop {
-            *times += 1;
-            let numbered = if *times == 1 {
+            *suffix += 1;
+            let numbered = if *suffix == 1 {
                 name.to_owned()
             } else {
-                format!("{name} {times}")
+                format!("{name} {suffix}")
             };
             if self.taken.insert(numbered.clone()) {
                 return numbered;

@@ -160,7 +160,7 @@ impl ToolCall {
             round: self.round,
             prose: app.inner().text == TextForm::Prose,
             locales: app.inner().locales.clone(),
-            watched: app.inner().observer.is_some(),
+            is_observed: app.inner().observer.is_some(),
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
         let (shape, server) = (

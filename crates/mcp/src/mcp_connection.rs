@@ -81,7 +81,7 @@ struct McpConnectionState {
     /// The in-flight limits, from each of which a request needs a permit: the connection's own and the server's.
     in_flight: Vec<Arc<Semaphore>>,
     revision: Mutex<Revision>,
-    working: Mutex<HashMap<RequestId, CancellationToken>>,
+    cancellations: Mutex<HashMap<RequestId, CancellationToken>>,
     /// Cancels all work, including that of requests whose id a later request has reused.
     ended: CancellationToken,
     tasks: TaskTracker,
@@ -98,7 +98,7 @@ impl McpConnection {
             sink,
             in_flight,
             revision: Mutex::new(Revision::ASSUMED),
-            working: Mutex::default(),
+            cancellations: Mutex::default(),
             ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -229,7 +229,7 @@ impl McpConnection {
             .params
             .request_id
             .and_then(|raw| serde_json::from_str(raw.get()).ok());
-        if let Some(token) = id.and_then(|id: RequestId| lock(&self.0.working).remove(&id)) {
+        if let Some(token) = id.and_then(|id: RequestId| lock(&self.0.cancellations).remove(&id)) {
             token.cancel();
         }
     }
@@ -269,7 +269,7 @@ impl McpConnection {
         permits: RequestPermits,
     ) {
         let cancel = self.0.ended.child_token();
-        lock(&self.0.working).insert(request.id.clone(), cancel.clone());
+        lock(&self.0.cancellations).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
         let text = if bare {
             with_protocol_metadata(request.raw)
@@ -287,7 +287,7 @@ impl McpConnection {
                 // A cancelled request gets no response, as the protocol requires.
                 () = cancel.cancelled() => {}
             }
-            lock(&this.0.working).remove(&id);
+            lock(&this.0.cancellations).remove(&id);
         });
     }
 

@@ -56,14 +56,14 @@ struct QueuedMessage {
     _counted: Option<ByteReservation>,
 }
 
-/// The message stream of one request. Dropping it cancels the work. `work` sends an in-flight permit to the task that
+/// The message stream of one request. Dropping it cancels the work. `permit_sender` sends an in-flight permit to the task that
 /// does the work.
 pub(crate) struct ReplyStream {
     first: Option<QueuedMessage>,
     rest: mpsc::Receiver<QueuedMessage>,
     _cancel: DropGuard,
     listener: Option<ListenerPermit>,
-    work: Option<oneshot::Sender<OwnedSemaphorePermit>>,
+    permit_sender: Option<oneshot::Sender<OwnedSemaphorePermit>>,
 }
 
 impl ReplyStream {
@@ -75,9 +75,9 @@ impl ReplyStream {
     /// Holds the in-flight permit until the work is done, whether or not its messages have been read by then.
     /// Listeners release it at once, because listening is not work.
     pub(crate) fn keep(&mut self, permit: OwnedSemaphorePermit) {
-        if let Some(work) = self.work.take().filter(|_| !self.is_listener()) {
+        if let Some(sender) = self.permit_sender.take().filter(|_| !self.is_listener()) {
             // If sending fails, the work is already done, and the permit is released.
-            drop(work.send(permit));
+            drop(sender.send(permit));
         }
     }
 
@@ -109,7 +109,7 @@ impl ReplyReceiver {
         mut self,
         cancel: DropGuard,
         listener: Option<ListenerPermit>,
-        work: oneshot::Sender<OwnedSemaphorePermit>,
+        permit_sender: oneshot::Sender<OwnedSemaphorePermit>,
     ) -> Option<Reply> {
         let first = self.0.recv().await?;
         Some(match first.kind {
@@ -120,7 +120,7 @@ impl ReplyReceiver {
                 rest: self.0,
                 _cancel: cancel,
                 listener,
-                work: Some(work),
+                permit_sender: Some(permit_sender),
             })),
         })
     }

@@ -53,7 +53,7 @@ pub struct Context {
     pub(crate) prose: bool,
     pub(crate) locales: AppLocales,
     /// Whether an observer receives the call, so that collecting its subjects is worth the work.
-    pub(crate) watched: bool,
+    pub(crate) is_observed: bool,
 }
 
 /// The responses to an earlier round of input requests, and its state; see [`Elicitation`](crate::Elicitation).
@@ -81,7 +81,7 @@ impl Context {
     /// and none if the app has no observer.
     #[must_use]
     pub fn touched<S: AsRef<str>>(&self, things: impl IntoIterator<Item = S>) -> Vec<String> {
-        let most = if self.watched { MAX_TOUCHED } else { 0 };
+        let most = if self.is_observed { MAX_TOUCHED } else { 0 };
         let things = things.into_iter().take(most);
         things.map(|thing| thing.as_ref().to_owned()).collect()
     }

@@ -172,7 +172,7 @@ impl RmcpHandler {
             round,
             prose: self.app.inner().text == TextForm::Prose,
             locales: self.app.inner().locales.clone(),
-            watched: false,
+            is_observed: false,
         }
     }
 

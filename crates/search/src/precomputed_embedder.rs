@@ -16,11 +16,11 @@ use crate::error::SearchError;
 use crate::fusion::CosineScale;
 use crate::passage::embeddable_passages;
 
-/// An embedding model with a cache of preloaded vectors; `computed` counts the misses.
+/// An embedding model with a cache of preloaded vectors; `misses` counts the misses.
 pub struct PrecomputedEmbedder {
     model: Arc<dyn Embedder>,
-    known: Mutex<HashMap<String, Vec<f32>>>,
-    computed: Mutex<u64>,
+    vectors: Mutex<HashMap<String, Vec<f32>>>,
+    misses: Mutex<u64>,
 }
 
 impl PrecomputedEmbedder {
@@ -28,8 +28,8 @@ impl PrecomputedEmbedder {
     pub fn new(model: Arc<dyn Embedder>) -> Self {
         Self {
             model,
-            known: Mutex::default(),
-            computed: Mutex::default(),
+            vectors: Mutex::default(),
+            misses: Mutex::default(),
         }
     }
 
@@ -39,7 +39,7 @@ impl PrecomputedEmbedder {
             .into_iter()
             .map(|one| ((one.range.start, one.range.end), one.vector))
             .collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         for (passage, text) in embeddable_passages(document, self.model.languages()) {
             if let Some(vector) = by_range.remove(&(passage.range.start, passage.range.end)) {
                 known.insert(text, vector);
@@ -49,7 +49,7 @@ impl PrecomputedEmbedder {
 
     /// Drops all preloaded vectors.
     pub fn clear(&self) {
-        self.known
+        self.vectors
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
@@ -57,7 +57,7 @@ impl PrecomputedEmbedder {
 
     /// How many vectors were not preloaded and had to be computed.
     pub fn computed_count(&self) -> u64 {
-        *self.computed.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.misses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +79,7 @@ impl Embedder for PrecomputedEmbedder {
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let found: Vec<Option<Vec<f32>>> =
             texts.iter().map(|text| known.get(*text).cloned()).collect();
         drop(known);
@@ -92,7 +92,7 @@ impl Embedder for PrecomputedEmbedder {
         let mut computed = Vec::new();
         if !missing.is_empty() {
             computed = self.model.passages(&missing)?;
-            *self.computed.lock().unwrap_or_else(PoisonError::into_inner) += computed.len() as u64;
+            *self.misses.lock().unwrap_or_else(PoisonError::into_inner) += computed.len() as u64;
         }
         let mut computed = computed.into_iter();
         let all = found

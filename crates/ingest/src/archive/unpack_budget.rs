@@ -31,7 +31,7 @@ pub(super) struct UnpackBudget {
 
 struct UnpackedBytes {
     left: Cell<u64>,
-    over: Cell<bool>,
+    is_exceeded: Cell<bool>,
 }
 
 impl UnpackBudget {
@@ -43,7 +43,7 @@ impl UnpackBudget {
             max_members: limits.max_members,
             bytes: Rc::new(UnpackedBytes {
                 left: Cell::new(max_bytes),
-                over: Cell::new(false),
+                is_exceeded: Cell::new(false),
             }),
             max_bytes,
         }
@@ -70,7 +70,7 @@ impl UnpackBudget {
     /// Maps an I/O error to its cause. Decompressors report a spent budget, a lack of memory and corrupt data
     /// as the same kind of error, so the budget is asked first.
     pub(super) fn classify_read_error(&self, error: &io::Error) -> IngestError {
-        if self.bytes.over.get() {
+        if self.bytes.is_exceeded.get() {
             let limit = self.max_bytes;
             IngestError::TooMuchInside { limit }
         } else if error.kind() == io::ErrorKind::OutOfMemory {
@@ -82,7 +82,7 @@ impl UnpackBudget {
 
     /// Whether the budget is spent, so that the rest of the archive must not be read.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.bytes.over.get() || self.members > self.max_members
+        self.bytes.is_exceeded.get() || self.members > self.max_members
     }
 }
 
@@ -107,7 +107,7 @@ impl<R: Read> Read for MeteredReader<R> {
                 Ok(count)
             }
             None => {
-                self.bytes.over.set(true);
+                self.bytes.is_exceeded.set(true);
                 Err(io::Error::other("decompression limit exceeded"))
             }
         }

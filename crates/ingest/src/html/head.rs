@@ -116,7 +116,7 @@ pub(crate) struct HtmlHead {
     has_heading: bool,
     canonical: Option<String>,
     language: Option<String>,
-    wiki: ConfluenceMetadata,
+    confluence: ConfluenceMetadata,
     readers: ReaderKeys,
     named_readers: Vec<(String, Option<String>)>,
     metas_with_readers: usize,
@@ -148,8 +148,8 @@ impl HtmlHead {
         add(&mut self.heading, text);
     }
 
-    pub(super) fn set_wiki(&mut self, wiki: ConfluenceMetadata) {
-        self.wiki = wiki;
+    pub(super) fn set_confluence(&mut self, confluence: ConfluenceMetadata) {
+        self.confluence = confluence;
     }
 
     pub(super) fn set_language(&mut self, language: Option<&str>) {
@@ -275,7 +275,7 @@ impl HtmlHead {
             "type",
             kind.filter(|kind| kind != "website").map(Raw::String),
         );
-        self.wiki.add_to(&mut keys);
+        self.confluence.add_to(&mut keys);
         for (name, content) in self.named_readers {
             reader_field::insert_keeping_duplicates(
                 &mut keys,

@@ -30,7 +30,7 @@ pub(super) struct HtmlPageBuilder {
     stack: ElementStack,
     layout: TextLayout,
     head: HtmlHead,
-    wiki: ConfluenceMetadata,
+    confluence: ConfluenceMetadata,
     properties: PropertyTable,
     region: PageRegion,
     marks: Vec<(usize, PageRegion)>,
@@ -51,7 +51,7 @@ impl HtmlPageBuilder {
             stack: ElementStack::default(),
             layout: TextLayout::default(),
             head: HtmlHead::with_reader_keys(readers),
-            wiki: ConfluenceMetadata::default(),
+            confluence: ConfluenceMetadata::default(),
             properties: PropertyTable::default(),
             region: PageRegion::Body,
             marks: vec![(0, PageRegion::Body)],
@@ -84,7 +84,7 @@ impl HtmlPageBuilder {
             if self.in_first_heading {
                 self.head.add_heading(text);
             }
-            self.wiki.text(text);
+            self.confluence.text(text);
             self.properties.text(text);
             // A footnote mark must not merge with the word before it.
             if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
@@ -126,7 +126,7 @@ impl HtmlPageBuilder {
         self.foreign += usize::from(kind == HtmlElementKind::Foreign);
         if self.wants_text() {
             let depth = self.stack.depth();
-            self.wiki.open(tag, depth);
+            self.confluence.open(tag, depth);
             self.properties.open(tag, depth, self.head.readers());
             self.enter_region(outer.inside(tag));
             self.begin(tag, kind);
@@ -165,7 +165,7 @@ impl HtmlPageBuilder {
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
         let text = clean_pages(&choose_region(&parts));
-        self.head.set_wiki(self.wiki);
+        self.head.set_confluence(self.confluence);
         for (name, value) in self.properties.take() {
             self.head.name_readers(&name, Some(value));
         }
@@ -231,7 +231,7 @@ impl HtmlPageBuilder {
     fn pop_to(&mut self, depth: usize) {
         while self.stack.depth() > depth {
             let depth = self.stack.depth();
-            self.wiki.close(depth);
+            self.confluence.close(depth);
             self.properties.close(depth, self.head.readers());
             let Some(open) = self.stack.pop() else { return };
             if open.kind == HtmlElementKind::List {

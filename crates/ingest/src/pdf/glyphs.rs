@@ -182,7 +182,7 @@ fn place_glyph(
         end: start + width,
         base,
         size,
-        turn,
+        quarter_turns: turn,
     })
 }
 
@@ -208,7 +208,7 @@ mod tests {
             let transform = turn * Affine::scale_non_uniform(0.01, -0.01);
             let glyph = place_glyph("a".into(), 500.0, transform, false).unwrap();
             (
-                glyph.turn,
+                glyph.quarter_turns,
                 (glyph.end - glyph.start).round(),
                 glyph.size.round(),
             )

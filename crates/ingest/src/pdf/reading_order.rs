@@ -18,7 +18,7 @@ pub(super) fn in_reading_order(segments: Vec<TextSegment>) -> Vec<TextSegment> {
     // Lines in another direction than most of the page come last.
     let mut by_turn: [Vec<TextSegment>; 4] = Default::default();
     for segment in segments {
-        if let Some(same) = by_turn.get_mut(usize::from(segment.turn)) {
+        if let Some(same) = by_turn.get_mut(usize::from(segment.quarter_turns)) {
             same.push(segment);
         }
     }
@@ -117,7 +117,7 @@ mod tests {
             end,
             base,
             size: 10.0,
-            turn: 0,
+            quarter_turns: 0,
             first_word: end,
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn turned_lines_come_last() {
         let mut turned = segment("turned", 0.0, 10.0, 0.0);
-        turned.turn = 1;
+        turned.quarter_turns = 1;
         let page = vec![
             turned,
             segment("a", 0.0, 10.0, 0.0),

@@ -44,7 +44,7 @@ struct PdfLine {
     end: f64,
     base: f64,
     size: f64,
-    turn: u8,
+    quarter_turns: u8,
     first_word: f64,
     starts: Vec<f64>,
     is_row: bool,
@@ -118,7 +118,7 @@ fn lines(page: &[TextSegment]) -> Vec<PdfLine> {
     for segment in page {
         match lines.last_mut() {
             Some(line)
-                if line.turn == segment.turn
+                if line.quarter_turns == segment.quarter_turns
                     && (line.base - segment.base).abs() < line.size.max(segment.size) * 0.3
                     && segment.start >= line.end - line.size =>
             {
@@ -138,7 +138,7 @@ fn lines(page: &[TextSegment]) -> Vec<PdfLine> {
                 end: segment.end,
                 base: segment.base,
                 size: segment.size,
-                turn: segment.turn,
+                quarter_turns: segment.quarter_turns,
                 first_word: segment.first_word,
                 starts: Vec::new(),
                 is_row: false,
@@ -214,7 +214,8 @@ enum LineJoin {
 impl LineJoin {
     fn between(last: &PdfLine, line: &PdfLine, right: f64, pitch: f64) -> Self {
         let step = line.base - last.base;
-        let changes = last.turn != line.turn || (last.size - line.size).abs() > last.size * 0.2;
+        let changes = last.quarter_turns != line.quarter_turns
+            || (last.size - line.size).abs() > last.size * 0.2;
         if changes || step > pitch * 1.4 {
             return Self::Paragraph;
         }
@@ -285,7 +286,7 @@ fn right_edges(lines: &[PdfLine]) -> Vec<f64> {
             .get(from..(index + NEIGHBOURS).min(lines.len()))
             .unwrap_or_default();
         let beside = around.iter().filter(|other| {
-            other.turn == line.turn
+            other.quarter_turns == line.quarter_turns
                 && (other.start - line.start).abs() < line.size * 3.0
                 && (other.size - line.size).abs() < line.size * 0.2
         });
@@ -306,7 +307,7 @@ mod tests {
             end: *end,
             base: *base,
             size: 10.0,
-            turn: 0,
+            quarter_turns: 0,
             first_word: start + 20.0,
         };
         lines.iter().map(segment).collect()

@@ -12,7 +12,7 @@ pub(super) struct PositionedGlyph {
     pub base: f64,
     pub size: f64,
     /// How many quarter turns make its line run to the right.
-    pub turn: u8,
+    pub quarter_turns: u8,
 }
 
 /// A run of words close together on one line.
@@ -23,7 +23,7 @@ pub(super) struct TextSegment {
     pub end: f64,
     pub base: f64,
     pub size: f64,
-    pub turn: u8,
+    pub quarter_turns: u8,
     /// Where its first word ends, needed to tell whether that word would have fitted on the line before.
     pub first_word: f64,
 }
@@ -47,9 +47,9 @@ pub(super) struct TextSegmentBuilder {
     open: Option<TextSegment>,
     /// Whether a space was drawn after the last glyph, and where the next glyph is expected.
     space: bool,
-    pen: f64,
+    pen_position: f64,
     /// Whether glyphs are drawn from right to left, as Hebrew and Arabic are read.
-    leftward: bool,
+    is_right_to_left: bool,
 }
 
 impl TextSegmentBuilder {
@@ -62,12 +62,12 @@ impl TextSegmentBuilder {
         if text.trim().is_empty() {
             // Accept a drawn space only where it stands on the line.
             if let Some(open) = &self.open
-                && open.turn == glyph.turn
+                && open.quarter_turns == glyph.quarter_turns
                 && (glyph.base - open.base).abs() < open.size * BASELINE_TOLERANCE
             {
                 self.space = true;
-                if !self.leftward {
-                    self.pen = self.pen.max(glyph.end);
+                if !self.is_right_to_left {
+                    self.pen_position = self.pen_position.max(glyph.end);
                 }
             }
             return;
@@ -108,13 +108,13 @@ impl TextSegmentBuilder {
                     end: glyph.end,
                     base: glyph.base,
                     size: glyph.size,
-                    turn: glyph.turn,
+                    quarter_turns: glyph.quarter_turns,
                     first_word: f64::NAN,
                 });
             }
         }
         self.space = false;
-        self.pen = if self.leftward {
+        self.pen_position = if self.is_right_to_left {
             glyph.start
         } else {
             glyph.end
@@ -135,22 +135,26 @@ impl TextSegmentBuilder {
         } else {
             BASELINE_TOLERANCE
         };
-        if open.turn != glyph.turn || (glyph.base - open.base).abs() > larger * level {
+        if open.quarter_turns != glyph.quarter_turns
+            || (glyph.base - open.base).abs() > larger * level
+        {
             return None;
         }
-        let rightward = glyph.start - self.pen;
-        if !self.leftward && (-larger * MAX_OVERLAP..larger * SEGMENT_GAP).contains(&rightward) {
+        let rightward = glyph.start - self.pen_position;
+        if !self.is_right_to_left
+            && (-larger * MAX_OVERLAP..larger * SEGMENT_GAP).contains(&rightward)
+        {
             return Some(rightward);
         }
         // Right-to-left scripts that are drawn in reading order.
         let leftward = open.start - glyph.end;
         let fits = (-larger * MAX_OVERLAP..larger * SEGMENT_GAP).contains(&leftward);
-        let single = open.text.chars().count() == 1 || self.leftward;
+        let single = open.text.chars().count() == 1 || self.is_right_to_left;
         (fits && single && text.chars().any(is_right_to_left)).then_some(leftward)
     }
 
     fn close(&mut self) {
-        let leftward = std::mem::take(&mut self.leftward);
+        let leftward = std::mem::take(&mut self.is_right_to_left);
         if let Some(mut segment) = self.open.take() {
             if !leftward {
                 segment.text = visual_to_logical(segment.text);
@@ -235,7 +239,7 @@ mod tests {
                 end: start + size / 2.0,
                 base: *base,
                 size: *size,
-                turn: 0,
+                quarter_turns: 0,
             });
         }
         segments

@@ -42,19 +42,19 @@ pub(crate) struct TokenIntrospector {
 /// capacities, so that a flood of made-up tokens cannot evict good ones.
 #[derive(Default)]
 struct IntrospectionCache {
-    good: HashMap<[u8; 32], (Instant, IntrospectedClaims)>,
-    bad: HashMap<[u8; 32], Instant>,
+    active: HashMap<[u8; 32], (Instant, IntrospectedClaims)>,
+    inactive: HashMap<[u8; 32], Instant>,
 }
 
 impl IntrospectionCache {
     /// The cached result for a token, if it has not expired.
     fn cached(&self, digest: &[u8; 32]) -> Option<IntrospectionResult> {
-        if let Some((at, claims)) = self.good.get(digest)
+        if let Some((at, claims)) = self.active.get(digest)
             && at.elapsed() < CACHE_TTL
         {
             return Some(Ok(claims.clone()));
         }
-        let at = self.bad.get(digest)?;
+        let at = self.inactive.get(digest)?;
         (at.elapsed() < CACHE_TTL).then_some(Err(INACTIVE))
     }
 
@@ -62,17 +62,17 @@ impl IntrospectionCache {
         let now = Instant::now();
         match result {
             Ok(claims) => {
-                evict_expired(&mut self.good, |(at, _)| *at);
-                self.bad.remove(&digest);
-                if self.good.len() < MAX_CACHED {
-                    self.good.insert(digest, (now, claims.clone()));
+                evict_expired(&mut self.active, |(at, _)| *at);
+                self.inactive.remove(&digest);
+                if self.active.len() < MAX_CACHED {
+                    self.active.insert(digest, (now, claims.clone()));
                 }
             }
             Err(_) => {
-                evict_expired(&mut self.bad, |at| *at);
-                self.good.remove(&digest);
-                if self.bad.len() < MAX_CACHED {
-                    self.bad.insert(digest, now);
+                evict_expired(&mut self.inactive, |at| *at);
+                self.active.remove(&digest);
+                if self.inactive.len() < MAX_CACHED {
+                    self.inactive.insert(digest, now);
                 }
             }
         }
@@ -139,7 +139,7 @@ impl TokenIntrospector {
             if let Some(result) = cache.cached(&digest) {
                 return result;
             }
-            cache.good.contains_key(&digest)
+            cache.active.contains_key(&digest)
         };
         let pool = if known_active {
             &self.rechecks

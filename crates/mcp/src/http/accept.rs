@@ -196,9 +196,9 @@ struct HttpServer<S> {
     tasks: JoinSet<()>,
     monitors: HashMap<Id, ConnectionMonitor>,
     turned_away: u64,
-    /// Connections evicted since the last check; `leaving` counts those whose task has not ended yet.
+    /// Connections evicted since the last check; `evicting` counts those whose task has not ended yet.
     evicted: u64,
-    leaving: usize,
+    evicting: usize,
     tls: Option<ServerTls>,
     budgets: ServerBudgets,
 }
@@ -216,7 +216,7 @@ impl<S: InfallibleService> HttpServer<S> {
             monitors: HashMap::new(),
             turned_away: 0,
             evicted: 0,
-            leaving: 0,
+            evicting: 0,
             tls,
         }
     }
@@ -253,7 +253,7 @@ impl<S: InfallibleService> HttpServer<S> {
         };
         let monitor = self.monitors.remove(&id);
         if monitor.is_some_and(|monitor| monitor.is_evicted()) {
-            self.leaving = self.leaving.saturating_sub(1);
+            self.evicting = self.evicting.saturating_sub(1);
         }
     }
 
@@ -261,11 +261,11 @@ impl<S: InfallibleService> HttpServer<S> {
     /// request are evicted, a few at a time, because finding them takes longer than accepting.
     fn has_slot(&mut self) -> bool {
         let cap = self.limits.connections;
-        if self.tasks.len().saturating_sub(self.leaving) < cap {
+        if self.tasks.len().saturating_sub(self.evicting) < cap {
             return true;
         }
         // Evicted connections hold their slot until their task ends, so their number is bounded too.
-        if self.leaving > cap / 8 {
+        if self.evicting > cap / 8 {
             return false;
         }
         let now = self.clock.refresh();
@@ -275,7 +275,7 @@ impl<S: InfallibleService> HttpServer<S> {
     }
 
     fn note_evicted(&mut self, count: usize) {
-        self.leaving += count;
+        self.evicting += count;
         self.evicted += count as u64;
     }
 

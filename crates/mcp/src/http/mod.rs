@@ -166,7 +166,7 @@ pub async fn serve(
         auth.keep_keys_fresh(&shutdown);
     }
     let tls = options.tls.clone();
-    let site = site(app, options, guard);
+    let site = http_service(app, options, guard);
     let stop = shutdown.clone();
     // Listeners are closed first, because their streams would hold up the shutdown.
     tokio::spawn(async move {
@@ -221,10 +221,10 @@ pub async fn serve_routes(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn router(app: App, options: HttpOptions, guard: RequestGuard) -> Router {
-    Router::new().fallback_service(site(app, options, guard))
+    Router::new().fallback_service(http_service(app, options, guard))
 }
 
-fn site(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
+fn http_service(app: App, options: HttpOptions, guard: RequestGuard) -> HttpService {
     let limits = Arc::new(options.limits);
     let endpoint = McpEndpoint::new(
         RequestDispatcher::new(app.clone(), limits.clone(), options.auth.clone()),

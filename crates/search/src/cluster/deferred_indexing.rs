@@ -24,7 +24,7 @@ impl ClusterInner {
     /// Whether a model lacks so many vectors that its graphs are deferred.
     pub(super) fn defers_indexing(&self, head: &IndexHead, model: &str) -> bool {
         let is_whole = head.vectors_complete && head.model == model;
-        !is_whole && head.documents >= self.settings.many
+        !is_whole && head.documents >= self.settings.large_index_documents
     }
 
     /// Makes nodes defer the graphs of a model that lacks many vectors.

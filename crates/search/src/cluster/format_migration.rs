@@ -79,7 +79,7 @@ impl ClusterInner {
                 return Ok(());
             }
         };
-        if silent < self.settings.keep * SILENCE_FACTOR {
+        if silent < self.settings.garbage_collection_grace * SILENCE_FACTOR {
             return Ok(());
         }
         let all = collections::list_all(&self.nodes, self.write_deadline())?;

@@ -21,7 +21,7 @@ impl ClusterInner {
         while let Some((generation, _)) = lease
             .commits
             .front()
-            .filter(|(_, since)| since.elapsed() >= self.settings.keep)
+            .filter(|(_, since)| since.elapsed() >= self.settings.garbage_collection_grace)
         {
             old = Some(*generation);
             lease.commits.pop_front();

@@ -237,7 +237,7 @@ impl ClusterView<'_> {
     /// lies on disk. The count from the payload index is instant; it includes ended versions that garbage
     /// collection has not removed yet.
     fn estimated_frequencies(&self, term_ids: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
-        if self.head.documents < self.inner.settings.many {
+        if self.head.documents < self.inner.settings.large_index_documents {
             return Ok(HashMap::new());
         }
         let counts = map_parallel(term_ids, |term_id| {

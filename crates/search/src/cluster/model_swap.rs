@@ -110,7 +110,10 @@ impl ClusterInner {
 
     /// Removes retired collections once every answer that may read them is over. Blocks until then.
     pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), SearchError> {
-        let keep = self.settings.keep.max(self.settings.timeout + MAX_HEAD_AGE);
+        let keep = self
+            .settings
+            .garbage_collection_grace
+            .max(self.settings.timeout + MAX_HEAD_AGE);
         loop {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
             let Some((name, since)) = lease.retired.first().cloned() else {

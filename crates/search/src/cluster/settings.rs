@@ -15,7 +15,7 @@ pub const MAX_COLLECTION_CHARS: usize = 100;
 
 /// From how many documents on an index is treated as large. Below this, searching passages without an HNSW
 /// graph takes no longer than with one, and reading the payloads of some documents no longer than an answer.
-const MANY: u64 = 20_000;
+const LARGE_INDEX_DOCUMENTS: u64 = 20_000;
 
 /// How an index on a Qdrant cluster is reached and created.
 #[derive(Clone, Debug)]
@@ -49,12 +49,12 @@ pub struct ClusterSettings {
     pub write_timeout: Duration,
     /// The grace period before garbage collection: how long ended versions stay readable for answers that
     /// began before.
-    pub keep: Duration,
+    pub garbage_collection_grace: Duration,
     /// From how many documents on an index is large. While a large index lacks vectors of a model, the nodes'
     /// HNSW graphs are deferred and documents are found by their words alone. In a large index, nodes are
     /// also asked for the document frequency of a term before its documents are searched.
     #[doc(hidden)]
-    pub many: u64,
+    pub large_index_documents: u64,
     /// The format of the collections. Tests set it to act as an older program.
     #[doc(hidden)]
     pub format: u32,
@@ -76,8 +76,8 @@ impl ClusterSettings {
             documents_on_disk: true,
             timeout: Duration::from_millis(1_500),
             write_timeout: Duration::from_secs(60),
-            keep: Duration::from_secs(10),
-            many: MANY,
+            garbage_collection_grace: Duration::from_secs(10),
+            large_index_documents: LARGE_INDEX_DOCUMENTS,
             format: FORMAT,
         }
     }

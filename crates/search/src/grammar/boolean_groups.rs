@@ -81,7 +81,7 @@ pub(super) enum BooleanOperator {
 pub(super) struct OperatorToken<'q> {
     pub written: &'q str,
     pub at: usize,
-    pub join: BooleanOperator,
+    pub operator: BooleanOperator,
     /// Whether it is in capitals; `or` is an operator only between conditions.
     pub is_uppercase: bool,
 }
@@ -115,8 +115,8 @@ pub(super) struct ParenGroup<'q> {
     pub has_words: bool,
     /// The number of phrases before the group, which tells its own ones apart.
     pub phrases_before: usize,
-    pub joint: Option<OperatorToken<'q>>,
-    pub not: Option<NegationToken<'q>>,
+    pub pending_operator: Option<OperatorToken<'q>>,
+    pub pending_negation: Option<NegationToken<'q>>,
     pub last: Option<LastOperand>,
     /// Whether the last operand was an ignored condition.
     pub follows_nothing: bool,

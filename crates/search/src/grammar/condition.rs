@@ -125,7 +125,7 @@ impl<'q> QueryParser<'q> {
 
     pub(super) fn push_condition(&mut self, condition: &FieldCondition<'q>) {
         let span = condition.at..self.scan.at();
-        let not = self.group().and_then(|group| group.not);
+        let not = self.group().and_then(|group| group.pending_negation);
         let is_negated = not.is_some() || self.is_in_negation();
         let mut nodes = Vec::new();
         for piece in &condition.pieces {
@@ -205,7 +205,7 @@ impl<'q> QueryParser<'q> {
         };
         let nearest = self.fields.nearest(name, piece);
         let misses_a_date = self.fields.misses_a_date(name, piece.value);
-        let not = self.group().and_then(|group| group.not);
+        let not = self.group().and_then(|group| group.pending_negation);
         let is_negated = not.is_some_and(|not| not.negates_phrases) || self.is_in_negation();
         let is_meant = nearest.is_some() || piece.is_quoted || is_range || misses_a_date;
         if !is_meant && !is_negated {

@@ -114,7 +114,7 @@ impl<'q> QueryParser<'q> {
         let Some(outer) = self.groups.last_mut() else {
             return;
         };
-        let not = outer.not.take();
+        let not = outer.pending_negation.take();
         let excludes = not.is_some_and(|not| not.negates_words);
         let group = ParenGroup {
             start: not.map_or(at, |not| not.at),
@@ -157,7 +157,7 @@ impl<'q> QueryParser<'q> {
     pub(super) fn push_operand(&mut self, node: Option<FilterNode>, phrases: Range<usize>) {
         let is_condition = node.is_some();
         let join = self.join(is_condition, &phrases);
-        let not = self.group().and_then(|group| group.not.take());
+        let not = self.group().and_then(|group| group.pending_negation.take());
         let Some(group) = self.group() else {
             return;
         };
@@ -184,7 +184,7 @@ impl<'q> QueryParser<'q> {
     /// `OR` only makes the phrases beside it optional.
     fn join(&mut self, is_condition: bool, phrases: &Range<usize>) -> Option<BooleanOperator> {
         let group = self.group()?;
-        let joint = group.joint.take()?;
+        let joint = group.pending_operator.take()?;
         let (was_condition, before) = group
             .last
             .as_ref()
@@ -195,22 +195,22 @@ impl<'q> QueryParser<'q> {
             self.out.push_text(joint.written);
             return None;
         }
-        self.out.make_optional(joint.join, before);
-        self.out.make_optional(joint.join, phrases.clone());
-        if joint.join == BooleanOperator::Or && is_condition != was_condition {
+        self.out.make_optional(joint.operator, before);
+        self.out.make_optional(joint.operator, phrases.clone());
+        if joint.operator == BooleanOperator::Or && is_condition != was_condition {
             let span = joint.at..joint.at + joint.written.len();
             let reason = "`OR` joins a filter with a filter, or a word with a word".to_owned();
             self.ignore(span, reason, None);
         }
-        are_conditions.then_some(joint.join)
+        are_conditions.then_some(joint.operator)
     }
 
     /// Forgets the last operand and the pending operators after an ignored condition: nothing can be joined with
     /// it.
     pub(super) fn reset_operand(&mut self) {
         if let Some(group) = self.group() {
-            group.joint = None;
-            group.not = None;
+            group.pending_operator = None;
+            group.pending_negation = None;
             group.last = None;
             group.last_word = None;
             group.follows_nothing = true;

@@ -20,7 +20,7 @@ impl<'q> QueryParser<'q> {
         if self.is_operator(at, word) || self.report_unknown_field(at, word) {
             return;
         }
-        let not = self.group().and_then(|group| group.not.take());
+        let not = self.group().and_then(|group| group.pending_negation.take());
         let excludes = not.filter(|not| not.negates_words);
         self.put(at..self.scan.at(), word, not, excludes.is_some());
         if let Some(group) = self.group() {
@@ -30,7 +30,7 @@ impl<'q> QueryParser<'q> {
 
     /// Handles the quoted phrase that ends at the cursor.
     pub(super) fn phrase(&mut self, at: usize, text: &'q str) {
-        let not = self.group().and_then(|group| group.not.take());
+        let not = self.group().and_then(|group| group.pending_negation.take());
         let excludes = not.filter(|not| not.negates_phrases);
         self.put(at..self.scan.at(), text.trim(), not, excludes.is_some());
     }
@@ -73,7 +73,7 @@ impl<'q> QueryParser<'q> {
     /// Records `OR`, `AND` and `NOT`. Whether they join anything is known only when the next operand comes, so they
     /// stay pending until then. Lower-case operators join conditions but not words.
     fn is_operator(&mut self, at: usize, word: &'q str) -> bool {
-        let (join, is_uppercase) = match word {
+        let (operator, is_uppercase) = match word {
             "OR" => (BooleanOperator::Or, true),
             "or" | "Or" | "|" | "||" => (BooleanOperator::Or, false),
             "AND" => (BooleanOperator::And, true),
@@ -93,12 +93,14 @@ impl<'q> QueryParser<'q> {
         let Some(group) = self.groups.last_mut() else {
             return false;
         };
-        let is_between = group.last.is_some() && group.joint.is_none() && group.not.is_none();
+        let is_between = group.last.is_some()
+            && group.pending_operator.is_none()
+            && group.pending_negation.is_none();
         if is_between {
-            group.joint = Some(OperatorToken {
+            group.pending_operator = Some(OperatorToken {
                 written: word,
                 at,
-                join,
+                operator,
                 is_uppercase,
             });
         }
@@ -115,12 +117,16 @@ impl<'q> QueryParser<'q> {
             Some(word) => !is_stop_word(&fold_value(word)),
             None => group.last.is_some(),
         };
-        let is_joined = group.joint.is_some_and(|joint| joint.is_uppercase);
+        let is_joined = group
+            .pending_operator
+            .is_some_and(|joint| joint.is_uppercase);
         self.capitals_mean_something && (follows || is_joined)
     }
 
     pub(super) fn not(&mut self, not: NegationToken<'q>) {
-        let before = self.group().and_then(|group| group.not.replace(not));
+        let before = self
+            .group()
+            .and_then(|group| group.pending_negation.replace(not));
         if let Some(before) = before {
             self.out.push_text(before.written);
         }
@@ -131,8 +137,8 @@ impl<'q> QueryParser<'q> {
         let Some(group) = self.group() else {
             return;
         };
-        let joint = group.joint.take().map(|joint| joint.written);
-        let not = group.not.take().map(|not| not.written);
+        let joint = group.pending_operator.take().map(|joint| joint.written);
+        let not = group.pending_negation.take().map(|not| not.written);
         for word in [joint, not].into_iter().flatten() {
             self.out.push_text(word);
         }

@@ -1,11 +1,11 @@
 //! Top-k selection from a stream of scored items.
 
 /// The best `k` items of a stream. It buffers up to twice as many and then prunes them by quickselect, so the
-/// amortized cost of an item is constant. `least` is the score that an item has to reach since the last pruning.
+/// amortized cost of an item is constant. `min_score` is the score that an item has to reach since the last pruning.
 pub(super) struct TopK<T> {
     k: usize,
     found: Vec<ScoredItem<T>>,
-    least: f32,
+    min_score: f32,
 }
 
 /// An item with a score, and an order that breaks ties: the lower one wins.
@@ -14,13 +14,13 @@ pub(super) struct ScoredItem<T> {
     /// Score and order in one integer, lower is better. Most of the work is comparing items, and this takes one
     /// comparison.
     key: u64,
-    pub thing: T,
+    pub item: T,
 }
 
 impl<T> ScoredItem<T> {
-    pub(super) fn new(score: f32, order: u32, thing: T) -> Self {
+    pub(super) fn new(score: f32, order: u32, item: T) -> Self {
         let key = u64::from(!ascending(score.to_bits())) << 32 | u64::from(order);
-        Self { key, thing }
+        Self { key, item }
     }
 
     pub(super) fn score(&self) -> f32 {
@@ -49,17 +49,17 @@ impl<T> TopK<T> {
         Self {
             k,
             found: Vec::with_capacity(k * 2),
-            least: f32::NEG_INFINITY,
+            min_score: f32::NEG_INFINITY,
         }
     }
 
     /// A lower bound: items with a score below it cannot be among the best.
     pub(super) fn threshold(&self) -> f32 {
-        self.least
+        self.min_score
     }
 
     pub(super) fn push(&mut self, one: ScoredItem<T>) {
-        if one.score() < self.least || self.k == 0 {
+        if one.score() < self.min_score || self.k == 0 {
             return;
         }
         self.found.push(one);
@@ -74,7 +74,7 @@ impl<T> TopK<T> {
             && let Some(last) = self.k.checked_sub(1)
         {
             let (_, worst, _) = self.found.select_nth_unstable_by_key(last, |one| one.key);
-            self.least = worst.score();
+            self.min_score = worst.score();
             self.found.truncate(self.k);
         }
     }

@@ -287,7 +287,7 @@ impl VectorSearch<'_> {
             self.select_candidates(share, pool_size)
         })?;
         let selected = TopK::joined(selected).map(TopK::into_unsorted);
-        let mut rows: Vec<RowAddress> = selected.iter().flatten().map(|one| one.thing).collect();
+        let mut rows: Vec<RowAddress> = selected.iter().flatten().map(|one| one.item).collect();
         // In file order: the rows of a document come together, and each memory page is read once.
         rows.sort_unstable();
         let mut documents = DocumentCollector::new(self.limit);

@@ -151,7 +151,7 @@ fn wait_for_threshold(fresh: &EmptyIndex, kilobytes: u64) {
 fn graphs_wait(fresh: &EmptyIndex) {
     const MANY: usize = 20;
     let settings = ClusterSettings {
-        many: MANY as u64,
+        large_index_documents: MANY as u64,
         ..fresh.settings.clone()
     };
     let open = || ClusterEngine::open(settings.clone(), Some(topics())).unwrap();

@@ -46,7 +46,7 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
 
 fn settings(servers: &TestServers, name: &str) -> ClusterSettings {
     ClusterSettings {
-        keep: Duration::from_secs(2),
+        garbage_collection_grace: Duration::from_secs(2),
         timeout: Duration::from_secs(10),
         ..servers.settings(name)
     }

@@ -166,7 +166,7 @@ async fn frequent_words(fresh: &EmptyIndex) {
     // At the limit of a large index, and one document below it.
     for (many, counts) in [(all, 2), (all + 1, 0)] {
         let settings = ClusterSettings {
-            many,
+            large_index_documents: many,
             ..fresh.settings.clone()
         };
         let engine = ClusterEngine::open_read_only(settings, None).unwrap();

@@ -31,7 +31,7 @@ pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
             let servers = servers.clone();
             Trial::test(format!("writing::{name}"), move || {
                 let mut fresh = EmptyIndex::shared(servers.get(), None);
-                fresh.settings.keep = Duration::from_secs(2);
+                fresh.settings.garbage_collection_grace = Duration::from_secs(2);
                 fresh.engine = Some(another(&fresh));
                 case(&fresh);
                 Ok(())

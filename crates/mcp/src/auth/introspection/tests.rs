@@ -216,11 +216,11 @@ async fn the_introspection_cache_is_limited() {
     for n in 0..MAX_CACHED + 1 {
         assert!(verify(&introspector, &format!("t{n}")).await.is_ok());
     }
-    assert_eq!(introspector.cache().good.len(), MAX_CACHED);
+    assert_eq!(introspector.cache().active.len(), MAX_CACHED);
     tokio::time::advance(CACHE_TTL).await;
     assert!(verify(&introspector, "new").await.is_ok());
     assert_eq!(
-        introspector.cache().good.len(),
+        introspector.cache().active.len(),
         1,
         "what has ended made room"
     );
@@ -235,7 +235,7 @@ async fn made_up_tokens_take_no_room_from_those_that_count() {
     for n in 0..MAX_CACHED + 1 {
         assert_eq!(verify(&introspector, &format!("t{n}")).await, Err(INACTIVE));
     }
-    assert_eq!(introspector.cache().bad.len(), MAX_CACHED);
+    assert_eq!(introspector.cache().inactive.len(), MAX_CACHED);
     let before = endpoint.request_count();
     assert!(verify(&introspector, "good").await.is_ok());
     assert_eq!(verify(&introspector, "t0").await, Err(INACTIVE));
@@ -243,7 +243,7 @@ async fn made_up_tokens_take_no_room_from_those_that_count() {
     // A token that was active and no longer is stays valid no longer than the cache's time to live.
     tokio::time::advance(CACHE_TTL).await;
     assert_eq!(verify(&introspector, "good").await, Err(INACTIVE));
-    assert!(introspector.cache().good.is_empty());
+    assert!(introspector.cache().active.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ pub(crate) struct DeviceId(String);
 #[derive(Clone, Copy)]
 struct DeviceEntry<'a> {
     text: &'a str,
-    until: &'a str,
+    expires: &'a str,
     id: &'a str,
     mac: &'a str,
 }
@@ -38,23 +38,23 @@ impl<'a> DeviceEntry<'a> {
         let mut parts = text.split('.');
         let entry = Self {
             text,
-            until: parts.next()?,
+            expires: parts.next()?,
             id: parts.next()?,
             mac: parts.next()?,
         };
         let long =
             |text: &str, bytes: usize| crypto::decode(text).is_some_and(|b| b.len() == bytes);
-        let digits = entry.until.bytes().all(|byte| byte.is_ascii_digit());
-        let until = entry.until.parse::<u64>().ok().filter(|_| digits)?;
+        let digits = entry.expires.bytes().all(|byte| byte.is_ascii_digit());
+        let expires = entry.expires.parse::<u64>().ok().filter(|_| digits)?;
         let whole = parts.next().is_none()
             && long(entry.id, ID_BYTES)
             && long(entry.mac, MAC_BYTES)
-            && now < until;
+            && now < expires;
         whole.then_some(entry)
     }
 
     fn is_for(&self, signer: &HmacSigner, name: &str) -> bool {
-        signer.verify(PURPOSE, &[name, self.id, self.until], self.mac)
+        signer.verify(PURPOSE, &[name, self.id, self.expires], self.mac)
     }
 }
 

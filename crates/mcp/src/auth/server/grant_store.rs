@@ -99,33 +99,39 @@ pub(crate) struct AuthorizationCode {
     pub(crate) spent: Option<String>,
 }
 
-/// A grant as it is stored. `turned` is the time of the last rotation, `used` that of the last refresh.
+/// A grant with the state of its refresh token. The names in the database are older than those of the fields.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredGrant {
-    allowed: GrantedAccess,
-    /// Digests of the secrets of the current refresh token and of the one before it.
-    present: String,
-    before: Option<String>,
-    turned: u64,
-    used: u64,
+    #[serde(rename = "allowed")]
+    access: GrantedAccess,
+    /// Digest of the secret of the current refresh token.
+    #[serde(rename = "present")]
+    current_secret: String,
+    /// Digest of the secret of the refresh token before it.
+    #[serde(rename = "before")]
+    previous_secret: Option<String>,
+    #[serde(rename = "turned")]
+    rotated_at: u64,
+    #[serde(rename = "used")]
+    refreshed_at: u64,
 }
 
 impl StoredGrant {
     fn ends(&self) -> u64 {
-        let idle = self.used.saturating_add(GRANT_IDLE_TIMEOUT);
-        idle.min(self.allowed.until)
+        let idle = self.refreshed_at.saturating_add(GRANT_IDLE_TIMEOUT);
+        idle.min(self.access.until)
     }
 
     /// Rotates the refresh token's secret to `next`. Returns false when the presented secret is neither the
     /// current one nor the previous one within the leeway, which is reuse.
     fn rotate(&mut self, secret: &str, next: String, now: u64) -> bool {
-        let lost = now < self.turned.saturating_add(REUSE_LEEWAY);
-        if self.present == secret {
-            self.before = Some(std::mem::replace(&mut self.present, next));
-            self.turned = now;
+        let lost = now < self.rotated_at.saturating_add(REUSE_LEEWAY);
+        if self.current_secret == secret {
+            self.previous_secret = Some(std::mem::replace(&mut self.current_secret, next));
+            self.rotated_at = now;
             true
-        } else if lost && self.before.as_deref() == Some(secret) {
-            self.present = next;
+        } else if lost && self.previous_secret.as_deref() == Some(secret) {
+            self.current_secret = next;
             true
         } else {
             false
@@ -191,7 +197,7 @@ impl From<&StoredGrant> for LiveGrant {
     fn from(grant: &StoredGrant) -> Self {
         Self {
             ends: grant.ends(),
-            client: grant.allowed.client.clone(),
+            client: grant.access.client.clone(),
         }
     }
 }
@@ -292,7 +298,7 @@ impl GrantStore {
             return Ok(None);
         };
         let grant: Option<StoredGrant> = self.store.get(GRANTS, &id).await?;
-        Ok(grant.map(|grant| grant.allowed))
+        Ok(grant.map(|grant| grant.access))
     }
 
     /// Rotates a refresh token. `person` is the user's current identity and replaces the stored one.
@@ -314,7 +320,7 @@ impl GrantStore {
                 let Some(mut grant) = rows.get::<StoredGrant>(GRANTS, &id)? else {
                     return Ok(Err(GrantError::Unknown));
                 };
-                if grant.allowed.client != client.id {
+                if grant.access.client != client.id {
                     return Ok(Err(GrantError::OtherClient));
                 }
                 if now >= grant.ends() {
@@ -325,8 +331,8 @@ impl GrantStore {
                     end(rows, &live, &id)?;
                     return Ok(Err(GrantError::Reused));
                 }
-                grant.used = now;
-                grant.allowed.person = person;
+                grant.refreshed_at = now;
+                grant.access.person = person;
                 rows.put(GRANTS, &id, &grant)?;
                 live.change(|live| {
                     live.insert(id.clone(), LiveGrant::from(&grant));
@@ -334,7 +340,7 @@ impl GrantStore {
                 client_registry::retain_client(rows, &client, grant.ends(), || live.clients())?;
                 Ok(Ok(IssuedGrant {
                     id,
-                    allowed: grant.allowed,
+                    allowed: grant.access,
                     refresh: Some(format!("{prefix}.{next}")),
                     nonce: None,
                 }))
@@ -349,9 +355,8 @@ impl GrantStore {
         self.store
             .write(move |rows| {
                 let grant = rows.get::<StoredGrant>(GRANTS, &id)?;
-                let own = |grant: &StoredGrant| {
-                    client.is_none_or(|client| client == grant.allowed.client)
-                };
+                let own =
+                    |grant: &StoredGrant| client.is_none_or(|client| client == grant.access.client);
                 if grant.as_ref().is_some_and(own) {
                     end(rows, &live, &id)?;
                 }
@@ -432,11 +437,11 @@ fn issue_grant(
     let secret = crypto::secret()?;
     let id = crypto::digest(&prefix);
     let grant = StoredGrant {
-        allowed: code.allowed.clone(),
-        present: crypto::digest(&secret),
-        before: None,
-        turned: now,
-        used: now,
+        access: code.allowed.clone(),
+        current_secret: crypto::digest(&secret),
+        previous_secret: None,
+        rotated_at: now,
+        refreshed_at: now,
     };
     let mut kept = sweep_grants(rows, now, Some(&code.allowed.person.subject))?;
     rows.put(GRANTS, &id, &grant)?;
@@ -472,11 +477,11 @@ fn sweep_grants(
     newcomer: Option<&str>,
 ) -> Result<HashMap<String, LiveGrant>, StoreError> {
     let mut grants = rows.all::<StoredGrant>(GRANTS)?;
-    grants.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.used));
+    grants.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.refreshed_at));
     let mut live = HashMap::new();
     let mut own = 0;
     for (id, grant) in grants {
-        let is_own = newcomer == Some(grant.allowed.person.subject.as_str());
+        let is_own = newcomer == Some(grant.access.person.subject.as_str());
         own += usize::from(is_own);
         let room = live.len() + 1 < MAX_GRANTS && !(is_own && own >= MAX_GRANTS_PER_USER);
         if room && now < grant.ends() {

@@ -107,7 +107,7 @@ pub(crate) struct PasswordChecker {
     reserved: Arc<Semaphore>,
     /// The hash of a random password. Unknown user names are checked against it, so that the response time
     /// does not reveal which names exist.
-    nobody: String,
+    dummy_hash: String,
 }
 
 impl PasswordChecker {
@@ -116,7 +116,7 @@ impl PasswordChecker {
         Ok(Self {
             slots: Arc::new(Semaphore::new(CONCURRENCY)),
             reserved: Arc::new(Semaphore::new(RESERVED_SLOTS)),
-            nobody: hash(&unknown)?,
+            dummy_hash: hash(&unknown)?,
         })
     }
 
@@ -132,7 +132,7 @@ impl PasswordChecker {
             return Ok(false);
         }
         let known = hash.is_some();
-        let hash = hash.unwrap_or(&self.nobody).to_owned();
+        let hash = hash.unwrap_or(&self.dummy_hash).to_owned();
         let password = password.to_owned();
         let slot = self.hashing_slot(queue).await?;
         let checked = tokio::task::spawn_blocking(move || {

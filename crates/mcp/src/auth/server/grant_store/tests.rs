@@ -62,12 +62,23 @@ fn spending(code: String) -> CodeRedemption {
 
 fn grant(subject: &str, used: u64) -> StoredGrant {
     StoredGrant {
-        allowed: allowed(subject),
-        present: String::new(),
-        before: None,
-        turned: used,
-        used,
+        access: allowed(subject),
+        current_secret: String::new(),
+        previous_secret: None,
+        rotated_at: used,
+        refreshed_at: used,
     }
+}
+
+/// A grant that an earlier version stored has to be read, or its user has to log in again.
+#[test]
+fn stored_grants_keep_the_names_of_their_members() {
+    let stored = json!({
+        "allowed": allowed("anna"), "present": "a", "before": "b", "turned": 1, "used": 2
+    });
+    let grant: StoredGrant = serde_json::from_value(stored.clone()).unwrap();
+    assert_eq!((grant.rotated_at, grant.refreshed_at), (1, 2));
+    assert_eq!(serde_json::to_value(&grant).unwrap(), stored);
 }
 
 fn store() -> (tempfile::TempDir, AuthStore) {
@@ -169,7 +180,7 @@ async fn expired_grants_and_codes_are_dropped_on_opening() {
     let idle = |n: u64| grant("anna", NOW - n);
     let ending = |until: u64| {
         let mut grant = grant("anna", NOW);
-        grant.allowed.until = until;
+        grant.access.until = until;
         grant
     };
     let all = [
@@ -323,7 +334,7 @@ async fn the_client_of_a_grant_stays_registered_with_it() {
 #[test]
 fn a_repetition_is_forgiven_from_the_last_turn_on() {
     let mut grant = grant("anna", NOW);
-    grant.present = "one".to_owned();
+    grant.current_secret = "one".to_owned();
     let mut turn = |secret: &str, next: &str, now: u64| grant.rotate(secret, next.to_owned(), now);
     let turned = NOW + 1_000;
     assert!(turn("one", "two", turned));
