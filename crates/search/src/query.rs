@@ -233,6 +233,15 @@ impl Query {
         self.offset + self.limit
     }
 
+    /// Whether an answer takes much longer than one to a few plain words: it has phrases, whose positions are
+    /// read for every document with their words, or facets, or its page is far from the first.
+    pub(crate) fn is_expensive(&self) -> bool {
+        !self.phrases.is_empty()
+            || !self.excluded.is_empty()
+            || !self.facets.is_empty()
+            || self.offset > MAX_LIMIT
+    }
+
     /// Whether a filter, a phrase or an exclusion narrows the results.
     pub(crate) fn is_filtered(&self) -> bool {
         self.filter.is_some() || !self.phrases.is_empty() || !self.excluded.is_empty()
@@ -287,6 +296,21 @@ mod tests {
         let padding = "é".repeat(MAX_QUERY_CHARS - 6);
         assert!(terms(&format!("{padding} ferry")).contains(&"ferri".to_owned()));
         assert!(!terms(&format!("{padding}  ferry")).contains(&"ferri".to_owned()));
+    }
+
+    #[test]
+    fn phrases_facets_and_deep_pages_are_expensive() {
+        let query = |text: &str| {
+            let catalog = crate::catalog::Catalog::default();
+            let parsed = crate::grammar::parse(text, &catalog, crate::calendar::Day::EPOCH);
+            Query::parsed(&parsed, 10, ReaderIdentity::everyone())
+        };
+        assert!(!query("grain ferry").is_expensive());
+        assert!(query("\"grain ferry\"").is_expensive());
+        assert!(query("grain -ferry").is_expensive());
+        assert!(query("grain").facets(vec!["harbour".into()]).is_expensive());
+        assert!(!query("grain").offset(MAX_LIMIT).is_expensive());
+        assert!(query("grain").offset(MAX_LIMIT + 1).is_expensive());
     }
 
     #[test]

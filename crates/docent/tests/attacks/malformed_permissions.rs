@@ -10,6 +10,9 @@ use crate::process::{ServerProcess, TestDir};
 
 pub(crate) const RULES: &str = "[permissions]\ndefault = \"everyone\"\nfield = \"allowed\"\n";
 
+/// Words alone, so that the words of a question that no document has do not change the order of its results.
+const LEXICAL: &str = "[search]\nmode = \"lexical\"\n";
+
 /// A word that every document of these tests contains.
 pub(crate) const WORD: &str = "quillfish";
 
@@ -250,7 +253,7 @@ fn fetched(server: &ServerProcess, id: &str) -> String {
 
 #[test]
 fn documents_without_valid_readers_are_not_found() {
-    let dir = folder(RULES);
+    let dir = folder(&format!("{RULES}{LEXICAL}"));
     let server = ServerProcess::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
     let all = heard(&server, "");
@@ -355,7 +358,7 @@ fn assert_doctor_names_every_file(dir: &TestDir) {
 
 #[test]
 fn named_readers_read_their_documents_and_the_owner_gets_a_report() {
-    let rules = format!("{RULES}[auth]\napi_keys = true\nrequired = false\n");
+    let rules = format!("{RULES}{LEXICAL}[auth]\napi_keys = true\nrequired = false\n");
     let dir = folder(&rules);
     let made = dir.run(&[
         "key",

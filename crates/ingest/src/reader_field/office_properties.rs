@@ -7,8 +7,8 @@ use super::property_formats::check;
 
 #[test]
 fn extended_properties_of_office_files_close_the_document() {
-    type OfficeWriter = fn((&'static str, String)) -> Vec<u8>;
-    let formats: [(&str, OfficeWriter); 3] = [("a.docx", docx), ("a.pptx", pptx), ("a.xlsx", xlsx)];
+    type OfficeSample = fn((&'static str, String)) -> Vec<u8>;
+    let formats: [(&str, OfficeSample); 3] = [("a.docx", docx), ("a.pptx", pptx), ("a.xlsx", xlsx)];
     for (path, write) in formats {
         for (field, property, expect) in [
             ("company", "<Company>hr</Company>", "!misplaced"),

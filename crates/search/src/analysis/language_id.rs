@@ -105,7 +105,7 @@ impl LanguageEvidence {
         self.score
     }
 
-    /// The evidence of both.
+    /// The evidence of two texts together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             score: self.score.saturating_add(other.score),
@@ -152,7 +152,7 @@ enum WordClass {
 }
 
 impl WordClass {
-    /// `folded` is a buffer.
+    /// Classifies a word; `folded` is a buffer for its folded form.
     fn of(word: &str, folded: &mut String) -> Self {
         let mut chars = word.chars();
         let Some(first) = chars.next() else {

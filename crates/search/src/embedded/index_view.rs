@@ -78,8 +78,12 @@ impl DocHandle {
 }
 
 impl EmbeddedInner {
-    /// Whether the answer needs no embedding model, or a query embedding that is cached.
+    /// Whether the answer takes little time: the query is not an expensive one, and it needs no embedding model,
+    /// or a query embedding that is cached.
     pub(super) fn is_cheap(&self, query: &Query) -> bool {
+        if query.is_expensive() {
+            return false;
+        }
         let snapshot = self.snapshot();
         let (Some(semantic), Some(views)) = (&self.semantic, &snapshot.vectors) else {
             return true;
