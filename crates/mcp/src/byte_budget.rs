@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::response::Response;
-use tokio::time::sleep;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep, timeout_at};
 
 pub(crate) use self::budget_wait_queue::BudgetWaitQueue;
 use crate::auth::Caller;
@@ -50,11 +51,14 @@ pub(crate) struct ByteBudget {
     hasher: RandomState,
     oversized: AtomicBool,
     wait_queue: BudgetWaitQueue,
+    turns: Semaphore,
 }
 
-/// Length of one pause of a held-back request while others are evicted, and the number of pauses.
-const EVICTION_WAIT_STEP: Duration = Duration::from_millis(10);
-const EVICTION_WAIT_STEPS: usize = 5;
+/// Interval at which a request that is held back looks again whether others were evicted.
+const EVICTION_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Number of requests that are answered at a time while the budget is nearly spent. Without this limit, answers would be
+/// computed faster than connections are evicted, and would fill the wait queue.
+const TURNS: usize = 4;
 
 /// Returns how far small items may exceed the budget: a sixteenth of it, and 16 small responses at least.
 const fn overdraft(total: usize) -> usize {
@@ -94,6 +98,7 @@ impl ByteBudget {
             hasher: RandomState::new(),
             oversized: AtomicBool::new(false),
             wait_queue: BudgetWaitQueue::new(max_wait),
+            turns: Semaphore::new(TURNS),
         })
     }
 
@@ -124,17 +129,23 @@ impl ByteBudget {
         goal.max(usize::from(self.wait_queue.has_waiters()))
     }
 
-    /// Holds a request back while others are evicted, for 50 ms at most. A request costs less memory than its
-    /// response, and the tasks of evicted connections get to run meanwhile.
-    pub(crate) async fn wait_for_eviction(&self) {
-        let _held_back = self.wait_queue.hold_back();
-        for _ in 0..EVICTION_WAIT_STEPS {
-            if !self.is_above_high_water() || !self.wait_queue.is_evicting() {
-                return;
-            }
-            self.wait_queue.request_eviction();
-            sleep(EVICTION_WAIT_STEP).await;
+    /// Holds a request back while the budget is nearly spent: requests are answered [`TURNS`] at a time, in the order
+    /// in which they came, once others were evicted. A request costs less memory than its response, so it is better to
+    /// wait before the answer is computed than after. The permit has to be kept until the response is charged. After
+    /// `max_wait` the request continues without one.
+    pub(crate) async fn wait_for_turn(&self) -> Option<SemaphorePermit<'_>> {
+        if !self.is_above_high_water() || !self.wait_queue.is_evicting() {
+            return None;
         }
+        let _held_back = self.wait_queue.hold_back();
+        let deadline = self.wait_queue.deadline()?;
+        self.wait_queue.request_eviction();
+        let turn = timeout_at(deadline, self.turns.acquire()).await.ok()?.ok();
+        while self.is_above_high_water() && Instant::now() < deadline {
+            self.wait_queue.request_eviction();
+            sleep(EVICTION_CHECK_INTERVAL).await;
+        }
+        turn
     }
 
     pub(crate) fn wait_queue(&self) -> &BudgetWaitQueue {
@@ -605,21 +616,37 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_is_held_back_while_others_are_evicted() {
         let (budget, stalled) = spent(TOTAL);
-        let mut held_back = Box::pin(budget.wait_for_eviction());
+        let mut held_back = Box::pin(budget.wait_for_turn());
         assert!(poll!(held_back.as_mut()).is_pending());
         budget.wait_queue().eviction_requested().await;
         drop(stalled);
-        held_back.await;
-        assert!(
-            budget.wait_for_eviction().now_or_never().is_some(),
-            "there is room"
-        );
+        assert!(held_back.await.is_some());
+        let free = budget.wait_for_turn().now_or_never();
+        assert!(matches!(free, Some(None)), "there is room");
         // If no connection is evicted, the request continues after the wait; without eviction it continues at once.
         let (budget, _stalled) = spent(TOTAL);
-        budget.wait_for_eviction().await;
+        budget.wait_for_turn().await;
         let budget = ByteBudget::new(TOTAL);
         let _held = share(&budget).reserve(TOTAL, None).unwrap();
-        assert!(budget.wait_for_eviction().now_or_never().is_some());
+        assert!(budget.wait_for_turn().now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_spent_budget_answers_a_few_requests_at_a_time_in_their_order() {
+        let (budget, stalled) = spent(TOTAL);
+        let mut waiting: Vec<_> = (0..=TURNS)
+            .map(|_| Box::pin(budget.wait_for_turn()))
+            .collect();
+        for turn in &mut waiting {
+            assert!(poll!(turn.as_mut()).is_pending());
+        }
+        drop(stalled);
+        let mut last = waiting.pop().unwrap();
+        let mut turns = futures::future::join_all(waiting).await;
+        assert!(turns.iter().all(Option::is_some));
+        assert!(poll!(last.as_mut()).is_pending(), "one more than may");
+        turns.pop();
+        assert!(last.await.is_some());
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl BudgetWaitQueue {
         !self.max_wait.is_zero()
     }
 
+    /// Returns when something that starts to wait now has to stop; `None` if it may wait forever.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.max_wait)
+    }
+
     pub(crate) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::Relaxed) > 0
     }
@@ -103,7 +108,7 @@ impl BudgetWaitQueue {
         let reservation = QueuedReservation {
             queue: self,
             bytes,
-            deadline: Instant::now().checked_add(self.max_wait),
+            deadline: self.deadline(),
         };
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);

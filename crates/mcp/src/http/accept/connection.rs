@@ -142,6 +142,8 @@ async fn answer(
     share: Arc<ConnectionShare>,
 ) -> Result<Response<TrackedBody>, Infallible> {
     let can_close = request.version() < Version::HTTP_2;
+    // Kept until the response is charged.
+    let mut turn = None;
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
         json_response::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
@@ -154,7 +156,7 @@ async fn answer(
         // The handler starts now. From here on only a body that does not arrive at once is charged.
         drop(admitted);
         if share.budget().is_above_high_water() {
-            Box::pin(share.budget().wait_for_eviction()).await;
+            turn = Box::pin(share.budget().wait_for_turn()).await;
         }
         let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
@@ -176,7 +178,9 @@ async fn answer(
     let caller = response.extensions_mut().remove::<ResponseCaller>();
     let (head, body) = response.into_parts();
     let tracked = TrackedBody::new(body, busy, &share, caller.map(|caller| caller.0));
-    Ok(match tracked.await {
+    let charged = tracked.await;
+    drop(turn);
+    Ok(match charged {
         Ok(body) => Response::from_parts(head, body),
         Err(busy) => json_response::refuse_unread().map(|body| TrackedBody::refusal(body, busy)),
     })
