@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::budget_wait_queue::BudgetWaitQueue;
 use crate::auth::Caller;
@@ -54,11 +54,13 @@ pub(crate) struct ByteBudget {
     turns: Semaphore,
 }
 
-/// Interval at which a request that is held back looks again whether others were evicted.
-const EVICTION_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of requests that are answered at a time while the budget is nearly spent. Without this limit, answers would be
 /// computed faster than connections are evicted, and would fill the wait queue.
 const TURNS: usize = 4;
+/// Number of requests of one connection that are answered at a time while half of the budget is used. An HTTP/2 client
+/// that reads nothing would otherwise have as many answers computed as it may open streams, most of which exceed its
+/// share and are thrown away.
+const CONNECTION_TURNS: usize = 2;
 
 /// Returns how far small items may exceed the budget: a sixteenth of it, and 16 small responses at least.
 const fn overdraft(total: usize) -> usize {
@@ -113,7 +115,7 @@ impl ByteBudget {
         self.wait_queue.has_waiters() || self.is_above_high_water()
     }
 
-    pub(crate) fn is_above_high_water(&self) -> bool {
+    fn is_above_high_water(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.high_water()
     }
 
@@ -130,26 +132,26 @@ impl ByteBudget {
     }
 
     /// Holds a request back while the budget is nearly spent: requests are answered [`TURNS`] at a time, in the order
-    /// in which they came, once others were evicted. A request costs less memory than its response, so it is better to
-    /// wait before the answer is computed than after. The permit has to be kept until the response is charged. After
-    /// `max_wait` the request continues without one.
-    pub(crate) async fn wait_for_turn(&self) -> Option<SemaphorePermit<'_>> {
-        if !self.is_above_high_water() || !self.wait_queue.is_evicting() {
-            return None;
-        }
+    /// in which they came, once others were evicted.
+    async fn wait_for_turn(&self, deadline: Instant) -> Option<SemaphorePermit<'_>> {
         let _held_back = self.wait_queue.hold_back();
-        let deadline = self.wait_queue.deadline()?;
         self.wait_queue.request_eviction();
         let turn = timeout_at(deadline, self.turns.acquire()).await.ok()?.ok();
-        while self.is_above_high_water() && Instant::now() < deadline {
+        while self.is_nearly_spent() && Instant::now() < deadline {
             self.wait_queue.request_eviction();
-            sleep(EVICTION_CHECK_INTERVAL).await;
+            self.wait_queue.next_look(deadline).await;
         }
         turn
     }
 
     pub(crate) fn wait_queue(&self) -> &BudgetWaitQueue {
         &self.wait_queue
+    }
+
+    /// Whether requests are held back: above fifteen sixteenths. Between the high-water mark and this one, a client
+    /// that reads is answered at once, while others are evicted.
+    fn is_nearly_spent(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.total - self.total / 16
     }
 
     /// Whether half of the budget is used, from where on slow readers have to make room.
@@ -185,6 +187,14 @@ pub(crate) struct ConnectionShare {
     budget: Arc<ByteBudget>,
     held: AtomicUsize,
     taken: AtomicU64,
+    turns: Semaphore,
+}
+
+/// Permits to answer a request while the budget is strained, to be kept until the response is charged.
+#[derive(Debug)]
+pub(crate) struct AnswerTurn<'a> {
+    _of_connection: Option<SemaphorePermit<'a>>,
+    _of_budget: Option<SemaphorePermit<'a>>,
 }
 
 impl ConnectionShare {
@@ -193,6 +203,7 @@ impl ConnectionShare {
             budget: Arc::clone(budget),
             held: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
+            turns: Semaphore::new(CONNECTION_TURNS),
         })
     }
 
@@ -211,6 +222,26 @@ impl ConnectionShare {
     /// Records that the client read some bytes.
     pub(crate) fn record_taken(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Holds a request back while the budget is strained. A request costs less memory than its response, so it is
+    /// better to wait before the answer is computed than after. After `max_wait` the request continues anyway.
+    pub(crate) async fn wait_for_turn(&self) -> Option<AnswerTurn<'_>> {
+        let budget = &self.budget;
+        if !budget.is_half_used() || !budget.wait_queue.is_evicting() {
+            return None;
+        }
+        let deadline = budget.wait_queue.deadline()?;
+        let of_connection = timeout_at(deadline, self.turns.acquire()).await.ok()?.ok();
+        let of_budget = if budget.is_nearly_spent() {
+            budget.wait_for_turn(deadline).await
+        } else {
+            None
+        };
+        Some(AnswerTurn {
+            _of_connection: of_connection,
+            _of_budget: of_budget,
+        })
     }
 
     /// Whether the connection may start another response.
@@ -476,6 +507,7 @@ impl ConnectionShares {
 mod tests {
     use std::task::Poll;
 
+    use futures::future::join_all;
     use futures::{FutureExt as _, poll};
 
     use super::*;
@@ -616,37 +648,61 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_is_held_back_while_others_are_evicted() {
         let (budget, stalled) = spent(TOTAL);
-        let mut held_back = Box::pin(budget.wait_for_turn());
+        let own = share(&budget);
+        let mut held_back = Box::pin(own.wait_for_turn());
         assert!(poll!(held_back.as_mut()).is_pending());
         budget.wait_queue().eviction_requested().await;
         drop(stalled);
         assert!(held_back.await.is_some());
-        let free = budget.wait_for_turn().now_or_never();
+        let free = own.wait_for_turn().now_or_never();
         assert!(matches!(free, Some(None)), "there is room");
         // If no connection is evicted, the request continues after the wait; without eviction it continues at once.
         let (budget, _stalled) = spent(TOTAL);
-        budget.wait_for_turn().await;
+        share(&budget).wait_for_turn().await;
         let budget = ByteBudget::new(TOTAL);
-        let _held = share(&budget).reserve(TOTAL, None).unwrap();
-        assert!(budget.wait_for_turn().now_or_never().is_some());
+        let own = share(&budget);
+        let _held = own.reserve(TOTAL, None).unwrap();
+        assert!(own.wait_for_turn().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_spent_budget_answers_a_few_requests_at_a_time_in_their_order() {
         let (budget, stalled) = spent(TOTAL);
-        let mut waiting: Vec<_> = (0..=TURNS)
-            .map(|_| Box::pin(budget.wait_for_turn()))
+        let shares: Vec<_> = (0..=TURNS).map(|_| share(&budget)).collect();
+        let mut waiting: Vec<_> = shares
+            .iter()
+            .map(|own| Box::pin(own.wait_for_turn()))
             .collect();
         for turn in &mut waiting {
             assert!(poll!(turn.as_mut()).is_pending());
         }
         drop(stalled);
         let mut last = waiting.pop().unwrap();
-        let mut turns = futures::future::join_all(waiting).await;
+        let mut turns = join_all(waiting).await;
         assert!(turns.iter().all(Option::is_some));
         assert!(poll!(last.as_mut()).is_pending(), "one more than may");
         turns.pop();
         assert!(last.await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_used_budget_answers_two_requests_of_a_connection_at_a_time() {
+        let (budget, _stalled) = spent(TOTAL / 2);
+        let own = share(&budget);
+        let mut turns = Vec::new();
+        for _ in 0..CONNECTION_TURNS {
+            turns.push(own.wait_for_turn().now_or_never().flatten().unwrap());
+        }
+        let mut third = Box::pin(own.wait_for_turn());
+        assert!(poll!(third.as_mut()).is_pending());
+        let other = share(&budget);
+        assert!(other.wait_for_turn().now_or_never().flatten().is_some());
+        turns.pop();
+        assert!(matches!(poll!(third.as_mut()), Poll::Ready(Some(_))));
+
+        let (budget, _stalled) = spent(TOTAL / 2 - 1);
+        let own = share(&budget);
+        assert!(matches!(own.wait_for_turn().now_or_never(), Some(None)));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(crate) struct BudgetWaitQueue {
     max_wait: Duration,
     eviction_requests: Notify,
     freed: Notify,
+    freed_for_held_back: Notify,
     forwarded_requests: Notify,
     waiters: AtomicUsize,
     waiting_bytes: AtomicUsize,
@@ -37,6 +38,7 @@ impl BudgetWaitQueue {
             max_wait,
             eviction_requests: Notify::new(),
             freed: Notify::new(),
+            freed_for_held_back: Notify::new(),
             forwarded_requests: Notify::new(),
             waiters: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
@@ -93,11 +95,20 @@ impl BudgetWaitQueue {
         self.forwarded_requests.notified()
     }
 
-    /// Wakes a waiting reservation because bytes were freed.
+    /// Wakes a waiting reservation, and all requests that are held back, because bytes were freed.
     pub(super) fn freed(&self) {
+        if self.held_back.load(Ordering::Relaxed) > 0 {
+            self.freed_for_held_back.notify_waiters();
+        }
         if self.has_waiters() {
             self.freed.notify_one();
         }
+    }
+
+    /// Waits until a held-back request should look again: bytes were freed, or it is time to request eviction again.
+    pub(super) async fn next_look(&self, deadline: Instant) {
+        let soon = Instant::now() + EVICTION_REQUEST_INTERVAL;
+        let _ = timeout_at(deadline.min(soon), self.freed_for_held_back.notified()).await;
     }
 
     /// Enters the wait queue; `None` if it is full.

@@ -149,14 +149,15 @@ async fn answer(
         json_response::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
     } else if let Err(refusal) = admitted {
         *refusal
-    } else if !share.has_room() {
-        let refused = json_response::refuse_unread();
-        return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
     } else {
         // The handler starts now. From here on only a body that does not arrive at once is charged.
         drop(admitted);
-        if share.budget().is_above_high_water() {
-            turn = Box::pin(share.budget().wait_for_turn()).await;
+        if share.has_room() && share.budget().is_half_used() {
+            turn = Box::pin(share.wait_for_turn()).await;
+        }
+        if !share.has_room() {
+            let refused = json_response::refuse_unread();
+            return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
         }
         let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
