@@ -9,10 +9,9 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::telemetry::SpanExportLayer;
 
-/// Directives that come before the user's filter, so that they hold unless it names the same target. `rmcp` is off
-/// because it logs whole messages, and neither queries nor document text may reach a log. `docent_span` events are for
-/// traces only.
-const QUIET: &str = "rmcp=off,tantivy=warn,docent_span=off";
+/// Directives that come before the user's filter, so that they hold unless it names the same target. tantivy
+/// reports every commit at `info`. `docent_span` events are for traces only.
+const QUIET: &str = "tantivy=warn,docent_span=off";
 
 /// Installs the global subscriber. A second call changes nothing, and neither does an invalid filter, which the
 /// settings have already rejected with [`check`].
@@ -47,10 +46,10 @@ mod tests {
     #[test]
     fn quiet_libraries_are_loud_only_when_they_are_named() {
         let made = |filter: &str| EnvFilter::new(format!("{QUIET},{filter}")).to_string();
-        assert!(made("debug").contains("rmcp=off"));
-        let named = made("debug,rmcp=debug");
+        assert!(made("debug").contains("tantivy=warn"));
+        let named = made("debug,tantivy=debug");
         assert!(
-            named.contains("rmcp=debug") && !named.contains("rmcp=off"),
+            named.contains("tantivy=debug") && !named.contains("tantivy=warn"),
             "{named}"
         );
     }

@@ -198,7 +198,7 @@ impl Default for Settings {
         Self {
             title: None,
             description: None,
-            log: "info,rmcp=off,tantivy=warn".to_owned(),
+            log: "info,tantivy=warn".to_owned(),
             index_dir: None,
             documents_url: None,
             files: FileFilterSettings::default(),

@@ -1,6 +1,6 @@
 //! Execution of one `tools/call`, from checked JSON to the JSON of its result.
 //!
-//! All transports share it, and so do both paths through the server: an immediate answer, or a reply stream.
+//! All transports share it, whether the answer comes at once or on a stream.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,39 +13,35 @@ use tracing::Instrument as _;
 use tracing::field::Empty;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, MissingScope};
 use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
-use crate::request_context::{Context, InputRound, NotificationChannel};
-use crate::request_meta::RequestMeta;
-use crate::result::{ResultFormat, TextForm, internal};
+use crate::request_context::{Context, ContextParams, InputRound, NotificationChannel};
+use crate::result::{ResultFormat, internal};
 use crate::revision::Revision;
-use crate::rpc::RpcError;
+use crate::rpc::{INTERNAL_ERROR, RpcError};
 use crate::rpc_message::RpcParams;
 use crate::trace::{SPANS, TraceParent};
-
-/// JSON-RPC error code for an internal error.
-const INTERNAL: i32 = -32603;
 
 /// A `tools/call` request with its parameters checked and copied out of the message buffer.
 #[derive(Debug)]
 pub(crate) struct ToolCall {
     pub(crate) name: String,
     arguments: Option<Box<RawValue>>,
-    meta: Option<Box<RawValue>>,
-    round: InputRound,
+    params: ContextParams,
 }
 
 /// The caller, the protocol revision and the time limit under which all work of one request runs.
 ///
-/// `trace` is the trace context of the transport. The request may name another one in its `_meta`, which takes
+/// `missing_scope` is what the caller lacks for the tool it calls. `trace` is the trace context of the transport. The request may name another one in its `_meta`, which takes
 /// precedence.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerContext {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     pub(crate) handler_timeout: Duration,
+    pub(crate) missing_scope: Option<MissingScope>,
     pub(crate) trace: Option<TraceParent>,
 }
 
@@ -83,21 +79,19 @@ impl ToolCall {
         Ok(Self {
             name,
             arguments: params.arguments.map(ToOwned::to_owned),
-            meta: params.meta.map(ToOwned::to_owned),
-            round: InputRound::parse(params)?,
+            params: ContextParams::parse(params)?,
         })
     }
 
     /// Whether the client asked for progress notifications, which need a stream.
     pub(crate) fn wants_progress(&self) -> bool {
-        self.meta
-            .as_ref()
-            .is_some_and(|meta| meta.get().contains("\"progressToken\""))
+        let meta = self.params.meta.as_ref();
+        meta.is_some_and(|meta| meta.get().contains("\"progressToken\""))
     }
 
     /// Returns the pseudonym under which the host reports its user, if it sent one.
     pub(crate) fn subject(&self) -> Option<Pseudonym> {
-        client_hints::subject(self.meta.as_ref()?.get())
+        client_hints::subject(self.params.meta.as_ref()?.get())
     }
 
     /// Answers a call over the rate limit with a tool error that tells the model how long to wait before it retries.
@@ -151,17 +145,7 @@ impl ToolCall {
                 self.name
             )));
         };
-        let context = Context {
-            caller: caller_context.caller.clone(),
-            revision: caller_context.revision,
-            meta: RequestMeta::new(self.meta),
-            cancel,
-            notifications,
-            round: self.round,
-            prose: app.inner().text == TextForm::Prose,
-            locales: app.inner().locales.clone(),
-            is_observed: app.inner().observer.is_some(),
-        };
+        let context = Context::new(app, caller_context, self.params, cancel, notifications);
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
         let (shape, server) = (
             result_format(app, caller_context),
@@ -180,7 +164,9 @@ impl ToolCall {
             Ok(Err(failure)) => shape.failed(failure.explained(app.inner().explain), server),
             Err(error) => Err(error),
         };
-        let is_ours = outcome.as_ref().is_err_and(|error| error.code == INTERNAL);
+        let is_ours = outcome
+            .as_ref()
+            .is_err_and(|error| error.code == INTERNAL_ERROR);
         let ended = if is_ours {
             CallStatus::Failed
         } else {
@@ -198,7 +184,7 @@ impl ToolCall {
             kind: CallKind::Tool,
             name: &self.name,
             arguments: self.arguments.clone(),
-            meta: self.meta.clone(),
+            meta: self.params.meta.clone(),
         };
         caller_context.record(app, call)
     }

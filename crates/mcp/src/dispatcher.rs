@@ -1,31 +1,28 @@
 //! Dispatch of one JSON-RPC request to its handler, for every transport.
 //!
-//! There are two paths. `tools/list`, and calls of tools that send nothing while they work, are answered directly.
-//! Everything else, and every call that may send progress or log messages, runs on rmcp, which keeps the stream of
-//! messages in order and knows the rules of each revision.
+//! `crate::methods` finds the handler. Work that sends nothing before its response runs in the task of its request;
+//! work that may send progress, log messages or changes gets a task and a bounded queue of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
-use rmcp::service::serve_directly_with_ct;
-use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::app::App;
 use crate::auth::{Auth, Caller, MissingScope};
 use crate::byte_budget::ConnectionShare;
 use crate::call::{CallerContext, ToolCall};
-use crate::call_observer::{CallRecorder, CallStatus};
+use crate::call_observer::CallStatus;
 use crate::call_rate_limiter::CallRateLimiter;
-use crate::descriptor;
-use crate::error::BuildError;
 use crate::limits::HttpLimits;
 use crate::listeners::{ListenerPermit, ListenerPermits};
-use crate::reply::{AnswerMeter, Reply, ReplyTransport};
-use crate::result::{SERVER_INFO, internal};
+use crate::methods::{self, MethodAction, MethodScope, MethodWork};
+use crate::reply::{AnswerMeter, Reply, ReplySender};
+use crate::request_context::NotificationChannel;
+use crate::result::internal;
 use crate::revision::Revision;
 use crate::rpc::{RpcError, result_answer};
 use crate::rpc_message::{RpcParams, RpcRequest};
@@ -52,14 +49,7 @@ pub(crate) struct RequestDispatcher {
     listeners: Arc<ListenerPermits>,
     own_listeners: Option<Arc<Semaphore>>,
     big_parses: Arc<Semaphore>,
-    call_rate_limiter: Arc<CallRateLimiter>,
-}
-
-/// What bounds the answer to a request while it is computed: the token that fires when the client cancels or
-/// disconnects, and the byte budget of its connection.
-struct AnswerBounds<'a> {
-    cancel: CancellationToken,
-    share: Option<&'a Arc<ConnectionShare>>,
+    pub(crate) call_rate_limiter: Arc<CallRateLimiter>,
 }
 
 /// The wait for a parse permit timed out, because too many large bodies are being processed.
@@ -127,17 +117,19 @@ impl RequestDispatcher {
         Some(error.answer(Some(&request.id)))
     }
 
-    /// Combines a caller with the revision, the handler timeout and the trace context of its request.
+    /// Combines a caller with what its request says and what it lacks for it.
     pub(crate) fn caller_context(
         &self,
         caller: &Caller,
         revision: Revision,
+        missing_scope: Option<MissingScope>,
         trace: Option<TraceParent>,
     ) -> CallerContext {
         CallerContext {
             caller: caller.clone(),
             revision,
             handler_timeout: self.limits.handler,
+            missing_scope,
             trace,
         }
     }
@@ -145,11 +137,23 @@ impl RequestDispatcher {
     /// Records a call that its transport refused, so that observers see it too.
     pub(crate) fn record_refused(&self, params: &RpcParams<'_>, caller_context: &CallerContext) {
         if let Ok(call) = ToolCall::parse(params) {
-            record_outcome(
+            methods::record_status(
                 call.record(&self.app, caller_context),
                 CallStatus::Forbidden,
             );
         }
+    }
+
+    /// Returns the scopes that a caller lacks for a request, which only calls of tools need.
+    pub(crate) fn missing_scope_for(
+        &self,
+        caller: &Caller,
+        request: &RpcRequest<'_>,
+    ) -> Option<MissingScope> {
+        if request.method != "tools/call" {
+            return None;
+        }
+        self.missing_scope(caller, &RpcParams::string(request.params.name)?)
     }
 
     /// Returns the scopes that this caller needs to call a tool and does not have. An unknown tool needs none.
@@ -163,6 +167,11 @@ impl RequestDispatcher {
         }
     }
 
+    /// Takes a listener permit of the server, and one of the connection if it has a limit.
+    pub(crate) fn listener_permit(&self, caller: &Caller) -> Result<ListenerPermit, RpcError> {
+        self.listeners.take(caller, self.own_listeners.as_ref())
+    }
+
     /// Answers one request. `cancel` fires when the client cancels or disconnects. Queued messages count against the
     /// byte budget of `share`.
     pub(crate) async fn answer(
@@ -172,222 +181,65 @@ impl RequestDispatcher {
         cancel: CancellationToken,
         share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
-        let outcome = match request.method.as_ref() {
-            "tools/list" => self.tool_list(request, &caller_context),
-            "tools/call" => match self.parse_and_rate_limit(&request.params, &caller_context) {
-                Ok(Ok(call))
-                    if self
-                        .missing_scope(&caller_context.caller, &call.name)
-                        .is_some() =>
-                {
-                    record_outcome(
-                        call.record(&self.app, &caller_context),
-                        CallStatus::Forbidden,
-                    );
-                    self.forbidden(&caller_context, &call.name)
-                }
-                Ok(Err((call, wait))) => {
-                    record_outcome(call.record(&self.app, &caller_context), CallStatus::TooSoon);
-                    ToolCall::rate_limited(&self.app, &caller_context, wait)
-                }
-                Ok(Ok(call)) if self.must_stream(&call) => {
-                    let bounds = AnswerBounds { cancel, share };
-                    return self
-                        .run_on_rmcp(request, caller_context, Some(call), bounds)
-                        .await;
-                }
-                Ok(Ok(call)) => {
-                    let _guard = cancel.clone().drop_guard();
-                    call.run(&self.app, &caller_context, cancel, None).await
-                }
-                Err(error) => Err(error),
-            },
-            _ => {
-                let bounds = AnswerBounds { cancel, share };
-                return self
-                    .run_on_rmcp(request, caller_context, None, bounds)
-                    .await;
+        let action = methods::handle(&MethodScope {
+            dispatcher: self,
+            request,
+            caller_context: &caller_context,
+        });
+        let outcome = match action {
+            Err(error) => Err(error),
+            Ok(MethodAction::Result(result)) => Ok(result),
+            Ok(MethodAction::Run(work)) if work.streams => {
+                let meter = share.map(|share| AnswerMeter {
+                    caller: share.budget().slot(&caller_context.caller),
+                    share: Arc::clone(share),
+                });
+                return stream(request, work, cancel, meter).await;
+            }
+            Ok(MethodAction::Run(work)) => {
+                let _guard = cancel.clone().drop_guard();
+                (work.run)(cancel, None).await
             }
         };
         whole_reply(request, outcome)
     }
+}
 
-    /// Parses a call and takes a token for it. The inner error is a call over the rate limit, with the time to wait.
-    fn parse_and_rate_limit(
-        &self,
-        params: &RpcParams<'_>,
-        caller_context: &CallerContext,
-    ) -> Result<Result<ToolCall, (ToolCall, Duration)>, RpcError> {
-        let call = ToolCall::parse(params)?;
-        let counted =
-            self.call_rate_limiter
-                .take(&caller_context.caller, || call.subject(), Instant::now());
-        Ok(match counted {
-            Ok(()) => Ok(call),
-            Err(wait) => Err((call, wait)),
-        })
-    }
-
-    fn must_stream(&self, call: &ToolCall) -> bool {
-        call.wants_progress() || self.app.tool(&call.name).is_some_and(|entry| entry.streams)
-    }
-
-    /// Answers a call without sufficient sign-in with a tool error that contains the challenge, which is the form
-    /// that ChatGPT reacts to.
-    fn forbidden(&self, caller_context: &CallerContext, tool: &str) -> Result<String, RpcError> {
-        let missing = self.missing_scope(&caller_context.caller, tool);
-        let challenge = self
-            .auth
-            .as_ref()
-            .zip(missing)
-            .map(|(auth, missing)| auth.in_band_challenge(&missing));
-        ToolCall::forbidden(&self.app, caller_context, challenge.unwrap_or_default())
-    }
-
-    fn tool_list(
-        &self,
-        request: &RpcRequest<'_>,
-        caller_context: &CallerContext,
-    ) -> Result<String, RpcError> {
-        if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
-            return Err(RpcError::invalid_params(
-                "this list has one page; call it without a `cursor`",
-            ));
-        }
-        let tools = self
-            .tools_for(&caller_context.caller)
-            .map_err(|error| internal(&error))?;
-        if !caller_context.revision.is_modern() {
-            return Ok(format!(r#"{{"tools":{tools}}}"#));
-        }
-        let inner = self.app.inner();
-        Ok(format!(
-            r#"{{"resultType":"complete","tools":{tools},"ttlMs":{},"cacheScope":"{}","_meta":{{"{SERVER_INFO}":{}}}}}"#,
-            inner.cache.list_ms,
-            caller_context.cache_scope(),
-            inner.identity.wire
-        ))
-    }
-
-    /// Returns the tools as a JSON array, each with its sign-in methods. An anonymous caller sees all of them; a
-    /// signed-in caller sees only those it may call.
-    fn tools_for(&self, caller: &Caller) -> Result<Arc<str>, BuildError> {
-        let list = self.app.tool_list()?;
-        let Some(auth) = &self.auth else {
-            return Ok(list);
-        };
-        let mut tools: Vec<Value> = serde_json::from_str(&list).unwrap_or_default();
-        tools.retain_mut(|tool| {
-            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            if !caller.is_anonymous() && self.missing_scope(caller, name).is_some() {
-                return false;
-            }
-            let own = self
-                .app
-                .tool(name)
-                .and_then(|entry| entry.security.as_deref());
-            descriptor::add_security_schemes(tool, &auth.security_schemes(own));
-            true
-        });
-        Ok(Value::Array(tools).to_string().into())
-    }
-
-    /// Takes a listener permit, if the request is `subscriptions/listen`.
-    fn listener(
-        &self,
-        request: &RpcRequest<'_>,
-        caller: &Caller,
-    ) -> Result<Option<ListenerPermit>, RpcError> {
-        if request.method != "subscriptions/listen" {
-            return Ok(None);
-        }
-        let own = self.own_listeners.as_ref();
-        self.listeners.take(caller, own).map(Some)
-    }
-
-    /// Runs a request on rmcp, in a service instance for this single message and without a session.
-    async fn run_on_rmcp(
-        &self,
-        request: &RpcRequest<'_>,
-        caller_context: CallerContext,
-        call: Option<ToolCall>,
-        bounds: AnswerBounds<'_>,
-    ) -> Reply {
-        let AnswerBounds { cancel, share } = bounds;
-        let listener = match self.listener(request, &caller_context.caller) {
-            Ok(listener) => listener,
-            Err(error) => return whole_reply(request, Err(error)),
-        };
-        let message: ClientJsonRpcMessage = match serde_json::from_str(request.raw) {
-            Ok(message) => message,
-            Err(_) => {
-                return whole_reply(
-                    request,
-                    Err(RpcError::invalid_request("not a JSON-RPC request")),
-                );
-            }
-        };
-        let peer = peer(&caller_context, request);
-        let meter = share.map(|share| AnswerMeter {
-            caller: share.budget().slot(&caller_context.caller),
-            share: Arc::clone(share),
-        });
-        let served = crate::rmcp_service::RmcpService::new(self.app.clone(), caller_context, call);
-        let (transport, messages) = ReplyTransport::new(message, meter);
-        let running = serve_directly_with_ct(served, transport, peer, cancel.clone());
-        let (work, permit) = oneshot::channel();
-        tokio::spawn(async move {
-            if let Err(error) = running.waiting().await {
-                tracing::error!(%error, "request task failed");
-            }
-            // Releases the in-flight permit that the receiver got while the work ran.
-            drop(permit);
-        });
-        let reply = messages.reply(cancel.drop_guard(), listener, work).await;
-        reply.unwrap_or_else(|| whole_reply(request, Err(internal(&NoAnswerError))))
-    }
+/// Runs work that may send messages before its response, in a task of its own. The task ends with the work and not
+/// with the client, so that an in-flight permit is not released while the work still runs.
+async fn stream(
+    request: &RpcRequest<'_>,
+    work: MethodWork,
+    cancel: CancellationToken,
+    meter: Option<AnswerMeter>,
+) -> Reply {
+    let (reply, messages) = ReplySender::new(meter);
+    let notifications = NotificationChannel {
+        reply: reply.clone(),
+        progress: request.params.progress_token(),
+    };
+    let running = (work.run)(cancel.clone(), Some(notifications));
+    let (permit_sender, permit) = oneshot::channel();
+    let id = request.id.clone();
+    let task = async move {
+        let outcome = running.await;
+        reply.answer(&id, outcome).await;
+        // Releases the in-flight permit that the receiver got while the work ran.
+        drop(permit);
+    };
+    tokio::spawn(task.in_current_span());
+    let reply = messages.reply(cancel.drop_guard(), work.listener, permit_sender);
+    let reply = reply.await;
+    reply.unwrap_or_else(|| whole_reply(request, Err(internal(&NoAnswerError))))
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the service ended without a response")]
+#[error("the work ended without a response")]
 struct NoAnswerError;
-
-/// Records the status of a call that ended before it began.
-fn record_outcome(recorder: Option<CallRecorder>, outcome: CallStatus) {
-    if let Some(mut recorder) = recorder {
-        recorder.outcome = outcome;
-    }
-}
 
 fn whole_reply(request: &RpcRequest<'_>, outcome: Result<String, RpcError>) -> Reply {
     match outcome {
         Ok(result) => Reply::Whole(result_answer(&request.id, result), None),
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),
     }
-}
-
-/// Builds the handshake data from which rmcp takes the revision of a legacy request. A stateless request has no
-/// handshake, so the data is stated here.
-fn peer(
-    caller_context: &CallerContext,
-    request: &RpcRequest<'_>,
-) -> Option<rmcp::model::InitializeRequestParams> {
-    if request.method == "initialize" {
-        return None;
-    }
-    let version: ProtocolVersion =
-        serde_json::from_value(json!(caller_context.revision.as_str())).ok()?;
-    serde_json::from_value(json!({
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": {"name": "unknown", "version": "0"},
-    }))
-    .ok()
-}
-
-fn has_cursor(raw: &str) -> bool {
-    let message: Value = serde_json::from_str(raw).unwrap_or_default();
-    message
-        .pointer("/params/cursor")
-        .is_some_and(|cursor| !cursor.is_null())
 }

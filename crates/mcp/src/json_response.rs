@@ -5,12 +5,7 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json as json_value;
 
-use crate::rpc::RpcError;
-
-/// JSON-RPC error code for an invalid request.
-pub(crate) const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC error code for an internal error.
-pub(crate) const INTERNAL_ERROR: i32 = -32603;
+use crate::rpc::{INTERNAL_ERROR, RpcError};
 
 /// Builds the response to a message that was not parsed, so it has no id.
 pub(crate) fn answer(status: StatusCode, code: i32, message: &str, hint: &str) -> Response {

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rmcp::model::RequestId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,11 +19,10 @@ use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
 use crate::json_response;
 use crate::protocol_version::{
     DeclaredProtocol, is_bare_discover, negotiate_revision, unsupported_version,
-    with_protocol_metadata,
 };
 use crate::reply::Reply;
 use crate::revision::Revision;
-use crate::rpc::RpcError;
+use crate::rpc::{RequestId, RpcError};
 use crate::rpc_message::{self, RpcMessage, RpcNotification, RpcRequest};
 use crate::trace::{self, TraceParent};
 
@@ -270,15 +268,12 @@ impl McpConnection {
     ) {
         let cancel = self.0.ended.child_token();
         lock(&self.0.cancellations).insert(request.id.clone(), cancel.clone());
-        let bare = is_bare_discover(request);
-        let text = if bare {
-            with_protocol_metadata(request.raw)
-        } else {
-            request.raw.to_owned()
-        };
+        let text = request.raw.to_owned();
         let (this, id) = (self.clone(), request.id.clone());
         let dispatcher = &self.0.dispatcher;
-        let caller_context = dispatcher.caller_context(&sender.caller, revision, sender.trace);
+        let missing_scope = dispatcher.missing_scope_for(&sender.caller, request);
+        let caller_context =
+            dispatcher.caller_context(&sender.caller, revision, missing_scope, sender.trace);
         self.0.tasks.spawn(async move {
             tokio::select! {
                 reply = this.work(text, caller_context, cancel.clone()) => {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -80,27 +80,6 @@ pub(crate) fn negotiate_revision(params: &RpcParams<'_>) -> Revision {
 /// because one host is known to give up on an error.
 pub(crate) fn is_bare_discover(request: &RpcRequest<'_>) -> bool {
     request.method == "server/discover" && request.params.meta.is_none()
-}
-
-/// Adds the metadata that rmcp requires, for requests that may omit it.
-pub(crate) fn with_protocol_metadata(raw: &str) -> String {
-    let mut message: Value = serde_json::from_str(raw).unwrap_or_default();
-    if let Some(object) = message.as_object_mut() {
-        let params = object.entry("params").or_insert_with(|| json!({}));
-        if let Some(params) = params.as_object_mut() {
-            let meta = params.entry("_meta").or_insert_with(|| json!({}));
-            if let Some(meta) = meta.as_object_mut() {
-                let version = Revision::V2026_07_28.as_str();
-                meta.insert(
-                    "io.modelcontextprotocol/protocolVersion".to_owned(),
-                    version.into(),
-                );
-                meta.entry("io.modelcontextprotocol/clientCapabilities")
-                    .or_insert_with(|| json!({}));
-            }
-        }
-    }
-    message.to_string()
 }
 
 /// Truncates untrusted text to 80 characters for use in a message.

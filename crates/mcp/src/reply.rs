@@ -1,23 +1,18 @@
-//! Replies: the messages that answer one request, on their way from rmcp to the transport.
+//! Replies: the messages that answer one request, on their way from a method to the transport.
 //!
-//! rmcp delivers JSON trees. Each message is serialized here as soon as it is sent, and its length is charged to the
-//! byte budget of the connection. Otherwise a client that does not read could make the server hold trees that no
-//! budget counts.
+//! A message is charged to the byte budget of the connection as soon as it is sent. Otherwise a client that does not
+//! read could make the server hold messages that no budget counts.
 
-use std::future::Future;
 use std::sync::Arc;
 
-use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
-use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use crate::json_response;
 use crate::json_response::shrink_spare;
 use crate::listeners::ListenerPermit;
-use crate::rpc::to_text;
+use crate::rpc::{RequestId, RpcError, result_answer};
 
 /// Capacity of the message queue of one request. When it is full, the work waits for the reader (backpressure): a tool
 /// that reports progress faster than its client reads is slowed down instead of filling memory.
@@ -61,6 +56,7 @@ struct QueuedMessage {
 pub(crate) struct ReplyStream {
     first: Option<QueuedMessage>,
     rest: mpsc::Receiver<QueuedMessage>,
+    is_answered: bool,
     _cancel: DropGuard,
     listener: Option<ListenerPermit>,
     permit_sender: Option<oneshot::Sender<OwnedSemaphorePermit>>,
@@ -84,27 +80,29 @@ impl ReplyStream {
     /// Returns the next message as JSON; `None` after the response.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let message = match self.first.take() {
-            Some(first) => Some(first),
-            None => self.rest.recv().await,
+            Some(first) => first,
+            // The work may have left a sender behind, in a task of its own.
+            None if self.is_answered => return None,
+            None => self.rest.recv().await?,
         };
-        message.map(|message| message.text)
+        self.is_answered = message.kind != MessageKind::Notification;
+        Some(message.text)
     }
 }
 
-/// The rmcp transport of one request: it delivers the request and collects the messages.
-pub(crate) struct ReplyTransport {
-    request: Option<ClientJsonRpcMessage>,
+/// The sending end of a reply, for the work of one request.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplySender {
     messages: mpsc::Sender<QueuedMessage>,
-    answered: CancellationToken,
     meter: Option<AnswerMeter>,
 }
 
-/// The receiving end of a [`ReplyTransport`].
+/// The receiving end of a reply.
 pub(crate) struct ReplyReceiver(mpsc::Receiver<QueuedMessage>);
 
 impl ReplyReceiver {
-    /// Waits for the first message, which decides whether the reply is whole or a stream. `None` if rmcp ends without
-    /// one.
+    /// Waits for the first message, which decides whether the reply is whole or a stream. `None` if the work ends
+    /// without one.
     pub(crate) async fn reply(
         mut self,
         cancel: DropGuard,
@@ -118,6 +116,7 @@ impl ReplyReceiver {
             MessageKind::Notification => Reply::Stream(Box::new(ReplyStream {
                 first: Some(first),
                 rest: self.0,
+                is_answered: false,
                 _cancel: cancel,
                 listener,
                 permit_sender: Some(permit_sender),
@@ -131,164 +130,100 @@ impl ReplyReceiver {
 #[error("the message was not delivered")]
 pub(crate) struct Undelivered;
 
-impl ReplyTransport {
-    pub(crate) fn new(
-        request: ClientJsonRpcMessage,
-        meter: Option<AnswerMeter>,
-    ) -> (Self, ReplyReceiver) {
+impl ReplySender {
+    pub(crate) fn new(meter: Option<AnswerMeter>) -> (Self, ReplyReceiver) {
         let (messages, rest) = mpsc::channel(QUEUE);
-        let transport = Self {
-            request: Some(request),
-            messages,
-            answered: CancellationToken::new(),
-            meter,
-        };
-        (transport, ReplyReceiver(rest))
+        (Self { messages, meter }, ReplyReceiver(rest))
     }
-}
 
-/// A serialized message that is not charged to a budget yet.
-struct RenderedMessage {
-    text: String,
-    kind: MessageKind,
-    id: Option<RequestId>,
-}
-
-impl RenderedMessage {
-    fn of(message: &ServerJsonRpcMessage) -> Self {
-        let (kind, id) = match message {
-            ServerJsonRpcMessage::Response(answer) => (MessageKind::Answer, Some(&answer.id)),
-            ServerJsonRpcMessage::Error(error) => {
-                (MessageKind::Error(error.error.code.0), error.id.as_ref())
+    /// Sends a notification. Without room it is dropped: a listener ends in order when a notification fails, and
+    /// progress is optional.
+    pub(crate) async fn notify(&self, text: String) -> Result<(), Undelivered> {
+        let counted = match &self.meter {
+            None => None,
+            Some(AnswerMeter { share, caller }) => {
+                let counted = share.reserve(text.len() + OVERHEAD, *caller);
+                Some(counted.ok_or(Undelivered)?)
             }
-            _ => (MessageKind::Notification, None),
         };
-        Self {
-            // Spare capacity is released, because the budget counts the length only.
-            text: shrink_spare(to_text(message)),
-            kind,
-            id: id.cloned(),
+        self.deliver(text, MessageKind::Notification, counted).await
+    }
+
+    /// Sends the response, after which the reply ends. Without room it is replaced by an error.
+    pub(crate) async fn answer(self, id: &RequestId, outcome: Result<String, RpcError>) {
+        let (text, kind) = match outcome {
+            Ok(result) => (result_answer(id, result), MessageKind::Answer),
+            Err(error) => (error.answer(Some(id)), MessageKind::Error(error.code)),
+        };
+        // Spare capacity is released, because the budget counts the length only.
+        let text = shrink_spare(text);
+        let sent = match &self.meter {
+            None => self.deliver(text, kind, None).await,
+            Some(AnswerMeter { share, caller }) => {
+                let bytes = text.len() + OVERHEAD;
+                match share.reserve_evicting(bytes, *caller).await {
+                    Some(counted) => self.deliver(text, kind, Some(counted)).await,
+                    None => {
+                        drop(text);
+                        let error = json_response::too_many_unread();
+                        let kind = MessageKind::Error(error.code);
+                        self.deliver(error.answer(Some(id)), kind, None).await
+                    }
+                }
+            }
+        };
+        if sent.is_err() {
+            tracing::debug!("client disconnected before its response");
         }
     }
 
-    /// Charges the message to the budget. Without room, a response is replaced by an error and any other message is
-    /// dropped: a listener ends in order when a notification fails, and progress is optional.
-    async fn counted(self, meter: Option<AnswerMeter>) -> Option<QueuedMessage> {
-        let Some(AnswerMeter { share, caller }) = meter else {
-            return Some(QueuedMessage::uncounted(self.text, self.kind));
-        };
-        let is_last = self.kind != MessageKind::Notification;
-        let bytes = self.text.len() + OVERHEAD;
-        let counted = if is_last {
-            share.reserve_evicting(bytes, caller).await
-        } else {
-            share.reserve(bytes, caller)
-        };
-        match counted {
-            Some(counted) => Some(QueuedMessage {
-                text: self.text,
-                kind: self.kind,
-                _counted: Some(counted),
-            }),
-            None => is_last.then(|| QueuedMessage::too_many(self.id.as_ref())),
-        }
-    }
-}
-
-impl QueuedMessage {
-    fn uncounted(text: String, kind: MessageKind) -> Self {
-        Self {
+    async fn deliver(
+        &self,
+        text: String,
+        kind: MessageKind,
+        counted: Option<ByteReservation>,
+    ) -> Result<(), Undelivered> {
+        let message = QueuedMessage {
             text,
             kind,
-            _counted: None,
-        }
-    }
-
-    /// The error that replaces a response for which there is no room.
-    fn too_many(id: Option<&RequestId>) -> Self {
-        let error = json_response::too_many_unread();
-        Self::uncounted(error.answer(id), MessageKind::Error(error.code))
-    }
-}
-
-impl Transport<RoleServer> for ReplyTransport {
-    type Error = Undelivered;
-
-    fn send(
-        &mut self,
-        message: ServerJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Undelivered>> + Send + 'static {
-        // Serialized now instead of when the queue has room, so that the tree is freed before anything waits.
-        let rendered = RenderedMessage::of(&message);
-        drop(message);
-        let (messages, answered) = (self.messages.clone(), self.answered.clone());
-        let meter = self.meter.clone();
-        async move {
-            let queued = rendered.counted(meter).await.ok_or(Undelivered)?;
-            let is_last = queued.kind != MessageKind::Notification;
-            messages.send(queued).await.map_err(|_| Undelivered)?;
-            if is_last {
-                answered.cancel();
-            }
-            Ok(())
-        }
-    }
-
-    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        let request = self.request.take();
-        if request.is_none() {
-            self.answered.cancelled().await;
-        }
-        request
-    }
-
-    async fn close(&mut self) -> Result<(), Undelivered> {
-        self.request = None;
-        Ok(())
+            _counted: counted,
+        };
+        self.messages.send(message).await.map_err(|_| Undelivered)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::byte_budget::ByteBudget;
 
-    fn request() -> ClientJsonRpcMessage {
-        serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap()
+    const ID: RequestId = RequestId::Number(1);
+
+    fn progress() -> String {
+        r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#.to_owned()
     }
 
-    fn progress() -> ServerJsonRpcMessage {
-        let params = json!({"progressToken": 1, "progress": 1.0});
-        serde_json::from_value(
-            json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
-        )
-        .unwrap()
+    fn result(size: usize) -> Result<String, RpcError> {
+        Ok(serde_json::json!({"text": "x".repeat(size)}).to_string())
     }
 
-    fn answer(size: usize) -> ServerJsonRpcMessage {
-        let result = rmcp::model::CustomResult(json!({"text": "x".repeat(size)}));
-        ServerJsonRpcMessage::response(
-            rmcp::model::ServerResult::CustomResult(result),
-            RequestId::Number(1),
-        )
-    }
-
-    fn metered(budget: &Arc<ByteBudget>) -> (ReplyTransport, ReplyReceiver) {
-        let meter = AnswerMeter {
+    fn metered(budget: &Arc<ByteBudget>) -> (ReplySender, ReplyReceiver) {
+        ReplySender::new(Some(AnswerMeter {
             share: ConnectionShare::new(budget),
             caller: None,
-        };
-        ReplyTransport::new(request(), Some(meter))
+        }))
     }
 
     #[tokio::test]
     async fn messages_that_wait_are_counted_by_their_length_until_they_are_taken() {
         let budget = ByteBudget::new(17 << 20);
-        let (mut transport, receiver) = metered(&budget);
-        transport.send(progress()).await.unwrap();
-        transport.send(answer(100_000)).await.unwrap();
+        let (sender, receiver) = metered(&budget);
+        let left_behind = sender.clone();
+        sender.notify(progress()).await.unwrap();
+        sender.answer(&ID, result(100_000)).await;
         assert!(budget.used() > 100_000);
         let cancel = CancellationToken::new().drop_guard();
         let reply = receiver.reply(cancel, None, oneshot::channel().0).await;
@@ -299,16 +234,19 @@ mod tests {
         assert!(budget.used() > 100_000);
         assert!(stream.next().await.unwrap().len() > 100_000);
         assert_eq!(budget.used(), 0);
+        // A sender that outlives the response does not keep the stream open.
+        assert!(stream.next().await.is_none());
+        drop(left_behind);
     }
 
     #[tokio::test]
     async fn an_answer_without_room_is_an_error_and_progress_without_room_is_left_out() {
         let budget = ByteBudget::new(17 << 20);
         let other = ConnectionShare::new(&budget).reserve(17 << 20, None);
-        let (mut transport, receiver) = metered(&budget);
-        transport.send(answer(100_000)).await.unwrap();
-        let filler = transport.meter.as_ref().unwrap().share.charge(5_000);
-        assert!(transport.send(progress()).await.is_err());
+        let (sender, receiver) = metered(&budget);
+        let filler = sender.meter.as_ref().unwrap().share.charge(5_000);
+        assert!(sender.notify(progress()).await.is_err());
+        sender.answer(&ID, result(100_000)).await;
         let cancel = CancellationToken::new().drop_guard();
         let reply = receiver.reply(cancel, None, oneshot::channel().0).await;
         let Some(Reply::Whole(text, Some(-32603))) = reply else {
@@ -325,8 +263,8 @@ mod tests {
         let places = Arc::new(tokio::sync::Semaphore::new(1));
         let listeners = crate::listeners::ListenerPermits::new(1);
         for is_listener in [false, true] {
-            let (mut transport, receiver) = ReplyTransport::new(request(), None);
-            transport.send(progress()).await.unwrap();
+            let (sender, receiver) = ReplySender::new(None);
+            sender.notify(progress()).await.unwrap();
             let caller = crate::auth::Caller::anonymous();
             let listener = is_listener.then(|| listeners.take(&caller, None).unwrap());
             let (work, kept) = oneshot::channel();

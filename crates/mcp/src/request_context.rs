@@ -1,22 +1,20 @@
 //! The request context: what a tool, prompt or resource knows about the request it answers.
 
-#![expect(
-    deprecated,
-    reason = "logging to the client is deprecated, not gone: clients still ask"
-)]
-
-use rmcp::model::{
-    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
-};
-use rmcp::{Peer, RoleServer};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::App;
 use crate::auth::Caller;
+use crate::call::CallerContext;
 use crate::client_hints::ClientHints;
 use crate::locale::{self, AppLocales};
+use crate::reply::{ReplySender, Undelivered};
 use crate::request_meta::RequestMeta;
+use crate::result::TextForm;
 use crate::revision::Revision;
+use crate::rpc::{RequestId, RpcError};
+use crate::rpc_message::RpcParams;
 
 /// Maximum number of subjects in [`CallRecord::touched`](crate::CallRecord::touched). A list of results has at most a hundred.
 pub const MAX_TOUCHED: usize = 256;
@@ -63,14 +61,60 @@ pub(crate) struct InputRound {
     pub(crate) state: Option<String>,
 }
 
+/// The parameters that every method has: its `_meta`, and an earlier round of input requests.
+#[derive(Debug)]
+pub(crate) struct ContextParams {
+    pub(crate) meta: Option<Box<RawValue>>,
+    pub(crate) round: InputRound,
+}
+
+impl ContextParams {
+    pub(crate) fn parse(params: &RpcParams<'_>) -> Result<Self, RpcError> {
+        Ok(Self {
+            meta: params.meta.map(ToOwned::to_owned),
+            round: InputRound::parse(params)?,
+        })
+    }
+}
+
 /// The channel for notifications about this request, with the progress token if the client wants progress.
 #[derive(Debug)]
 pub(crate) struct NotificationChannel {
-    pub(crate) peer: Peer<RoleServer>,
-    pub(crate) progress: Option<ProgressToken>,
+    pub(crate) reply: ReplySender,
+    pub(crate) progress: Option<RequestId>,
+}
+
+impl NotificationChannel {
+    /// Sends a notification. It waits while the client reads more slowly than the work sends.
+    pub(crate) async fn send(&self, method: &str, params: Value) -> Result<(), Undelivered> {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.reply.notify(message.to_string()).await
+    }
 }
 
 impl Context {
+    /// Creates the context of one request from its parameters.
+    pub(crate) fn new(
+        app: &App,
+        caller_context: &CallerContext,
+        params: ContextParams,
+        cancel: CancellationToken,
+        notifications: Option<NotificationChannel>,
+    ) -> Self {
+        let inner = app.inner();
+        Self {
+            caller: caller_context.caller.clone(),
+            revision: caller_context.revision,
+            meta: RequestMeta::new(params.meta),
+            cancel,
+            notifications,
+            round: params.round,
+            prose: inner.text == TextForm::Prose,
+            locales: inner.locales.clone(),
+            is_observed: inner.observer.is_some(),
+        }
+    }
+
     /// Returns the caller, as verified by the server.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
@@ -150,17 +194,21 @@ impl Context {
 
     /// Sends a progress notification. Does nothing if the client did not ask for progress.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(NotificationChannel {
-            peer,
-            progress: Some(token),
-        }) = &self.notifications
-        else {
+        let Some(notifications) = &self.notifications else {
             return;
         };
-        let mut params = ProgressNotificationParam::new(token.clone(), done);
-        params.total = total;
-        params.message = message.map(str::to_owned);
-        if peer.notify_progress(params).await.is_err() {
+        let Some(token) = &notifications.progress else {
+            return;
+        };
+        let mut params = Map::new();
+        params.insert("progressToken".to_owned(), json!(token));
+        params.insert("progress".to_owned(), done.into());
+        params.extend(total.map(|total| ("total".to_owned(), total.into())));
+        params.extend(message.map(|message| ("message".to_owned(), message.into())));
+        let sent = notifications
+            .send("notifications/progress", params.into())
+            .await;
+        if sent.is_err() {
             tracing::debug!("client disconnected before a progress notification");
         }
     }
@@ -168,7 +216,7 @@ impl Context {
     /// Sends a log message to the client. Before 2026-07-28 clients get all levels; since then only the level that
     /// the request asked for, and above.
     pub async fn log(&self, level: LogLevel, data: impl Into<Value>) {
-        let Some(NotificationChannel { peer, .. }) = &self.notifications else {
+        let Some(notifications) = &self.notifications else {
             return;
         };
         let requested = self
@@ -182,12 +230,8 @@ impl Context {
         if !wanted {
             return;
         }
-        let sent = peer
-            .notify_logging_message(LoggingMessageNotificationParam::new(
-                level.into(),
-                data.into(),
-            ))
-            .await;
+        let params = json!({"level": level.as_str(), "data": data.into()});
+        let sent = notifications.send("notifications/message", params).await;
         if sent.is_err() {
             tracing::debug!("client disconnected before a log message");
         }
@@ -218,15 +262,13 @@ impl LogLevel {
             _ => return None,
         })
     }
-}
 
-impl From<LogLevel> for LoggingLevel {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Debug => Self::Debug,
-            LogLevel::Info => Self::Info,
-            LogLevel::Warning => Self::Warning,
-            LogLevel::Error => Self::Error,
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::content::ContentBlock;
 use crate::error::{CallerError, Failure, FailureKind};
 use crate::json_writer::{JsonObject, escape_json};
 use crate::revision::Revision;
-use crate::rpc::RpcError;
+use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 
 /// The answer of a tool: its output, with optional text for the model and metadata for a widget.
 ///
@@ -203,7 +203,7 @@ impl ResultFormat {
             mut meta,
         } = match failure.0 {
             FailureKind::Caller(mistake) => *mistake,
-            FailureKind::NeedsInput(request) => return self.elicitation_result(*request),
+            FailureKind::NeedsInput(request) => return input_required(self.revision, *request),
             other => return Err(rpc_error(Failure(other))),
         };
         let text = hint.map_or_else(
@@ -224,15 +224,6 @@ impl ResultFormat {
         Ok(result.end())
     }
 
-    fn elicitation_result(self, request: crate::Elicitation) -> Result<String, RpcError> {
-        if self.revision.is_modern() {
-            return Ok(request.into_result().to_string());
-        }
-        Err(RpcError::invalid_request(
-            "this call has to ask the user, which needs protocol revision 2026-07-28",
-        ))
-    }
-
     fn result_type(self) -> Option<&'static str> {
         self.revision.is_modern().then_some("complete")
     }
@@ -242,6 +233,19 @@ impl ResultFormat {
             meta.insert(SERVER_INFO.to_owned(), server.clone());
         }
     }
+}
+
+/// Renders the result that asks the client for input, which only 2026-07-28 has.
+pub(crate) fn input_required(
+    revision: Revision,
+    request: crate::Elicitation,
+) -> Result<String, RpcError> {
+    if revision.is_modern() {
+        return Ok(request.into_result().to_string());
+    }
+    Err(RpcError::invalid_request(
+        "this call has to ask the user, which needs protocol revision 2026-07-28",
+    ))
 }
 
 fn add_meta(result: &mut JsonObject, meta: &Map<String, Value>, raw: &[(&str, Arc<str>)]) {
@@ -277,10 +281,11 @@ fn results_of(structured: &str) -> Option<Box<RawValue>> {
     )
 }
 
+/// The error code for an unknown resource, before 2026-07-28.
+pub(crate) const RESOURCE_NOT_FOUND: i32 = -32002;
+
 /// Converts a failure outside of `tools/call`, or one that no tool result can express, to a protocol error.
 pub(crate) fn rpc_error(failure: Failure) -> RpcError {
-    const INVALID_PARAMS: i32 = -32602;
-    const RESOURCE_NOT_FOUND: i32 = -32002;
     const MISSING_CAPABILITY: i32 = -32021;
     match failure.0 {
         FailureKind::Caller(mistake) => {
@@ -307,7 +312,10 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
 pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> RpcError {
     let reference = reference();
     tracing::error!(%reference, error = %error_chain(error), "a request failed");
-    RpcError::new(-32603, format!("internal error, reference `{reference}`"))
+    RpcError::new(
+        INTERNAL_ERROR,
+        format!("internal error, reference `{reference}`"),
+    )
 }
 
 fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {

@@ -2,9 +2,27 @@
 
 use std::borrow::Cow;
 
-use rmcp::model::RequestId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The JSON-RPC error code for a body that is not JSON.
+pub(crate) const PARSE_ERROR: i32 = -32700;
+/// The code for JSON that is no valid request.
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+/// The code for a method that the server does not have.
+pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+/// The code for parameters that do not fit their method.
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+/// The code for a failure of the server.
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
+
+/// The id of a request, or the token of its progress: a string or an integer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum RequestId {
+    Number(i64),
+    String(String),
+}
 
 /// An error object of JSON-RPC, with optional `data` for hints.
 #[derive(Debug, Clone, Serialize)]
@@ -26,7 +44,12 @@ impl RpcError {
 
     /// The error for parameters that do not fit their method.
     pub(crate) fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(-32602, message)
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    /// The error for a method that the server does not have, or not in this revision.
+    pub(crate) fn method_not_found(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(METHOD_NOT_FOUND, message)
     }
 
     pub(crate) fn with_data(mut self, data: Value) -> Self {
@@ -48,16 +71,6 @@ impl RpcError {
             id,
             error: self,
         })
-    }
-}
-
-impl From<RpcError> for rmcp::ErrorData {
-    fn from(error: RpcError) -> Self {
-        Self::new(
-            rmcp::model::ErrorCode(error.code),
-            error.message,
-            error.data,
-        )
     }
 }
 

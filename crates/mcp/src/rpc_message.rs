@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 
-use rmcp::model::{ErrorCode, NumberOrString, RequestId};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::rpc::RpcError;
+use crate::rpc::{INVALID_REQUEST, PARSE_ERROR, RequestId, RpcError};
 
 /// One checked JSON-RPC message, borrowed from the buffer it arrived in.
 #[derive(Debug)]
@@ -24,8 +23,11 @@ pub(crate) enum RpcMessage<'a> {
 pub(crate) struct RpcRequest<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: Cow<'a, str>,
+    /// The parameters that routing needs.
     pub(crate) params: RpcParams<'a>,
-    /// The message as received, for requests that rmcp parses itself.
+    /// All parameters, which are an object or absent, for their method.
+    pub(crate) raw_params: Option<&'a RawValue>,
+    /// The message as received.
     pub(crate) raw: &'a str,
 }
 
@@ -60,6 +62,17 @@ pub(crate) struct RpcParams<'a> {
 }
 
 impl RpcParams<'_> {
+    /// Returns the token of the progress that the client asks for.
+    pub(crate) fn progress_token(&self) -> Option<RequestId> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ProgressMeta {
+            progress_token: Option<RequestId>,
+        }
+        let meta: ProgressMeta = serde_json::from_str(self.meta?.get()).ok()?;
+        meta.progress_token
+    }
+
     /// Returns the value of a member that is a JSON string.
     pub(crate) fn string(member: Option<&RawValue>) -> Option<String> {
         serde_json::from_str(member?.get()).ok()
@@ -184,6 +197,7 @@ pub(crate) fn parse(text: &str) -> Result<RpcMessage<'_>, Box<UnreadableMessage>
             id,
             method,
             params,
+            raw_params: envelope.params,
             raw: text,
         }),
         None => RpcMessage::Notification(RpcNotification { method, params }),
@@ -202,9 +216,9 @@ fn request_id(raw: &str) -> Option<RequestId> {
     if raw.starts_with('"') {
         return serde_json::from_str::<String>(raw)
             .ok()
-            .map(|text| NumberOrString::String(text.into()));
+            .map(RequestId::String);
     }
-    raw.parse::<i64>().ok().map(NumberOrString::Number)
+    raw.parse::<i64>().ok().map(RequestId::Number)
 }
 
 /// Returns the maximum nesting of arrays and objects, in one pass without allocation.
@@ -235,11 +249,11 @@ fn depth(bytes: &[u8]) -> usize {
 
 impl RpcError {
     fn parse(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorCode::PARSE_ERROR.0, message)
+        Self::new(PARSE_ERROR, message)
     }
 
     pub(crate) fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorCode::INVALID_REQUEST.0, message)
+        Self::new(INVALID_REQUEST, message)
     }
 }
 
@@ -304,7 +318,7 @@ mod tests {
     #[test]
     fn an_error_echoes_the_id_when_there_is_one() {
         let unread = parse(r#"{"jsonrpc":"2.0","id":7,"params":{}}"#).unwrap_err();
-        assert_eq!(unread.id, Some(NumberOrString::Number(7)));
+        assert_eq!(unread.id, Some(RequestId::Number(7)));
     }
 
     #[test]

@@ -425,12 +425,12 @@ fn values_are_compared_in_one_form() {
 
 #[test]
 fn loose_numbers_are_found() {
-    let versions = BTreeSet::from([("rmcp".to_owned(), "3.8.0".to_owned())]);
+    let versions = BTreeSet::from([("tantivy".to_owned(), "3.8.0".to_owned())]);
     let loose = |text: &str| loose_numbers(text, &versions).len();
     for fine in [
         "1. BM25 and SHA-256, of 2025-03-26",
         "| 3 | HTTP 405, as RFC 7591 says |",
-        "rmcp 3.8.0 and `LEASE_TIMEOUT = 10 s`",
+        "tantivy 3.8.0 and `LEASE_TIMEOUT = 10 s`",
         "see [durability](docs/durability.md#2-parts)",
         "text\n```\n17\n```\n",
     ] {
@@ -438,7 +438,7 @@ fn loose_numbers_are_found() {
     }
     for claim in [
         "the best 200 by BM25",
-        "rmcp 3.7.0",
+        "tantivy 3.7.0",
         "HTTP 999",
         "| 3 | 4 |",
         "since 2025-03-27",

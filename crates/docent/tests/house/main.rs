@@ -89,7 +89,6 @@ fn crates_depend_on_each_other_only_as_planned() {
 fn each_library_has_one_home() {
     let homes = [
         ("tantivy", "docent-search"),
-        ("rmcp", "docent-mcp"),
         ("axum", "docent-mcp"),
         ("hyper", "docent-mcp"),
         ("clap", "docent"),

@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use http::{HeaderMap, StatusCode, header};
-use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,7 +20,7 @@ use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use crate::json_response;
 use crate::reply::Reply;
 use crate::revision::Revision;
-use crate::rpc::RpcError;
+use crate::rpc::{INTERNAL_ERROR, RequestId, RpcError};
 use crate::rpc_message::{self, RpcMessage};
 
 /// The state that the items of one batch share.
@@ -79,11 +78,8 @@ impl Batch<'_> {
 
 fn too_large() -> RpcError {
     let hint = "ask for this again, in a smaller batch";
-    RpcError::new(
-        json_response::INTERNAL_ERROR,
-        "the answers to this batch are too large",
-    )
-    .with_data(serde_json::json!({"hint": hint}))
+    RpcError::new(INTERNAL_ERROR, "the answers to this batch are too large")
+        .with_data(serde_json::json!({"hint": hint}))
 }
 
 fn id_of(item: &RawValue) -> Option<RequestId> {

@@ -16,8 +16,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
 use crate::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
-use crate::json_response::{self, INVALID_REQUEST};
+use crate::json_response;
 use crate::limits::HttpLimits;
+use crate::rpc::INVALID_REQUEST;
 
 /// Why a request body was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

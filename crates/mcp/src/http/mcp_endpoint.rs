@@ -18,16 +18,14 @@ use tracing::Instrument as _;
 use super::batch::Batch;
 use super::responses::{self, ResponseFormat};
 use super::{body, protocol_headers};
-use crate::auth::Caller;
+use crate::auth::{Caller, MissingScope};
 use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares};
-use crate::call::CallerContext;
 use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
 use crate::json_response;
-use crate::protocol_version::{is_bare_discover, with_protocol_metadata};
 use crate::reply::{Reply, ReplyStream};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
-use crate::rpc_message::{self, RpcMessage, RpcParams, RpcRequest};
+use crate::rpc_message::{self, RpcMessage, RpcRequest};
 use crate::trace::{self, TraceParent};
 
 /// The state that all POST requests share: the dispatcher, leniency towards incomplete modern headers, and the
@@ -209,16 +207,17 @@ impl McpEndpoint {
             // A client of a stateless server cancels by closing the connection, so notifications need no action.
             Ok(RpcMessage::Notification(_)) => Ok(MessageOutcome::Accepted),
             Ok(RpcMessage::Request(request)) => {
+                let missing = self.dispatcher.missing_scope_for(sender.caller, &request);
                 let Some(batch) = batch else {
-                    if let Some(refusal) = self.forbidden(sender, &request) {
+                    if let Some(refusal) = self.forbidden(sender, &request, missing.as_ref()) {
                         return Ok(MessageOutcome::Forbidden(Box::new(refusal)));
                     }
-                    return self.request(sender, &request).await;
+                    return self.request(sender, &request, missing).await;
                 };
                 let permit = batch
                     .admit(&self.in_flight)
                     .map_err(|error| (StatusCode::OK, error.answer(Some(&request.id))))?;
-                let mut done = self.request(sender, &request).await?;
+                let mut done = self.request(sender, &request, missing).await?;
                 if let MessageOutcome::Reply(Reply::Stream(stream), _) = &mut done {
                     stream.keep(permit);
                 }
@@ -228,29 +227,30 @@ impl McpEndpoint {
     }
 
     /// Returns a 401 or 403 for a call without sufficient sign-in, for clients that act on the HTTP status.
-    fn forbidden(&self, sender: &HttpSender<'_>, request: &RpcRequest<'_>) -> Option<Response> {
-        let auth = self.dispatcher.auth.as_ref()?;
-        if request.method != "tools/call" {
-            return None;
-        }
-        let name = RpcParams::string(request.params.name)?;
-        let missing = self.dispatcher.missing_scope(sender.caller, &name)?;
+    fn forbidden(
+        &self,
+        sender: &HttpSender<'_>,
+        request: &RpcRequest<'_>,
+        missing: Option<&MissingScope>,
+    ) -> Option<Response> {
+        let (auth, missing) = (self.dispatcher.auth.as_ref()?, missing?);
         if sender.reads_challenges_in_results(request) {
             return None;
         }
         let trace = TraceParent::of(sender.headers);
         let caller_context =
             self.dispatcher
-                .caller_context(sender.caller, Revision::ASSUMED, trace);
+                .caller_context(sender.caller, Revision::ASSUMED, None, trace);
         self.dispatcher
             .record_refused(&request.params, &caller_context);
-        Some(auth.refuse_missing_scope(&missing, sender.headers, sender.path))
+        Some(auth.refuse_missing_scope(missing, sender.headers, sender.path))
     }
 
     async fn request(
         &self,
         sender: &HttpSender<'_>,
         request: &RpcRequest<'_>,
+        missing: Option<MissingScope>,
     ) -> Result<MessageOutcome, (StatusCode, String)> {
         if let Some(answer) = self.dispatcher.oversized(request) {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, answer));
@@ -264,39 +264,19 @@ impl McpEndpoint {
         )
         .map_err(|error| log_refusal(headers, request, &error))?;
         let trace = TraceParent::of(headers);
-        let caller_context = self.dispatcher.caller_context(caller, revision, trace);
+        let caller_context = self
+            .dispatcher
+            .caller_context(caller, revision, missing, trace);
         let span = trace::request_span(&request.method, trace, request.params.meta);
-        let work = self.dispatch(request, caller_context, sender.share);
-        let work = work.instrument(span.clone());
-        let reply = work.await;
+        let cancel = CancellationToken::new();
+        let work = self
+            .dispatcher
+            .answer(request, caller_context, cancel, sender.share);
+        let reply = work.instrument(span.clone()).await;
         if let Reply::Whole(_, Some(code)) = &reply {
             span.record("code", code);
         }
         Ok(MessageOutcome::Reply(reply, revision))
-    }
-
-    /// Dispatches a request whose revision is known.
-    async fn dispatch(
-        &self,
-        request: &RpcRequest<'_>,
-        caller_context: CallerContext,
-        share: Option<&Arc<ConnectionShare>>,
-    ) -> Reply {
-        let cancel = CancellationToken::new();
-        let is_modern = caller_context.revision.is_modern();
-        let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
-        if needs_metadata {
-            let text = with_protocol_metadata(request.raw);
-            if let Ok(RpcMessage::Request(request)) = rpc_message::parse(&text) {
-                return self
-                    .dispatcher
-                    .answer(&request, caller_context, cancel, share)
-                    .await;
-            }
-        }
-        self.dispatcher
-            .answer(request, caller_context, cancel, share)
-            .await
     }
 }
 

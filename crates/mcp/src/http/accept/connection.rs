@@ -25,7 +25,8 @@ use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares, Res
 use crate::http::body::{BodyCharge, BodyError};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
 use crate::http::tls::ServerTls;
-use crate::json_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
+use crate::json_response;
+use crate::rpc::{INTERNAL_ERROR, INVALID_REQUEST};
 
 /// Everything that the task of one connection needs.
 pub(super) struct HttpConnection<S> {

@@ -5,7 +5,8 @@ use std::fmt;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::json_response::{self, INVALID_REQUEST};
+use crate::json_response;
+use crate::rpc::INVALID_REQUEST;
 
 /// Why the guard rejected a request, before anything was done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
