@@ -1,14 +1,17 @@
 //! The interface between files and parsers: what a parser gets, what it returns, and how a format declares its parser.
 //!
-//! Parsers use these types and none of [`format`](crate::format), the list of all formats, which uses every parser.
+//! Parsers use these types and none of [`format`](crate::formats), the list of all formats, which uses every parser.
+
+pub(crate) mod document_sink;
+pub(crate) mod folder_context;
 
 use std::io::Read;
 
-use crate::document_sink::DocumentSink;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::folder_context::FolderContext;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::document_sink::DocumentSink;
+use crate::parser::folder_context::FolderContext;
 use crate::reader_field::ParsedDocument;
 
 /// The number of bytes at the start of a file from which its format is detected. Most signatures are in the first
@@ -127,7 +130,7 @@ pub(crate) mod tests {
         limits: &Limits,
         parse: impl FnOnce(&ParserInput<'_>) -> T,
     ) -> T {
-        let (stem, _) = crate::file_entry::stem_and_extension(path.as_ref());
+        let (stem, _) = crate::source_path::stem_and_extension(path.as_ref());
         parse(&ParserInput {
             id: path,
             path,

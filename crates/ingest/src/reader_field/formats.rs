@@ -11,10 +11,10 @@ use super::xls_sample::xls;
 use super::xlsx_sample::xlsx;
 use super::*;
 use crate::error::IngestError;
-use crate::folder_context::FolderContext;
-use crate::format::{FORMATS, detect};
+use crate::formats::{FORMATS, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::folder_context::FolderContext;
 use crate::parser::{HEAD_BYTES, ParsedFile};
 
 /// Parses a file with `allowed` as the reader field.

@@ -15,8 +15,8 @@ use super::frames::{self, FrameReader, FrameWriter, invalid_data};
 use super::response_validator::ResponseValidator;
 use super::supervisor::{ProcessSupervisor, WorkerProcess};
 use super::{SandboxConfig, child, error_codec};
+use crate::digest::hashing_reader::HashingReader;
 use crate::error::IngestError;
-use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 use crate::parser::{FileFormat, ParsedFile, ParserInput};
 
