@@ -4,14 +4,15 @@
 //! apart by their extension.
 //!
 //! To add a format, write a module with a `FORMAT` constant, declare it with `mod`, and list it in
-//! [`FORMATS`]. If [`UNSUPPORTED_SIGNATURES`] lists the format, remove it there. `CONTRIBUTING.md` has the
-//! other files to edit.
+//! [`FORMATS`], or in [`PACKAGES`](package::PACKAGES) if it is inside a zip package. If [`UNSUPPORTED_SIGNATURES`]
+//! lists the format, remove it there. `CONTRIBUTING.md` has the other files to edit.
 
 pub(crate) mod archive;
 pub(crate) mod bibtex;
 pub(crate) mod code;
 pub(crate) mod docx;
 pub(crate) mod epub;
+pub(crate) mod file_format;
 pub(crate) mod html;
 pub(crate) mod mail;
 pub(crate) mod markdown;
@@ -24,7 +25,7 @@ pub(crate) mod text;
 
 use crate::decoding;
 use crate::error::IngestError;
-use crate::parser::{FileFormat, StreamParser};
+use crate::formats::file_format::FileFormat;
 use crate::records::{csv, json, jsonl, parquet, sheet, sqlite};
 
 /// All supported formats. Signatures are checked in this order.
@@ -49,31 +50,6 @@ pub(crate) const FORMATS: &[FileFormat] = &[
     text::FORMAT,
 ];
 
-/// Formats that are parsed in the server process: their parsers are our own code and bound everything they
-/// do. Every other format is parsed in a sandboxed child process.
-const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
-
-/// Formats that are parsed as a stream, so that a file may be of any length. They are lists of records, each of which
-/// is complete in itself; the other formats have to be known as a whole before the first text can be rendered.
-const STREAM_PARSERS: &[(&str, StreamParser)] = &[
-    ("jsonl", jsonl::stream),
-    ("csv", csv::stream),
-    ("json", json::stream),
-];
-
-impl FileFormat {
-    /// Whether it may be parsed outside the sandbox.
-    pub(crate) fn is_trusted(&self) -> bool {
-        TRUSTED_FORMATS.contains(&self.name)
-    }
-
-    /// The streaming parser of this format, if it has one.
-    pub(crate) fn stream_parser(&self) -> Option<StreamParser> {
-        let parser = STREAM_PARSERS.iter().find(|(name, _)| *name == self.name);
-        parser.map(|(_, stream)| *stream)
-    }
-}
-
 /// Finds a format by its name.
 pub(crate) fn by_name(name: &str) -> Option<&'static FileFormat> {
     FORMATS.iter().find(|format| format.name == name)
@@ -82,7 +58,7 @@ pub(crate) fn by_name(name: &str) -> Option<&'static FileFormat> {
 /// Finds a format by an extension in lower case.
 pub(crate) fn by_extension(extension: &str) -> Option<&'static FileFormat> {
     let mut formats = FORMATS.iter();
-    formats.find(|format| format.extensions.contains(&extension))
+    formats.find(|format| format.all_extensions().any(|one| one == extension))
 }
 
 /// Signatures of known formats that are not supported, so that reports can name them. An owner who reads `7z` knows
@@ -163,11 +139,14 @@ mod tests {
     fn only_our_own_parsers_stay_in_the_server() {
         let own: Vec<_> = FORMATS
             .iter()
-            .filter(|format| format.is_trusted())
+            .filter(|format| format.is_trusted)
             .map(|format| format.name)
             .collect();
-        assert_eq!(own, TRUSTED_FORMATS);
-        assert!(by_name("package").is_some_and(|format| !format.is_trusted()));
+        assert_eq!(own, ["markdown", "jsonl", "text"]);
+        // A parser of lists of records that is not streamed here would bound their length for no reason.
+        let streamed = FORMATS.iter().filter(|format| format.stream.is_some());
+        let streamed: Vec<_> = streamed.map(|format| format.name).collect();
+        assert_eq!(streamed, ["jsonl", "csv", "json"]);
         assert!(by_name("nothing").is_none());
     }
 
@@ -175,7 +154,7 @@ mod tests {
     fn no_extension_has_two_formats() {
         let mut all: Vec<_> = FORMATS
             .iter()
-            .flat_map(|format| format.extensions)
+            .flat_map(FileFormat::all_extensions)
             .collect();
         let count = all.len();
         all.sort();

@@ -1,11 +1,7 @@
-//! The interface between files and parsers: what a parser gets, what it returns, and how a format declares its parser.
-//!
-//! Parsers use these types and none of [`format`](crate::formats), the list of all formats, which uses every parser.
+//! The interface between files and parsers: what a parser gets and what it returns.
 
 pub(crate) mod document_sink;
 pub(crate) mod folder_context;
-
-use std::io::Read;
 
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::limits::Limits;
@@ -18,20 +14,6 @@ use crate::reader_field::ParsedDocument;
 /// bytes; pages may begin with comments and mail with long headers, and whether a text is binary shows in this much of
 /// it.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
-
-/// One format: how to recognize it and how to parse it.
-pub(crate) struct FileFormat {
-    /// The name of the format in reports.
-    pub name: &'static str,
-    /// Extensions in lower case, without the dot; an empty string stands for a name without an extension.
-    /// They decide only for files that no signature identified.
-    pub extensions: &'static [&'static str],
-    /// Whether the first [`HEAD_BYTES`] of a file identify the format, whatever the name is.
-    pub has_signature: fn(&[u8]) -> bool,
-    /// Parses a whole file. The parser is a pure function from bytes to documents, so that it can run in a
-    /// sandboxed process unchanged.
-    pub parse: fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
-}
 
 /// One file in the form in which its parser receives it.
 pub(crate) struct ParserInput<'a> {
@@ -73,15 +55,6 @@ impl ParsedFile {
         let warnings = scan.map(|scan| scan.warnings).unwrap_or_default();
         self.warnings.splice(0..0, warnings);
     }
-}
-
-/// A parser that consumes a file as a stream.
-pub(crate) type StreamParser =
-    fn(&ParserInput<'_>, &mut dyn Read) -> Result<ParsedFile, IngestError>;
-
-/// The signature check of plain text formats, which have none.
-pub(crate) fn no_signature(_head: &[u8]) -> bool {
-    false
 }
 
 /// What a pass over a file of records does about ids.

@@ -21,10 +21,11 @@ use crate::folder::file_entry::{FileEntry, FileFingerprint};
 use crate::folder::file_filter::FileFilter;
 use crate::folder::walk::{FolderListing, list_folder};
 use crate::formats::detect;
+use crate::formats::file_format::{FileFormat, StreamParser};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 use crate::parser::document_sink::{CallbackSink, DocumentBatcher};
-use crate::parser::{FileFormat, HEAD_BYTES, IdPass, ParsedFile, ParserInput, StreamParser};
+use crate::parser::{HEAD_BYTES, IdPass, ParsedFile, ParserInput};
 use crate::sandbox::{Confinement, ParseTask, ParserPool};
 use crate::source_path::stem_and_extension;
 
@@ -129,8 +130,7 @@ impl FolderSource {
         read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
         let format = detect(&head, &extension)?;
         self.check_sandbox(format)?;
-        let mut content =
-            self.bounded_reader(file, format.stream_parser().is_some(), &fingerprint)?;
+        let mut content = self.bounded_reader(file, format.stream.is_some(), &fingerprint)?;
         content.rewind()?;
         let mut input = ParserInput {
             id: entry.id(),
@@ -144,8 +144,8 @@ impl FolderSource {
             sink: None,
             ids: IdPass::Own,
         };
-        let parsed = match (&self.workers, format.stream_parser()) {
-            (Some(workers), Some(_)) if !format.is_trusted() => {
+        let parsed = match (&self.workers, format.stream) {
+            (Some(workers), Some(_)) if !format.is_trusted => {
                 let size = fingerprint.size;
                 let read = |input: &ParserInput<'_>,
                             content: &mut HashingReader,
@@ -159,7 +159,7 @@ impl FolderSource {
                 };
                 two_pass_stream(&input, &mut content, sink, read)?
             }
-            (Some(workers), None) if !format.is_trusted() => {
+            (Some(workers), None) if !format.is_trusted => {
                 let task = ParseTask {
                     format,
                     input: &input,
@@ -212,7 +212,7 @@ impl FolderSource {
         let format = detect(&head, &extension).ok();
         // A file that must not be parsed must not pass as unchanged either.
         format.map_or(Ok(()), |format| self.check_sandbox(format))?;
-        let is_stream = format.is_some_and(|format| format.stream_parser().is_some());
+        let is_stream = format.is_some_and(|format| format.stream.is_some());
         let mut content = self.bounded_reader(file, is_stream, &fingerprint)?;
         content.rewind()?;
         (fingerprint.size, fingerprint.sha256) = content.finish()?;
@@ -222,7 +222,7 @@ impl FolderSource {
     /// Fails closed for a third-party format if the sandbox is required and is missing or incomplete.
     fn check_sandbox(&self, format: &FileFormat) -> Result<(), IngestError> {
         match &self.workers {
-            _ if format.is_trusted() => Ok(()),
+            _ if format.is_trusted => Ok(()),
             Some(workers) => workers.check_confinement(&self.limits),
             None if self.limits.require_sandbox => Err(IngestError::NoSandbox {
                 gaps: Confinement::default().gaps(),

@@ -10,22 +10,31 @@ mod zip_entry;
 
 use self::unpacker::{ArchiveKind, ArchiveUnpacker, open_zip};
 use crate::error::IngestError;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{ParsedFile, ParserInput};
 
 pub(crate) const TAR: FileFormat = FileFormat {
     name: "tar",
+    kind: "tar",
     extensions: &["tar"],
     has_signature: is_tar,
     parse: |input| open(input, ArchiveKind::Tar),
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// A single compressed file, or a compressed tar archive. Both begin with the same magic bytes, so that only the
 /// decompressed content tells them apart; the extension is no help, because `.tgz` and `.gz` are used for both.
 pub(crate) const GZIP: FileFormat = FileFormat {
     name: "gzip",
+    kind: "gzip",
     extensions: &["gz", "tgz"],
     has_signature: |head| head.starts_with(b"\x1F\x8B"),
     parse: |input| open(input, ArchiveKind::Gzip),
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// Member names that mark a zip container as a document format of its own, such as an office document or an

@@ -11,7 +11,8 @@ use crate::decoding::decode_text;
 use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::exports::bibliography::{BibliographicRecord, file_name, given_name_first, split_list};
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::formats::file_format::{FileFormat, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field;
 use crate::records::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
@@ -19,9 +20,13 @@ use latex::latex_to_text;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "bibtex",
+    kind: "bibtex",
     extensions: &["bib", "bibtex"],
     has_signature: no_signature,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// The most fields of one entry and `@string` macros of one file; the rest is ignored. Reference managers write some

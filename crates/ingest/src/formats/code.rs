@@ -11,16 +11,21 @@ use crate::decoding::decode_clean;
 use crate::error::IngestError;
 use crate::fields::front_matter::{unread_in_code, unread_in_data};
 use crate::file_name::file_id;
+use crate::formats::file_format::FileFormat;
 use crate::formats::notebook::fence_for;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::source_path::stem_and_extension;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "code",
+    kind: "code",
     extensions: EXTENSIONS,
     has_signature: has_shebang,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 #[rustfmt::skip]

@@ -7,6 +7,7 @@ mod styles;
 use crate::error::IngestError;
 use crate::fields::metadata::extract_metadata;
 use crate::formats::html::KEYS;
+use crate::formats::package::PackageFormat;
 use crate::formats::package::ooxml::{OoxmlMainPart, properties, relationships};
 use crate::formats::package::package_parts::{PackageParts, optional_part};
 use crate::layout::TextLayout;
@@ -23,7 +24,16 @@ use styles::{DocxStyles, ParagraphRole};
 /// what cleaning removes.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
-pub(crate) fn parse(
+pub(crate) const FORMAT: PackageFormat = PackageFormat {
+    name: "docx",
+    extensions: &["docx", "docm", "dotx"],
+    main_kind: Some("wordprocessingml"),
+    media_types: &[],
+    part: "word/",
+    parse,
+};
+
+fn parse(
     input: &ParserInput<'_>,
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,

@@ -7,6 +7,7 @@ use crate::error::IngestError;
 use crate::fields::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::fields::metadata::extract_metadata;
 use crate::formats::html::{self, KEYS};
+use crate::formats::package::PackageFormat;
 use crate::formats::package::package_parts::{PackageParts, resolve};
 use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ReaderKeys;
@@ -21,10 +22,16 @@ const MAX_ITEMS: usize = 10_000;
 /// The most values of a repeated property that become fields.
 const MAX_VALUES: usize = 64;
 
-pub(crate) fn parse(
-    input: &ParserInput<'_>,
-    parts: &mut PackageParts<'_>,
-) -> Result<ParsedFile, IngestError> {
+pub(crate) const FORMAT: PackageFormat = PackageFormat {
+    name: "epub",
+    extensions: &["epub"],
+    main_kind: None,
+    media_types: &["epub+zip"],
+    part: "META-INF/container.xml",
+    parse: |input, parts, _| parse(input, parts),
+};
+
+fn parse(input: &ParserInput<'_>, parts: &mut PackageParts<'_>) -> Result<ParsedFile, IngestError> {
     let encrypted = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
     let path = package_document_path(&parts.required_text("META-INF/container.xml")?)?;
     let readers = ReaderKeys::for_input(input);

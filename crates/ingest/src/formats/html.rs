@@ -18,7 +18,8 @@ use html5gum::Tokenizer;
 use crate::error::IngestError;
 use crate::fields::front_matter;
 use crate::fields::metadata::{KeyMapping, extract_metadata};
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::single_document::build_document;
 
@@ -27,9 +28,13 @@ pub(crate) use page_builder::ParsedPage;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "html",
+    kind: "html",
     extensions: &["html", "htm", "xhtml", "xht"],
     has_signature: has_html_signature,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// The keys under which documents with a head store title and URL.

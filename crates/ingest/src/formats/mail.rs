@@ -8,22 +8,31 @@ mod message;
 use crate::error::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, SkippedItem};
 use crate::file_name::file_id;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{ParsedFile, ParserInput};
 
 /// A single RFC 5322 message, usually in a file ending in `.eml`.
 pub(crate) const EML: FileFormat = FileFormat {
     name: "eml",
+    kind: "eml",
     extensions: &["eml"],
     has_signature: looks_like_message,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// An mbox mailbox with any number of messages in one file.
 pub(crate) const MBOX: FileFormat = FileFormat {
     name: "mbox",
+    kind: "mbox",
     extensions: &["mbox"],
     has_signature: looks_like_mailbox,
     parse: mailbox::parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

@@ -12,17 +12,22 @@ use crate::exports::{notion, obsidian};
 use crate::fields::front_matter::{FrontMatter, read, take_readers, unread_behind};
 use crate::fields::list_syntax::ListSyntax;
 use crate::fields::metadata::{ExtractedMetadata, KeyMapping, extract_metadata};
+use crate::formats::file_format::{FileFormat, no_signature};
 use crate::limits::Limits;
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::notion_table::NO_PROPERTY;
 use crate::single_document::build_document;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "markdown",
+    kind: "markdown",
     extensions: &["md", "markdown", "mdown", "mkd", "mdx"],
     has_signature: no_signature,
     parse,
+    stream: None,
+    is_trusted: true,
+    packages: &[],
 };
 
 const KEYS: KeyMapping = KeyMapping {

@@ -14,17 +14,22 @@ use crate::decoding::decode_text;
 use crate::error::IngestError;
 use crate::fields::front_matter;
 use crate::fields::metadata::ExtractedMetadata;
+use crate::formats::file_format::{FileFormat, no_signature};
 use crate::formats::markdown::first_heading;
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::json::{JsonMember, array_elements, object_members};
 use crate::single_document;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "notebook",
+    kind: "notebook",
     extensions: &["ipynb"],
     has_signature: no_signature,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// Characters and lines kept of one output, enough to see what it was. Outputs are often logs and printed tables of

@@ -9,6 +9,7 @@ use crate::error::IngestError;
 use crate::fields::document_properties::{DocumentProperties, MAX_LISTED_VALUES};
 use crate::fields::metadata::extract_metadata;
 use crate::formats::html::KEYS;
+use crate::formats::package::PackageFormat;
 use crate::formats::package::package_parts::{PackageParts, optional_part};
 use crate::layout::TextLayout;
 use crate::parser::{ParsedFile, ParserInput};
@@ -29,10 +30,28 @@ const MAX_TITLE_BYTES: usize = 64 * 1024;
 /// The most keywords kept of a document.
 const MAX_KEYWORDS: usize = 256;
 
-pub(crate) fn parse(
-    input: &ParserInput<'_>,
-    parts: &mut PackageParts<'_>,
-) -> Result<ParsedFile, IngestError> {
+pub(crate) const FORMAT: PackageFormat = PackageFormat {
+    name: "odt",
+    extensions: &["odt", "ott"],
+    main_kind: None,
+    media_types: &[
+        "vnd.oasis.opendocument.text",
+        "vnd.oasis.opendocument.text-template",
+    ],
+    part: "",
+    parse: |input, parts, _| parse(input, parts),
+};
+
+pub(crate) const PRESENTATION: PackageFormat = PackageFormat {
+    name: "odp",
+    extensions: &["odp"],
+    main_kind: None,
+    media_types: &["vnd.oasis.opendocument.presentation"],
+    part: "",
+    parse: |input, parts, _| parse(input, parts),
+};
+
+fn parse(input: &ParserInput<'_>, parts: &mut PackageParts<'_>) -> Result<ParsedFile, IngestError> {
     let manifest = parts.text("META-INF/manifest.xml")?.unwrap_or_default();
     if manifest.contains("encryption-data") {
         return Err(IngestError::Encrypted);

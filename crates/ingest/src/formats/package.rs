@@ -7,20 +7,82 @@ pub(crate) mod package_parts;
 use serde_json::{Map, Value as Raw};
 
 use crate::error::IngestError;
+use crate::formats::file_format::FileFormat;
+use crate::formats::package::ooxml::OoxmlMainPart;
 use crate::formats::package::package_parts::PackageParts;
 use crate::formats::{archive, docx, epub, odt, pptx};
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::records::sheet;
 
+/// Every format inside a zip package. A package that none of them fits is a plain archive.
+pub(crate) const PACKAGES: &[PackageFormat] = &[
+    docx::FORMAT,
+    pptx::FORMAT,
+    XLSX,
+    epub::FORMAT,
+    odt::FORMAT,
+    odt::PRESENTATION,
+    ODS,
+];
+
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "package",
-    extensions: &[
-        "docx", "docm", "dotx", "epub", "odp", "ods", "odt", "ott", "pptm", "pptx", "ppsx", "xlsm",
-        "xlsx", "zip",
-    ],
+    kind: "zip",
+    extensions: &["zip"],
     has_signature: archive::is_zip,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: PACKAGES,
+};
+
+/// A format inside a zip package: how its parts tell it from the others, and how they are parsed.
+pub(crate) struct PackageFormat {
+    /// The name of the format in reports.
+    pub name: &'static str,
+    /// Extensions in lower case, without the dot. They decide only where the content cannot be read.
+    pub extensions: &'static [&'static str],
+    /// For Office Open XML, the [kind](OoxmlMainPart::kind) of the main part.
+    pub main_kind: Option<&'static str>,
+    /// The values of the part `mimetype` behind `application/`, for formats that have this part.
+    pub media_types: &'static [&'static str],
+    /// A part, or the folder of parts, that only this format has; empty if `mimetype` always names it.
+    pub part: &'static str,
+    /// Parses an opened package. The main part is empty for formats other than Office Open XML.
+    pub parse: PackageParser,
+}
+
+/// A parser of one format inside a zip package.
+pub(crate) type PackageParser =
+    fn(&ParserInput<'_>, &mut PackageParts<'_>, &OoxmlMainPart) -> Result<ParsedFile, IngestError>;
+
+/// Spreadsheets are parsed by a reader of their own, which unpacks the file itself; only the properties come from here.
+const XLSX: PackageFormat = PackageFormat {
+    name: "xlsx",
+    extensions: &["xlsm", "xlsx"],
+    main_kind: Some("spreadsheetml"),
+    media_types: &[],
+    part: "xl/",
+    parse: |input, parts, main| {
+        let readers = readers_of_file(input, |readers| ooxml::properties(parts, main, readers));
+        sheet::parse(input, &readers)
+    },
+};
+
+const ODS: PackageFormat = PackageFormat {
+    name: "ods",
+    extensions: &["ods"],
+    main_kind: None,
+    media_types: &["vnd.oasis.opendocument.spreadsheet"],
+    part: "",
+    parse: |input, parts, _| {
+        let readers = readers_of_file(input, |readers| {
+            let meta = parts.text("meta.xml")?.unwrap_or_default();
+            odt::properties(&meta, readers)
+        });
+        sheet::parse(input, &readers)
+    },
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
@@ -29,36 +91,27 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
         return archive::zip(input);
     }
     let mut parts = PackageParts::open(input.bytes, input.limits)?;
-    if parts.has("[Content_Types].xml") {
-        let main = ooxml::main_part(&mut parts)?;
-        return match main.kind.as_str() {
-            "wordprocessingml" => docx::parse(input, &mut parts, &main),
-            "presentationml" => pptx::parse(input, &mut parts, &main),
-            // Some programs write a wrong content type, or none.
-            kind if kind == "spreadsheetml" || parts.has("xl/workbook.xml") => {
-                let readers = readers_of_file(input, |readers| {
-                    ooxml::properties(&mut parts, &main, readers)
-                });
-                sheet::parse(input, &readers)
-            }
-            _ => archive::zip(input),
+    let mut main = OoxmlMainPart::default();
+    let format = if parts.has("[Content_Types].xml") {
+        main = ooxml::main_part(&mut parts)?;
+        let mut formats = PACKAGES.iter();
+        let found = formats.find(|format| format.main_kind == Some(main.kind.as_str()));
+        // Some programs write a wrong content type for spreadsheets, or none.
+        found.or_else(|| parts.has("xl/workbook.xml").then_some(&XLSX))
+    } else {
+        let media_type = parts.text("mimetype")?.unwrap_or_default();
+        let media_type = media_type.trim().strip_prefix("application/");
+        let is_named =
+            |format: &&PackageFormat| media_type.is_some_and(|it| format.media_types.contains(&it));
+        let is_shown = |format: &&PackageFormat| {
+            format.main_kind.is_none() && !format.part.is_empty() && parts.has(format.part)
         };
-    }
-    let kind = parts.text("mimetype")?.unwrap_or_default();
-    match kind.trim().strip_prefix("application/").unwrap_or_default() {
-        "epub+zip" => epub::parse(input, &mut parts),
-        "vnd.oasis.opendocument.text"
-        | "vnd.oasis.opendocument.text-template"
-        | "vnd.oasis.opendocument.presentation" => odt::parse(input, &mut parts),
-        "vnd.oasis.opendocument.spreadsheet" => {
-            let readers = readers_of_file(input, |readers| {
-                let meta = parts.text("meta.xml")?.unwrap_or_default();
-                odt::properties(&meta, readers)
-            });
-            sheet::parse(input, &readers)
-        }
-        _ if parts.has("META-INF/container.xml") => epub::parse(input, &mut parts),
-        _ => archive::zip(input),
+        let found = PACKAGES.iter().find(is_named);
+        found.or_else(|| PACKAGES.iter().find(is_shown))
+    };
+    match format {
+        Some(format) => (format.parse)(input, &mut parts, &main),
+        None => archive::zip(input),
     }
 }
 

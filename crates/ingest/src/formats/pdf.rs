@@ -15,17 +15,22 @@ use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use crate::clean::clean_line;
 use crate::error::IngestError;
 use crate::fields::metadata::extract_metadata;
+use crate::formats::file_format::FileFormat;
 use crate::formats::html::KEYS;
 use crate::layout::clean_pages;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ReaderField, ReaderKeys};
 use crate::single_document::build_document;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "pdf",
+    kind: "pdf",
     extensions: &["pdf"],
     has_signature: has_pdf_signature,
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 /// Where the `%PDF-` signature is looked for. Old mail programs and web servers put some bytes in front of it. PDF

@@ -4,6 +4,7 @@
 use crate::error::IngestError;
 use crate::fields::metadata::extract_metadata;
 use crate::formats::html::KEYS;
+use crate::formats::package::PackageFormat;
 use crate::formats::package::ooxml::{OoxmlMainPart, properties, relationships};
 use crate::formats::package::package_parts::{PackageParts, optional_part};
 use crate::layout::TextLayout;
@@ -18,7 +19,16 @@ const MAX_SLIDES: usize = 10_000;
 /// The most bytes kept of a slide's title.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
-pub(crate) fn parse(
+pub(crate) const FORMAT: PackageFormat = PackageFormat {
+    name: "pptx",
+    extensions: &["pptm", "pptx", "ppsx"],
+    main_kind: Some("presentationml"),
+    media_types: &[],
+    part: "ppt/",
+    parse,
+};
+
+fn parse(
     input: &ParserInput<'_>,
     parts: &mut PackageParts<'_>,
     main: &OoxmlMainPart,

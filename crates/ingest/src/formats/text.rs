@@ -6,16 +6,21 @@ use crate::decoding::decode_clean;
 use crate::error::IngestError;
 use crate::fields::front_matter;
 use crate::file_name::{date_from_context, file_id, title_from_name};
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::formats::file_format::{FileFormat, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "text",
+    kind: "text",
     extensions: &[
         "txt", "text", "log", "rst", "adoc", "asciidoc", "org", "tex", "",
     ],
     has_signature: no_signature,
     parse,
+    stream: None,
+    is_trusted: true,
+    packages: &[],
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

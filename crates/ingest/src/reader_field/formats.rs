@@ -7,10 +7,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::parquet_sample::{parquet_file, parquet_list, parquet_row};
+use super::property_files::TEXTS;
 use super::xls_sample::xls;
 use super::xlsx_sample::xlsx;
 use super::*;
 use crate::error::IngestError;
+use crate::formats::package::PACKAGES;
 use crate::formats::{FORMATS, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
@@ -256,6 +258,21 @@ fn every_format_has_a_sample_or_no_properties() {
         let name = format.name;
         assert!(
             covered.contains(&name),
+            "no sample of `{name}` with a reader field"
+        );
+    }
+    let any_name = RICH.iter().chain(PLAIN).map(|(path, _)| *path);
+    let fixed_names = TEXTS.iter().map(|(_, path, _)| *path);
+    let samples: Vec<_> = any_name.chain(fixed_names).collect();
+    // Presentations have the parser of texts, whose sample is `a.odt`.
+    for package in PACKAGES.iter().filter(|package| package.name != "odp") {
+        let is_of = |path: &&str| {
+            let (_, extension) = path.rsplit_once('.').unwrap();
+            package.extensions.contains(&extension)
+        };
+        let name = package.name;
+        assert!(
+            samples.iter().any(is_of),
             "no sample of `{name}` with a reader field"
         );
     }

@@ -15,8 +15,9 @@ use self::header::Head;
 use self::row_reader::{CsvCells, CsvRow, CsvRowReader};
 use crate::decoding::text_stream::TextStream;
 use crate::error::IngestError;
+use crate::formats::file_format::{FileFormat, no_signature};
 use crate::limits::Limits;
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ReaderKeys;
 use crate::records::reader_column::row_above_header;
 use crate::records::record_ids::two_pass;
@@ -24,9 +25,13 @@ use crate::records::{RecordCollector, RecordLocation};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "csv",
+    kind: "csv",
     extensions: &["csv", "tsv", "tab", "psv"],
     has_signature: no_signature,
     parse,
+    stream: Some(stream),
+    is_trusted: false,
+    packages: &[],
 };
 
 /// Rows in the sample from which the header and the column types are inferred. A type has to fit every row of the

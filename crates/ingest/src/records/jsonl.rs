@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Raw};
 use crate::decoding::text_stream::TextStream;
 use crate::digest::sha256;
 use crate::error::IngestError;
-use crate::parser::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::formats::file_format::{FileFormat, no_signature};
+use crate::parser::{ParsedFile, ParserInput};
 use crate::records::json::parse_record;
 use crate::records::line_counter::LineCounter;
 use crate::records::record_ids::two_pass;
@@ -15,9 +16,13 @@ use crate::records::{RecordCollector, RecordLocation};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "jsonl",
+    kind: "jsonl",
     extensions: &["jsonl", "ndjson"],
     has_signature: no_signature,
     parse,
+    stream: Some(stream),
+    is_trusted: true,
+    packages: &[],
 };
 
 /// The recursion limit of the JSON parser. It parses a value by recursion, one level at a time, so a line with a

@@ -142,7 +142,7 @@ impl ParseRequest {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
-        let stream = format.stream_parser();
+        let stream = format.stream;
         let out = CallbackSink::new(emit, stream.is_some());
         let mut input = ParserInput {
             id: &self.id,

@@ -17,8 +17,9 @@ use super::supervisor::{ProcessSupervisor, WorkerProcess};
 use super::{SandboxConfig, child, error_codec};
 use crate::digest::hashing_reader::HashingReader;
 use crate::error::IngestError;
+use crate::formats::file_format::FileFormat;
 use crate::limits::Limits;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 
 /// The beginning of Rust's message on stderr when an allocation fails.
 const OUT_OF_MEMORY: &str = "memory allocation of";
@@ -241,8 +242,7 @@ fn receive_response(
     deadline: &mut WorkerDeadline<'_>,
     take: &mut dyn DocumentReceiver,
 ) -> io::Result<Result<ParsedFile, IngestError>> {
-    let mut answer =
-        ResponseValidator::for_input(task.input, task.format.stream_parser().is_some());
+    let mut answer = ResponseValidator::for_input(task.input, task.format.stream.is_some());
     loop {
         let mut frame = FrameReader::from(from)?;
         match frame.tag {

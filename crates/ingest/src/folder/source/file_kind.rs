@@ -8,6 +8,8 @@ use cap_std::fs::File;
 use super::FolderSource;
 use crate::error::IngestError;
 use crate::folder::file_entry::FileEntry;
+use crate::formats::file_format::FileFormat;
+use crate::formats::package::PackageFormat;
 use crate::formats::{by_extension, detect};
 use crate::parser::HEAD_BYTES;
 use crate::source_path::stem_and_extension;
@@ -24,22 +26,6 @@ const MAX_EXTENSION_CHARS: usize = 12;
 const ENTRY: &[u8] = b"PK\x01\x02";
 const END: &[u8] = b"PK\x05\x06";
 
-/// The parts by which office documents and e-books are told apart.
-const PARTS: [(&[u8], &str); 4] = [
-    (b"word/", "docx"),
-    (b"ppt/", "pptx"),
-    (b"xl/", "xlsx"),
-    (b"META-INF/container.xml", "epub"),
-];
-
-/// The words of a `mimetype` part by which OpenDocument files and e-books are told apart.
-const TYPES: [(&str, &str); 4] = [
-    ("epub", "epub"),
-    ("opendocument.text", "odt"),
-    ("opendocument.presentation", "odp"),
-    ("opendocument.spreadsheet", "ods"),
-];
-
 impl FolderSource {
     /// The type of a file, by content first. A file that cannot be opened, or whose format is not supported,
     /// is named by its extension.
@@ -49,10 +35,8 @@ impl FolderSource {
             Ok(kind) => kind.to_owned(),
             Err(IngestError::Unsupported { kind }) if is_plain(&kind) => kind,
             Err(_) => match by_extension(&extension) {
-                Some(format) if format.name == "package" || format.name == "spreadsheet" => {
-                    extension
-                }
-                Some(format) => format.name.to_owned(),
+                Some(format) if !format.packages.is_empty() => extension,
+                Some(format) => format.kind.to_owned(),
                 None if is_plain(&extension) => extension,
                 None => "other".to_owned(),
             },
@@ -63,13 +47,12 @@ impl FolderSource {
         let (mut file, _) = self.open_file(&entry.place.relative)?;
         let mut head = Vec::new();
         super::read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
-        Ok(match detect(&head, extension)?.name {
-            "package" => {
-                kind_from_mimetype(&head).unwrap_or_else(|| kind_from_part_names(&tail(&mut file)))
-            }
-            "spreadsheet" => "xls",
-            name => name,
-        })
+        let format = detect(&head, extension)?;
+        if format.packages.is_empty() {
+            return Ok(format.kind);
+        }
+        let kind = kind_from_mimetype(format, &head);
+        Ok(kind.unwrap_or_else(|| kind_from_part_names(format, &tail(&mut file))))
     }
 }
 
@@ -90,21 +73,25 @@ fn tail(file: &mut File) -> Vec<u8> {
 }
 
 /// The type in the `mimetype` part, which OpenDocument and EPUB store first and uncompressed.
-fn kind_from_mimetype(head: &[u8]) -> Option<&'static str> {
+fn kind_from_mimetype(format: &FileFormat, head: &[u8]) -> Option<&'static str> {
     if head.get(30..38) != Some(b"mimetype") {
         return None;
     }
     let words = String::from_utf8_lossy(head.get(38..128).unwrap_or_default());
-    let found = TYPES.iter().find(|(word, _)| words.contains(word));
-    found.map(|(_, kind)| *kind)
+    let is_named = |package: &&PackageFormat| {
+        let mut types = package.media_types.iter();
+        types.any(|media_type| words.contains(media_type))
+    };
+    let found = format.packages.iter().find(is_named);
+    found.map(|package| package.name)
 }
 
 /// The type by part names. Only the last central directory counts, since an embedded document has its own
 /// before it.
-fn kind_from_part_names(tail: &[u8]) -> &'static str {
+fn kind_from_part_names(format: &FileFormat, tail: &[u8]) -> &'static str {
     let end = tail.windows(END.len()).rposition(|window| window == END);
     let Some(end) = end else {
-        return "zip";
+        return format.kind;
     };
     let size = four(tail, end + 12).unwrap_or(0) as usize;
     let mut at = end.saturating_sub(size);
@@ -113,14 +100,15 @@ fn kind_from_part_names(tail: &[u8]) -> &'static str {
         let length = |place: usize| usize::from(two(tail, at + place).unwrap_or(0));
         let name = tail.get(at + 46..at + 46 + length(28)).unwrap_or_default();
         is_office |= name == b"[Content_Types].xml";
-        let part = PARTS.iter().find(|(part, _)| name.starts_with(part));
-        found = found.or(part.map(|(_, kind)| *kind));
+        let is_shown = |package: &&PackageFormat| {
+            !package.part.is_empty() && name.starts_with(package.part.as_bytes())
+        };
+        found = found.or_else(|| format.packages.iter().find(is_shown));
         at += 46 + length(28) + length(30) + length(32);
     }
     match found {
-        Some("epub") => "epub",
-        Some(kind) if is_office => kind,
-        _ => "zip",
+        Some(package) if is_office || package.main_kind.is_none() => package.name,
+        _ => format.kind,
     }
 }
 

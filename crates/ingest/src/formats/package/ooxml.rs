@@ -15,6 +15,7 @@ use crate::xml::{XmlEvent, XmlReader};
 const MAX_RELATIONS: usize = 10_000;
 
 /// The main part of the package, which holds the document itself.
+#[derive(Default)]
 pub(crate) struct OoxmlMainPart {
     pub path: String,
     /// The kind of document: `wordprocessingml`, `presentationml` or `spreadsheetml`; empty where it is

@@ -20,8 +20,9 @@ use crate::error::bounded_report::ReportItem as _;
 use crate::error::{IngestError, IngestWarning};
 use crate::fields::field_overflow::FieldOverflow;
 use crate::fields::metadata::{ExtractedMetadata, extract_metadata};
+use crate::formats::file_format::{FileFormat, no_signature};
 use crate::formats::{code, notebook};
-use crate::parser::{FileFormat, IdPass, ParsedFile, ParserInput, no_signature};
+use crate::parser::{IdPass, ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::column_types::UniqueNames;
 use crate::records::jsonl;
@@ -36,9 +37,13 @@ use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "json",
+    kind: "json",
     extensions: &["json", "geojson"],
     has_signature: no_signature,
     parse,
+    stream: Some(stream),
+    is_trusted: false,
+    packages: &[],
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

@@ -16,7 +16,8 @@ use serde_json::{Map, Value as Raw};
 
 use crate::dates::{self, DateAndTime, date_from_epoch_days, from_epoch_millis};
 use crate::error::IngestError;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderKeys};
 use crate::records::column_types::put_date_and_time;
 use crate::records::record_ids::two_pass;
@@ -25,9 +26,13 @@ use crate::records::{RecordCollector, RecordLocation};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "parquet",
+    kind: "parquet",
     extensions: &[],
     has_signature: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {

@@ -13,7 +13,8 @@ mod zip_package;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::IngestError;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ReaderField;
 use workbook::WorkbookBuilder;
 
@@ -21,10 +22,14 @@ pub(crate) use workbook::as_number;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "spreadsheet",
+    kind: "xls",
     extensions: &["xls"],
     // Spreadsheets in zip packages are recognized by their parts instead.
     has_signature: is_compound,
     parse: parse_bare,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 fn is_package(bytes: &[u8]) -> bool {

@@ -12,7 +12,8 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
 use crate::error::IngestError;
-use crate::parser::{FileFormat, IdPass, ParsedFile, ParserInput};
+use crate::formats::file_format::FileFormat;
+use crate::parser::{IdPass, ParsedFile, ParserInput};
 use crate::reader_field;
 use crate::records::record_ids::{UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
@@ -20,9 +21,13 @@ use schema::{RowKey, SqliteColumn, SqliteTable};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "sqlite",
+    kind: "sqlite",
     extensions: &[],
     has_signature: |head| head.starts_with(MAGIC),
     parse,
+    stream: None,
+    is_trusted: false,
+    packages: &[],
 };
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
