@@ -1,7 +1,7 @@
 //! Document ingestion: turns the files of a folder into documents that can be indexed.
 //!
 //! A [`FolderSource`] is a folder. [`FolderSource::list`] walks it, [`FolderSource::read`] parses one file
-//! into [`Document`](docent_search::Document)s, and [`FolderSource::read_into`] streams them in batches.
+//! into [`Document`](docent_search::Document)s, and [`FolderSource::open_file`] opens it for whoever wants to know more.
 //! Whatever cannot be read becomes a [`SkippedItem`] with an [`IngestError`]; no content of a folder can abort
 //! a run.
 //!
@@ -38,7 +38,7 @@ pub use error::{IngestError, IngestWarning, SkippedItem};
 pub use folded_path::{PATH_SEPARATORS, fold_path, is_under};
 pub use folder::file_entry::{FileEntry, FileFingerprint};
 pub use folder::file_filter::{FileFilter, IGNORE_FILES};
-pub use folder::source::{FileReadOutcome, FolderSource};
+pub use folder::source::{FileReadOutcome, FolderSource, OpenedFile};
 pub use folder::walk::FolderListing;
 pub use limits::{Limits, MAX_MEMORY_BYTES};
 pub use options::{HiddenField, IngestOptions, SqliteOptions};

@@ -167,7 +167,7 @@ impl ParserPool {
     pub(crate) fn read(
         &self,
         task: &ParseTask<'_>,
-        content: &mut HashingReader,
+        content: &mut HashingReader<'_>,
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<ParsedFile, IngestError> {
         let permit = self.acquire_permit();

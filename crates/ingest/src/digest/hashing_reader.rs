@@ -8,19 +8,19 @@ use sha2::{Digest as _, Sha256};
 use crate::digest::hex;
 use crate::error::IngestError;
 
-/// A file that is read once from start to end. The first failure is kept, because parsers replace the error
+/// The content of an opened file, read from its current position to its end. The first failure is kept, because parsers replace the error
 /// of a reader by one of their own.
-pub(crate) struct HashingReader {
-    file: File,
+pub(crate) struct HashingReader<'f> {
+    file: &'f File,
     hash: Sha256,
     bytes: u64,
     limit: u64,
     failed: Option<IngestError>,
 }
 
-impl HashingReader {
+impl<'f> HashingReader<'f> {
     /// Creates a reader that fails once the file has more than `limit` bytes.
-    pub(crate) fn new(file: File, limit: u64) -> Self {
+    pub(crate) fn new(file: &'f File, limit: u64) -> Self {
         Self {
             file,
             hash: Sha256::new(),
@@ -61,7 +61,7 @@ impl HashingReader {
     }
 }
 
-impl Read for HashingReader {
+impl Read for HashingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Request one byte beyond the limit: only if it arrives is the limit exceeded and not just reached.
         let wanted = (self.limit - self.bytes.min(self.limit)).saturating_add(1);
@@ -88,19 +88,21 @@ mod tests {
     use super::*;
     use crate::digest::sha256;
 
-    fn content(bytes: &[u8], limit: u64) -> HashingReader {
+    fn content(bytes: &[u8]) -> File {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), bytes).unwrap();
         let file = std::fs::File::open(dir.path().join("a")).unwrap();
-        HashingReader::new(File::from_std(file), limit)
+        File::from_std(file)
     }
 
     #[test]
     fn the_sum_is_that_of_all_bytes_however_few_were_read() {
-        let mut file = content(b"0123456789", 10);
+        let content = content(b"0123456789");
+        let mut file = HashingReader::new(&content, 10);
         file.read_exact(&mut [0; 3]).unwrap();
         assert_eq!(file.finish(), Ok((10, sha256(b"0123456789"))));
-        let mut again = content(b"0123456789", 10);
+        let mut again = HashingReader::new(&content, 10);
+        again.rewind().unwrap();
         again.read_exact(&mut [0; 3]).unwrap();
         again.rewind().unwrap();
         assert_eq!(again.finish(), Ok((10, sha256(b"0123456789"))));
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_file_ends_at_its_bound() {
-        let mut file = content(b"0123456789", 9);
+        let content = content(b"0123456789");
+        let mut file = HashingReader::new(&content, 9);
         assert!(file.read_to_end(&mut Vec::new()).is_err());
         assert_eq!(file.failure().map(IngestError::code), Some("too-large"));
         assert_eq!(file.finish().unwrap_err().code(), "too-large");

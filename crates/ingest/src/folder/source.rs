@@ -1,11 +1,12 @@
 //! Folder source: lists a folder and parses its files into documents.
 //!
 //! Every file is opened beneath the root, one path component at a time, without following links. Nothing
-//! outside can be read, whatever is renamed or linked meanwhile. A hard link is the file itself and is read.
+//! outside can be read, whatever is renamed or linked meanwhile. A hard link is the file itself and is read. A file is
+//! opened once for everything that a sync does with it, so that all of it is about the same file.
 
 mod file_kind;
+mod opened_file;
 
-use std::io::Read as _;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -14,20 +15,16 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use crate::digest::hashing_reader::HashingReader;
-use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::folder::file_entry::{FileEntry, FileFingerprint};
 use crate::folder::file_filter::FileFilter;
 use crate::folder::walk::{FolderListing, list_folder};
-use crate::formats::detect;
-use crate::formats::file_format::{FileFormat, StreamParser};
+use crate::formats::file_format::FileFormat;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::parser::document_sink::{CallbackSink, DocumentBatcher};
-use crate::parser::{HEAD_BYTES, IdPass, ParsedFile, ParserInput};
-use crate::sandbox::{Confinement, ParseTask, ParserPool};
-use crate::source_path::stem_and_extension;
+use crate::sandbox::{Confinement, ParserPool};
+
+pub use opened_file::OpenedFile;
 
 /// A folder whose files are parsed into documents.
 #[derive(Debug)]
@@ -106,117 +103,32 @@ impl FolderSource {
 
     /// Parses one file and returns all of its documents.
     pub fn read(&self, entry: &FileEntry) -> Result<FileReadOutcome, IngestError> {
-        let mut documents = Vec::new();
-        let mut outcome = self.read_into(entry, &mut |mut batch| {
-            documents.append(&mut batch);
-            true
-        })?;
-        outcome.documents = documents;
-        Ok(outcome)
+        self.open_file(entry).read()
     }
 
-    /// Parses one file and streams its documents to `sink` in batches, in file order, so that a file of
-    /// records may be of any length. When `sink` returns false, reading stops and the result is
-    /// [`IngestError::Gone`]. The outcome contains no documents. If parsing fails, the documents already
-    /// handed over remain valid.
+    /// Parses one file and streams its documents, as [`OpenedFile::read_into`] does.
     pub fn read_into(
         &self,
         entry: &FileEntry,
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<FileReadOutcome, IngestError> {
-        let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
-        let (stem, extension) = stem_and_extension(&entry.place.relative);
-        let mut head = Vec::new();
-        read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
-        let format = detect(&head, &extension)?;
-        self.check_sandbox(format)?;
-        let mut content = self.bounded_reader(file, format.stream.is_some(), &fingerprint)?;
-        content.rewind()?;
-        let mut input = ParserInput {
-            id: entry.id(),
-            path: entry.path(),
-            stem: &stem,
-            bytes: &[],
-            sha256: "",
-            limits: &self.limits,
-            options: &self.options,
-            folder_context: &entry.folder_context,
-            sink: None,
-            ids: IdPass::Own,
-        };
-        let parsed = match (&self.workers, format.stream) {
-            (Some(workers), Some(_)) if !format.is_trusted => {
-                let size = fingerprint.size;
-                let read = |input: &ParserInput<'_>,
-                            content: &mut HashingReader,
-                            sink: &mut BatchSink<'_>| {
-                    let task = ParseTask {
-                        format,
-                        input,
-                        size,
-                    };
-                    workers.read(&task, content, sink)
-                };
-                two_pass_stream(&input, &mut content, sink, read)?
-            }
-            (Some(workers), None) if !format.is_trusted => {
-                let task = ParseTask {
-                    format,
-                    input: &input,
-                    size: fingerprint.size,
-                };
-                workers.read(&task, &mut content, sink)?
-            }
-            (_, Some(stream)) => {
-                let read = |input: &ParserInput<'_>,
-                            content: &mut HashingReader,
-                            sink: &mut BatchSink<'_>| {
-                    parse_stream(stream, input, content, sink)
-                };
-                two_pass_stream(&input, &mut content, sink, read)?
-            }
-            (_, None) => {
-                let mut bytes = Vec::new();
-                let read = content.read_to_end(&mut bytes);
-                read.map_err(|error| {
-                    content
-                        .failure()
-                        .cloned()
-                        .unwrap_or(IngestError::from_io(&error))
-                })?;
-                let sha256 = sha256(&bytes);
-                (input.bytes, input.sha256) = (&bytes, &sha256);
-                let mut parsed = (format.parse)(&input)?;
-                if !sink(std::mem::take(&mut parsed.documents)) {
-                    return Err(IngestError::Gone);
-                }
-                parsed
-            }
-        };
-        (fingerprint.size, fingerprint.sha256) = content.finish()?;
-        Ok(FileReadOutcome {
-            format: format.name,
-            documents: Vec::new(),
-            skipped: parsed.skipped,
-            warnings: parsed.warnings,
-            fingerprint,
-        })
+        self.open_file(entry).read_into(sink)
     }
 
     /// Computes the fingerprint of a file without parsing it, to detect changes.
     pub fn fingerprint(&self, entry: &FileEntry) -> Result<FileFingerprint, IngestError> {
-        let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
-        let (_, extension) = stem_and_extension(&entry.place.relative);
-        let mut head = Vec::new();
-        read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
-        let format = detect(&head, &extension).ok();
-        // A file that must not be parsed must not pass as unchanged either.
-        format.map_or(Ok(()), |format| self.check_sandbox(format))?;
-        let is_stream = format.is_some_and(|format| format.stream.is_some());
-        let mut content = self.bounded_reader(file, is_stream, &fingerprint)?;
-        content.rewind()?;
-        (fingerprint.size, fingerprint.sha256) = content.finish()?;
-        Ok(fingerprint)
+        self.open_file(entry).fingerprint()
+    }
+
+    /// The type of a file for reports.
+    pub fn kind(&self, entry: &FileEntry) -> String {
+        self.open_file(entry).kind()
+    }
+
+    /// Opens a file and recognizes its format, once for everything that is done with it. If that fails, the error is the
+    /// result of whatever reads the content.
+    pub fn open_file<'a>(&'a self, entry: &'a FileEntry) -> OpenedFile<'a> {
+        OpenedFile::open(self, entry)
     }
 
     /// Fails closed for a third-party format if the sandbox is required and is missing or incomplete.
@@ -231,27 +143,8 @@ impl FolderSource {
         }
     }
 
-    /// Opens a reader that enforces the size limit, even if the file grows meanwhile.
-    fn bounded_reader(
-        &self,
-        file: File,
-        is_stream: bool,
-        fingerprint: &FileFingerprint,
-    ) -> Result<HashingReader, IngestError> {
-        let limit = if is_stream {
-            self.limits.max_stream_bytes
-        } else {
-            self.limits.max_file_bytes
-        };
-        if fingerprint.size > limit {
-            let bytes = fingerprint.size;
-            return Err(IngestError::TooLarge { bytes, limit });
-        }
-        Ok(HashingReader::new(file, limit))
-    }
-
-    /// Opens a file below the root and records its size and modification time before anything is read.
-    fn open_file(&self, relative: &Path) -> Result<(File, FileFingerprint), IngestError> {
+    /// Opens a file below the root.
+    fn open_beneath_root(&self, relative: &Path) -> Result<File, IngestError> {
         let mut parts: Vec<_> = relative.components().collect();
         let Some(Component::Normal(name)) = parts.pop() else {
             return Err(IngestError::Gone);
@@ -275,84 +168,8 @@ impl FolderSource {
         if !metadata.is_file() {
             return Err(IngestError::Special);
         }
-        let modified = metadata
-            .modified()
-            .ok()
-            .map(cap_std::time::SystemTime::into_std);
-        Ok((
-            file,
-            FileFingerprint {
-                size: metadata.len(),
-                modified,
-                sha256: String::new(),
-            },
-        ))
+        Ok(file)
     }
-}
-
-/// Receives documents in batches; returns false to stop.
-type BatchSink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
-
-/// Parses a stream of records in two passes: the first scans the ids, and the second creates the documents
-/// with the ids that the scan decided on.
-fn two_pass_stream(
-    input: &ParserInput<'_>,
-    content: &mut HashingReader,
-    sink: &mut BatchSink<'_>,
-    read: impl Fn(
-        &ParserInput<'_>,
-        &mut HashingReader,
-        &mut BatchSink<'_>,
-    ) -> Result<ParsedFile, IngestError>,
-) -> Result<ParsedFile, IngestError> {
-    let pass = |ids| ParserInput { ids, ..*input };
-    let scan = read(&pass(IdPass::Scan), content, &mut |_| true);
-    if let Some(reason) = content.failure() {
-        return Err(reason.clone());
-    }
-    if matches!(scan, Err(IngestError::Gone)) {
-        return scan;
-    }
-    content.rewind()?;
-    let mut parsed = read(&pass(IdPass::from_scan(&scan)), content, sink)?;
-    parsed.prepend_warnings(scan);
-    Ok(parsed)
-}
-
-/// Parses a stream in this process and batches its documents.
-fn parse_stream(
-    stream: StreamParser,
-    input: &ParserInput<'_>,
-    content: &mut HashingReader,
-    sink: &mut BatchSink<'_>,
-) -> Result<ParsedFile, IngestError> {
-    let mut batcher = DocumentBatcher::new(sink);
-    let mut callback = |document| batcher.put(document);
-    let callback_sink = CallbackSink::new(&mut callback, true);
-    let input = ParserInput {
-        sink: Some(&callback_sink),
-        ..*input
-    };
-    let mut parsed = stream(&input, content);
-    // Content that could not be streamed after all arrives as one list.
-    let remaining = parsed.as_mut().map(|parsed| &mut parsed.documents);
-    for document in remaining.map(std::mem::take).unwrap_or_default() {
-        batcher.push(document);
-    }
-    if !batcher.flush() {
-        return Err(IngestError::Gone);
-    }
-    match content.failure() {
-        Some(reason) => Err(reason.clone()),
-        None => parsed,
-    }
-}
-
-fn read_prefix(file: &mut File, max_bytes: u64, bytes: &mut Vec<u8>) -> Result<(), IngestError> {
-    file.take(max_bytes)
-        .read_to_end(bytes)
-        .map(drop)
-        .map_err(|error| IngestError::from_io(&error))
 }
 
 /// Maps an open error to its cause. Operating systems report a link under different error codes.
@@ -375,7 +192,7 @@ mod tests {
         std::fs::write(outer.path().join("secret.txt"), "secret").unwrap();
         std::fs::write(root.join("a/good.txt"), "good").unwrap();
         let source = FolderSource::open(&root, Limits::default()).unwrap();
-        assert!(source.open_file(Path::new("a/good.txt")).is_ok());
+        assert!(source.open_beneath_root(Path::new("a/good.txt")).is_ok());
         let absolute = outer.path().join("secret.txt");
         for path in [
             "../secret.txt",
@@ -387,7 +204,7 @@ mod tests {
             "/",
             absolute.to_str().unwrap(),
         ] {
-            assert!(source.open_file(Path::new(path)).is_err(), "{path}");
+            assert!(source.open_beneath_root(Path::new(path)).is_err(), "{path}");
         }
     }
 
@@ -397,7 +214,7 @@ mod tests {
         std::fs::create_dir(root.path().join("a.txt")).unwrap();
         let source = FolderSource::open(root.path(), Limits::default()).unwrap();
         assert_eq!(
-            source.open_file(Path::new("a.txt")).map(drop),
+            source.open_beneath_root(Path::new("a.txt")).map(drop),
             Err(IngestError::Special)
         );
     }

@@ -21,6 +21,7 @@ pub(crate) const TAR: FileFormat = FileFormat {
     parse: |input| open(input, ArchiveKind::Tar),
     stream: None,
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 
@@ -34,6 +35,7 @@ pub(crate) const GZIP: FileFormat = FileFormat {
     parse: |input| open(input, ArchiveKind::Gzip),
     stream: None,
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 

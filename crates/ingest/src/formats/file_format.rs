@@ -2,12 +2,15 @@
 
 use std::io::Read;
 
+use cap_std::fs::File;
+
 use crate::error::IngestError;
 use crate::formats::package::PackageFormat;
 use crate::parser::{ParsedFile, ParserInput};
 
 /// One format: how to recognize it and how to parse it. Everything that depends on the format of a file is a field here,
 /// so that whoever adds one cannot overlook anything.
+#[derive(Debug)]
 pub(crate) struct FileFormat {
     /// The name of the format in the protocol of parser processes and in outcomes.
     pub name: &'static str,
@@ -27,6 +30,8 @@ pub(crate) struct FileFormat {
     /// Whether files are parsed in the server process: the parser is our own code and bounds everything that it does.
     /// All others are parsed in a sandboxed child process.
     pub is_trusted: bool,
+    /// For a container, what tells the kind of its content.
+    pub kind_inside: Option<KindDetector>,
     /// The formats that share this one's signature, which the parts of a package tell apart.
     pub packages: &'static [PackageFormat],
 }
@@ -38,6 +43,9 @@ impl FileFormat {
         self.extensions.iter().chain(packages).copied()
     }
 }
+
+/// Tells the kind of what is inside a container, from the file and its head.
+pub(crate) type KindDetector = fn(&File, &[u8]) -> Option<&'static str>;
 
 /// A parser that receives the whole content of a file.
 pub(crate) type FileParser = fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>;

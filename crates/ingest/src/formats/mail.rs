@@ -20,6 +20,7 @@ pub(crate) const EML: FileFormat = FileFormat {
     parse,
     stream: None,
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 
@@ -32,6 +33,7 @@ pub(crate) const MBOX: FileFormat = FileFormat {
     parse: mailbox::parse,
     stream: None,
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 

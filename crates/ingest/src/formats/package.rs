@@ -2,6 +2,7 @@
 //! they contain.
 
 pub(crate) mod ooxml;
+mod package_kind;
 pub(crate) mod package_parts;
 
 use serde_json::{Map, Value as Raw};
@@ -34,10 +35,12 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
     stream: None,
     is_trusted: false,
+    kind_inside: Some(package_kind::kind),
     packages: PACKAGES,
 };
 
 /// A format inside a zip package: how its parts tell it from the others, and how they are parsed.
+#[derive(Debug)]
 pub(crate) struct PackageFormat {
     /// The name of the format in reports.
     pub name: &'static str,

@@ -20,6 +20,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
     stream: None,
     is_trusted: true,
+    kind_inside: None,
     packages: &[],
 };
 

@@ -22,6 +22,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
     stream: Some(stream),
     is_trusted: true,
+    kind_inside: None,
     packages: &[],
 };
 

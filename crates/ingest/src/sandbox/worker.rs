@@ -137,7 +137,7 @@ impl ParserWorker {
     pub(super) fn read(
         &mut self,
         task: &ParseTask<'_>,
-        content: &mut HashingReader,
+        content: &mut HashingReader<'_>,
         supervisor: &ProcessSupervisor,
         take: &mut dyn DocumentReceiver,
     ) -> Result<Result<ParsedFile, IngestError>, IngestError> {
@@ -214,7 +214,7 @@ impl Drop for ParserWorker {
 /// Sends a request and its file, until the response makes the rest unnecessary.
 fn send(
     request: FrameWriter,
-    content: &mut HashingReader,
+    content: &mut HashingReader<'_>,
     to: &mut ChildStdin,
     answered: &AtomicBool,
 ) -> io::Result<()> {

@@ -43,6 +43,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
     stream: Some(stream),
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 

@@ -1,6 +1,10 @@
 //! Reader for compound files (CFB, also called OLE), the small file systems of old Office programs. Each
 //! sector chain is followed for at most as many steps as there are sectors, so a cycle cannot loop forever.
 
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use cap_std::fs::File;
+
 use crate::error::IngestError;
 
 use super::damaged;
@@ -24,17 +28,49 @@ struct CfbDirectoryEntry {
 /// The first sector number that is a special value, such as the end of a chain.
 const FIRST_SPECIAL_SECTOR: u32 = 0xFFFF_FFFA;
 
+/// The streams by which the programs of old Office are told apart.
+const KINDS: &[(&str, &str)] = &[
+    ("WordDocument", "doc"),
+    ("PowerPoint Document", "ppt"),
+    ("Workbook", "xls"),
+    ("Book", "xls"),
+    ("__properties_version1.0", "msg"),
+];
+
+/// How much of the directory is searched for the name of the main stream, which comes before those of embedded objects.
+const MAX_DIRECTORY_BYTES: u64 = 16 * 1024;
+
+/// The kind of a compound file for reports, from the beginning of its directory; `None` if no stream tells it.
+pub(super) fn kind(mut file: &File, head: &[u8]) -> Option<&'static str> {
+    let sector = sector_size(head)?;
+    let start = (u64::from(u32_at(head, 48)?) + 1).checked_mul(sector as u64)?;
+    let mut directory = Vec::new();
+    file.seek(SeekFrom::Start(start)).ok()?;
+    let read = file.take(MAX_DIRECTORY_BYTES).read_to_end(&mut directory);
+    read.ok()?;
+    let mut names = directory.chunks_exact(128).filter_map(entry);
+    names.find_map(|entry| {
+        let mut kinds = KINDS.iter();
+        let known = kinds.find(|(stream, _)| entry.name.eq_ignore_ascii_case(stream));
+        known.map(|(_, kind)| *kind)
+    })
+}
+
+fn sector_size(header: &[u8]) -> Option<usize> {
+    match u16_at(header, 30)? {
+        9 => Some(512),
+        12 => Some(4_096),
+        _ => None,
+    }
+}
+
 impl<'a> CompoundFile<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, IngestError> {
         Self::tables(bytes).ok_or_else(|| damaged("compound file"))
     }
 
     fn tables(bytes: &'a [u8]) -> Option<Self> {
-        let sector = match u16_at(bytes, 30)? {
-            9 => 512,
-            12 => 4_096,
-            _ => return None,
-        };
+        let sector = sector_size(bytes)?;
         let mut compound = Self {
             bytes,
             sector,

@@ -29,6 +29,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse: parse_bare,
     stream: None,
     is_trusted: false,
+    kind_inside: Some(cfb::kind),
     packages: &[],
 };
 

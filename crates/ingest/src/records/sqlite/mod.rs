@@ -27,6 +27,7 @@ pub(crate) const FORMAT: FileFormat = FileFormat {
     parse,
     stream: None,
     is_trusted: false,
+    kind_inside: None,
     packages: &[],
 };
 
