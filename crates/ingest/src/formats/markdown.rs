@@ -83,7 +83,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
         metadata.readers = ReaderField::Malformed(NO_PROPERTY);
     }
     if metadata.title.is_none() {
-        metadata.title = first_heading(body, input.limits.max_title_chars);
+        metadata.title = title_heading(body, input.limits.max_title_chars);
     }
     add_links_and_tags(
         &mut metadata,
@@ -215,8 +215,32 @@ fn creation_date(metadata: &ExtractedMetadata) -> Option<String> {
 
 /// The text of the first level-one heading, `# so` or underlined with `=`, that is not inside code.
 pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
+    let mut found = None;
+    visit_headings(body, max_chars, |level, words| {
+        found = (level == 1).then_some(words);
+        found.is_none()
+    });
+    found
+}
+
+/// The heading that serves as title: the first of level one, else the first of any level. Many texts begin with `##`,
+/// because the page that shows them has a heading of its own.
+fn title_heading(body: &str, max_chars: usize) -> Option<String> {
+    let mut found: Option<String> = None;
+    visit_headings(body, max_chars, |level, words| {
+        if level == 1 || found.is_none() {
+            found = Some(words);
+        }
+        level != 1
+    });
+    found
+}
+
+/// Calls `visit` with the level and the text of each heading that is not inside code, until it returns false.
+fn visit_headings(body: &str, max_chars: usize, mut visit: impl FnMut(usize, String) -> bool) {
     let mut fence: Option<&str> = None;
-    let mut above = "";
+    // The line above, and whether it is the only one of its paragraph.
+    let (mut above, mut is_alone) = ("", true);
     for line in body.lines() {
         let shown = line.trim();
         if let Some(open) = fence {
@@ -228,28 +252,54 @@ pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
         fence = ["```", "~~~"]
             .into_iter()
             .find(|fence| shown.starts_with(fence));
-        let indented = line.starts_with("    ") || line.starts_with('\t');
-        let underlined = !shown.is_empty() && shown.bytes().all(|byte| byte == b'=');
-        let words = match shown.strip_prefix("# ") {
-            Some(words) if !indented => words.trim_end_matches('#'),
-            _ if underlined && !indented => above,
-            _ => "",
+        let is_indented = line.starts_with("    ") || line.starts_with('\t');
+        let heading = match heading_marked_by_signs(shown) {
+            _ if is_indented => None,
+            None => heading_marked_by_line(shown, above, is_alone),
+            found => found,
         };
-        // Markup and link targets are removed later, so read more than is kept; but cap it, since a line
-        // may hold a million brackets.
-        let mut words: String = words.chars().take(max_chars.saturating_mul(4)).collect();
-        words = plain_words(&words);
-        if !words.is_empty() {
+        if let Some((level, words)) = heading {
+            // Markup and link targets are removed later, so read more than is kept; but cap it, since a line
+            // may hold a million brackets.
+            let words: String = words.chars().take(max_chars.saturating_mul(4)).collect();
+            let mut words = plain_words(&words);
             truncate_chars(&mut words, max_chars);
-            return Some(words);
+            if !words.is_empty() && !visit(level, words) {
+                return;
+            }
         }
-        above = if fence.is_some() || indented {
+        is_alone = above.is_empty();
+        above = if fence.is_some() || is_indented {
             ""
         } else {
             shown
         };
     }
-    None
+}
+
+/// The level and the text of a heading such as `## Fares ##`.
+fn heading_marked_by_signs(line: &str) -> Option<(usize, &str)> {
+    let words = line.trim_start_matches('#');
+    let level = line.len() - words.len();
+    let words = words.strip_prefix(' ')?.trim_end_matches('#');
+    (1..=6).contains(&level).then_some((level, words))
+}
+
+/// The level and the text of a heading that `line` underlines, with `=` for the first level and `-` for the second.
+///
+/// Dashes have other meanings too: they end front matter, which may be too damaged to be read as such, and stand
+/// between paragraphs and below the header of a table. So they need a line of plain text above that is alone.
+fn heading_marked_by_line<'t>(
+    line: &str,
+    above: &'t str,
+    is_alone: bool,
+) -> Option<(usize, &'t str)> {
+    let is_made_of = |sign: u8| !line.is_empty() && line.bytes().all(|byte| byte == sign);
+    if is_made_of(b'=') {
+        return Some((1, above));
+    }
+    let is_plain = is_alone && above.starts_with(char::is_alphanumeric) && !above.contains('|');
+    (is_made_of(b'-') && is_plain).then_some((2, above))
 }
 
 /// Strips emphasis, code marks and link targets from a heading.
@@ -296,6 +346,33 @@ mod tests {
         check("# [The `plan`](http://a.example) [x]", Some("The plan [x]"));
         check("no heading\n## second\n#tag", None);
         check("\n===", None);
+    }
+
+    fn check_title(body: &str, expect: Option<&str>) {
+        assert_eq!(title_heading(body, 20).as_deref(), expect, "{body:?}");
+    }
+
+    #[test]
+    fn a_lower_heading_is_the_title_of_a_text_without_a_higher_one() {
+        check_title("text\n\n## Fares ##\n\n### Children", Some("Fares"));
+        check_title("### Fares\n## Times", Some("Fares"));
+        check_title("## Second\n# First\n# Other", Some("First"));
+        check_title("## Second\n\nFirst\n=====\n", Some("First"));
+        check_title("Fares\n-----\n\n## Times", Some("Fares"));
+        check_title("####### Seven", None);
+        check_title("##fares", None);
+        check_title("```\n## comment\n```\n    ## code\n", None);
+    }
+
+    #[test]
+    fn dashes_below_other_things_make_no_title() {
+        check_title("---\ntitle: [x\n---\nwords", None);
+        check_title("one\ntwo\n---\n", None);
+        check_title("- item\n---\n", None);
+        check_title("> quote\n---\n", None);
+        check_title("a | b\n-----\n", None);
+        check_title("words\n\n---\n", None);
+        check_title("```\ncode\n```\n---\n", None);
     }
 
     #[test]
