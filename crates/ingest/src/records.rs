@@ -2,6 +2,7 @@
 
 pub(crate) mod column_types;
 pub(crate) mod csv;
+mod epoch_unit;
 pub(crate) mod json;
 pub(crate) mod jsonl;
 mod line_counter;

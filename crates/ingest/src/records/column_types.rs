@@ -12,6 +12,7 @@ use crate::dates::{self, DateOrder};
 use crate::fields::list_syntax::ListSyntax;
 use crate::reader_field::{self, ReaderKeys};
 use crate::records::KEYS;
+use crate::records::epoch_unit::EpochUnit;
 use crate::records::number_format::{self, NumberFormat};
 
 /// The most characters of a column name. It leaves room for the number that makes a name unique, since field
@@ -32,6 +33,8 @@ enum ColumnType {
     /// Booleans, written as `true` and `false` or as `yes` and `no`.
     Bool,
     Day(DateOrder),
+    /// Moments counted from 1970 on, as programs store them.
+    Epoch(EpochUnit),
     List(ListSyntax),
     /// The access control field: it is kept as written, and an empty cell is kept as well, because empty and
     /// absent mean different things to the permission check.
@@ -197,6 +200,12 @@ impl TableColumn {
                 }
                 None
             }
+            ColumnType::Epoch(unit) => {
+                if let Some(moment) = unit.parse(cell) {
+                    return put_date_and_time(keys, &self.name, moment);
+                }
+                None
+            }
             ColumnType::List(syntax) => syntax.parse_list(cell),
         };
         let value = value.unwrap_or_else(|| Raw::String(cell.to_owned()));
@@ -233,6 +242,9 @@ impl ColumnType {
         }
         if let Some(order) = DateOrder::infer_order(&cells) {
             return Self::Day(order);
+        }
+        if let Some(unit) = EpochUnit::infer_unit(name, &cells) {
+            return Self::Epoch(unit);
         }
         if !is_identifier_column(name)
             && let Some(style) = NumberFormat::infer_format(&cells)
@@ -319,6 +331,19 @@ mod tests {
         };
         let found: Vec<_> = cells.iter().map(show).collect();
         assert_eq!(found, expect, "{name}: {cells:?}");
+    }
+
+    #[test]
+    fn counts_of_seconds_are_dates_where_the_name_says_so() {
+        let seconds = ["1710239405", "", "1710201600"];
+        let dates = [
+            r#"{"created_at":"2024-03-12","created_at.time":"10:30:05"}"#,
+            "{}",
+            r#"{"created_at":"2024-03-12"}"#,
+        ];
+        check("created_at", &seconds, &dates);
+        let numbers = [r#"{"votes":1710239405}"#, "{}", r#"{"votes":1710201600}"#];
+        check("votes", &seconds, &numbers);
     }
 
     #[test]
