@@ -2,6 +2,8 @@
 //!
 //! A date that can be read in two ways, such as `03/04/2024`, is rejected rather than guessed.
 
+pub(crate) mod written_date;
+
 use crate::clean::clean_line;
 
 /// The order in which a column writes year, month and day.

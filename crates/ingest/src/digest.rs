@@ -1,5 +1,7 @@
 //! SHA-256 checksums in lower-case hexadecimal, by which changed content is detected.
 
+pub(crate) mod hashing_reader;
+
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};

@@ -1,6 +1,7 @@
 //! Ingestion errors: every reason why something was not indexed, or not in full, with a stable code, a
 //! message and a hint. A reason is one line in the report of a run and never aborts the run.
 
+pub(crate) mod bounded_report;
 mod hints;
 
 use std::borrow::Cow;

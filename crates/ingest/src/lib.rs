@@ -1,7 +1,7 @@
 //! Document ingestion: turns the files of a folder into documents that can be indexed.
 //!
 //! A [`FolderSource`] is a folder. [`FolderSource::list`] walks it, [`FolderSource::read`] parses one file
-//! into [`Document`](docent_search::Document)s, and [`FolderSource::read_into`] streams them in batches.
+//! into [`Document`](docent_search::Document)s, and [`FolderSource::open_file`] opens it for whoever wants to know more.
 //! Whatever cannot be read becomes a [`SkippedItem`] with an [`IngestError`]; no content of a folder can abort
 //! a run.
 //!
@@ -10,74 +10,36 @@
 //! are read by a [`ParserPool`]: sandboxed child processes with a deadline, a memory limit, no file access
 //! and no network.
 
-mod archive;
-mod bibtex;
-mod bounded_report;
 mod clean;
-mod code;
-mod column_types;
-mod csv;
 mod dates;
+mod decoding;
 mod digest;
-mod document_properties;
-mod document_sink;
-mod docx;
-mod epub;
 mod error;
 mod exports;
-mod field_overflow;
-mod file_entry;
-mod file_filter;
+mod fields;
+mod file_name;
 mod folded_path;
-mod folder_context;
-mod folder_source;
-mod folder_walk;
-mod format;
-mod front_matter;
-mod hashing_reader;
-mod html;
-mod json;
-mod jsonl;
+mod folder;
+mod formats;
 mod layout;
 mod limits;
-mod line_counter;
-mod list_syntax;
-mod mail;
-mod markdown;
-mod metadata;
-mod notebook;
-mod notion_table;
-mod number_format;
-mod odt;
-mod ooxml;
 mod options;
-mod package;
-mod package_parts;
-mod parquet;
 mod parser;
-mod pdf;
-mod pptx;
-mod reader_column;
 mod reader_field;
-mod record_ids;
 mod records;
 mod sandbox;
-mod sheet;
 mod single_document;
-mod sqlite;
-mod text;
-mod text_stream;
-mod written_date;
+mod source_path;
 mod xml;
 
 pub use clean::{CLEANING_VERSION, clean, clean_line};
 pub use dates::parse_date;
 pub use error::{IngestError, IngestWarning, SkippedItem};
-pub use file_entry::{FileEntry, FileFingerprint, qualified_id};
-pub use file_filter::{FileFilter, IGNORE_FILES};
 pub use folded_path::{PATH_SEPARATORS, fold_path, is_under};
-pub use folder_source::{FileReadOutcome, FolderSource};
-pub use folder_walk::FolderListing;
+pub use folder::file_entry::{FileEntry, FileFingerprint};
+pub use folder::file_filter::{FileFilter, IGNORE_FILES};
+pub use folder::source::{FileReadOutcome, FolderSource, OpenedFile};
+pub use folder::walk::FolderListing;
 pub use limits::{Limits, MAX_MEMORY_BYTES};
 pub use options::{HiddenField, IngestOptions, SqliteOptions};
 pub use reader_field::{
@@ -89,3 +51,4 @@ pub use sandbox::serve_parser_after;
 pub use sandbox::{
     Confinement, LANDLOCK_VERSION, ParserPool, SandboxConfig, SandboxLayerStatus, serve_parser,
 };
+pub use source_path::qualified_id;

@@ -1,34 +1,19 @@
-//! The interface between files and parsers: what a parser gets, what it returns, and how a format declares its parser.
-//!
-//! Parsers use these types and none of [`format`](crate::format), the list of all formats, which uses every parser.
+//! The interface between files and parsers: what a parser gets and what it returns.
 
-use std::io::Read;
+pub(crate) mod document_sink;
+pub(crate) mod folder_context;
 
-use crate::document_sink::DocumentSink;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::folder_context::FolderContext;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::document_sink::DocumentSink;
+use crate::parser::folder_context::FolderContext;
 use crate::reader_field::ParsedDocument;
 
 /// The number of bytes at the start of a file from which its format is detected. Most signatures are in the first
 /// bytes; pages may begin with comments and mail with long headers, and whether a text is binary shows in this much of
 /// it.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
-
-/// One format: how to recognize it and how to parse it.
-pub(crate) struct FileFormat {
-    /// The name of the format in reports.
-    pub name: &'static str,
-    /// Extensions in lower case, without the dot; an empty string stands for a name without an extension.
-    /// They decide only for files that no signature identified.
-    pub extensions: &'static [&'static str],
-    /// Whether the first [`HEAD_BYTES`] of a file identify the format, whatever the name is.
-    pub has_signature: fn(&[u8]) -> bool,
-    /// Parses a whole file. The parser is a pure function from bytes to documents, so that it can run in a
-    /// sandboxed process unchanged.
-    pub parse: fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
-}
 
 /// One file in the form in which its parser receives it.
 pub(crate) struct ParserInput<'a> {
@@ -70,15 +55,6 @@ impl ParsedFile {
         let warnings = scan.map(|scan| scan.warnings).unwrap_or_default();
         self.warnings.splice(0..0, warnings);
     }
-}
-
-/// A parser that consumes a file as a stream.
-pub(crate) type StreamParser =
-    fn(&ParserInput<'_>, &mut dyn Read) -> Result<ParsedFile, IngestError>;
-
-/// The signature check of plain text formats, which have none.
-pub(crate) fn no_signature(_head: &[u8]) -> bool {
-    false
 }
 
 /// What a pass over a file of records does about ids.
@@ -127,7 +103,7 @@ pub(crate) mod tests {
         limits: &Limits,
         parse: impl FnOnce(&ParserInput<'_>) -> T,
     ) -> T {
-        let (stem, _) = crate::file_entry::stem_and_extension(path.as_ref());
+        let (stem, _) = crate::source_path::stem_and_extension(path.as_ref());
         parse(&ParserInput {
             id: path,
             path,

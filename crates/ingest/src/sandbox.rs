@@ -25,11 +25,11 @@ use crate::reader_field::ParsedDocument;
 use self::supervisor::{ProcessSupervisor, WorkerProcess};
 pub(crate) use self::worker::ParseTask;
 use self::worker::{DocumentReceiver, ParserWorker};
-use crate::document_sink::DocumentBatcher;
+use crate::digest::hashing_reader::HashingReader;
 use crate::error::IngestError;
-use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 use crate::parser::ParsedFile;
+use crate::parser::document_sink::DocumentBatcher;
 
 pub use self::confinement::{Confinement, LANDLOCK_VERSION, SandboxLayerStatus};
 
@@ -167,7 +167,7 @@ impl ParserPool {
     pub(crate) fn read(
         &self,
         task: &ParseTask<'_>,
-        content: &mut HashingReader,
+        content: &mut HashingReader<'_>,
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<ParsedFile, IngestError> {
         let permit = self.acquire_permit();

@@ -2,12 +2,12 @@
 
 use docent_search::{AllowedReaders, DocId, Document};
 
-use crate::bounded_report::{BoundedReport, ReportItem as _};
+use crate::error::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::metadata::{CompleteText, ExtractedMetadata};
+use crate::fields::metadata::{CompleteText, ExtractedMetadata};
+use crate::file_name::{date_from_context, file_id, title_from_name};
 use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::ParsedDocument;
-use crate::text::{date_from_context, file_id, title_from_name};
 
 /// A document of a file that may hold several, with warnings about it, and the error if a part of it is lost.
 #[derive(Debug)]

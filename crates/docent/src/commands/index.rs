@@ -9,6 +9,7 @@ use docent_search::{EmbeddedEngine, EmbeddingProgress, Engine, PartState};
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
+use super::problem_lines::problem_lines;
 use crate::cli_error::CliError;
 use crate::corpus::{
     self, FileStateCache, FormatBreakdown, FormatCounts, SyncObserver, SyncReport,
@@ -249,42 +250,6 @@ fn describe_counts(counts: &FormatCounts) -> String {
         0 => parts,
         files => format!("{}: {parts}", pluralize(files as u64, "file")),
     }
-}
-
-/// One line for each of the first `most` problems: losses first, then skipped files, then warnings.
-pub(super) fn problem_lines(report: &SyncReport, most: usize) -> Vec<String> {
-    let of = |is_lost: bool, what| {
-        let skipped = report.skipped.iter();
-        skipped
-            .filter(move |s| (s.reason.lost_items() > 0) == is_lost)
-            .map(move |s| (what, &s.path, s.line, &s.reason))
-    };
-    let skipped = of(true, "error").chain(of(false, "skipped"));
-    let warned = report
-        .warnings
-        .iter()
-        .map(|w| ("warning", &w.path, w.line, &w.reason));
-    let all = report.skipped.len() + report.warnings.len() + report.unlisted;
-    let mut lines: Vec<_> = skipped
-        .chain(warned)
-        .take(most)
-        .map(|(what, path, line, reason)| {
-            format!("{what}: {}: {reason} ({})", at(path, line), reason.hint())
-        })
-        .collect();
-    if all > lines.len() {
-        lines.push(format!(
-            "{} more; `docent index` lists them",
-            all - lines.len()
-        ));
-    }
-    lines
-}
-
-/// Formats a path with its line. The folder itself is shown as a dot.
-fn at(path: &str, line: Option<u64>) -> String {
-    let path = if path.is_empty() { "." } else { path };
-    line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
 }
 
 fn report_json(

@@ -14,6 +14,7 @@ mod migrate;
 mod package;
 mod permissions;
 mod preview;
+mod problem_lines;
 mod reference;
 mod search;
 mod serve;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use docent_ingest::{
-    FileEntry, FileFingerprint, FileReadOutcome, FolderSource, IngestError, ParsedDocument,
-    ParserPool,
+    FileEntry, FileFingerprint, FileReadOutcome, FolderSource, IngestError, OpenedFile,
+    ParsedDocument, ParserPool,
 };
 
 use super::index_inventory::IndexInventory;
@@ -243,14 +243,15 @@ impl PrefetchPool {
         let Some(entry) = self.entries.get(job.at) else {
             return;
         };
-        self.put(job.at, ReadEvent::Kind(self.source.kind(entry)));
+        let file = self.source.open_file(entry);
+        self.put(job.at, ReadEvent::Kind(file.kind()));
         // Our parsers do not panic. If one did, the consumer would wait for an `End` that never comes.
-        let read = AssertUnwindSafe(|| self.read_entry(entry, job));
+        let read = AssertUnwindSafe(|| self.read_file(&file, entry, job));
         let last = catch_unwind(read).unwrap_or(ReadEvent::End(Err(IngestError::Crashed)));
         self.put(job.at, last);
     }
 
-    fn read_entry(&self, entry: &FileEntry, job: &ReadJob) -> ReadEvent {
+    fn read_file(&self, file: &OpenedFile<'_>, entry: &FileEntry, job: &ReadJob) -> ReadEvent {
         let is_same = |fingerprint: &FileFingerprint| match &job.compare {
             ContentCheck::No => false,
             ContentCheck::Held => {
@@ -266,14 +267,14 @@ impl PrefetchPool {
             ContentCheck::Sum(_) => true,
         };
         if may_be_same
-            && let Ok(fingerprint) = self.source.fingerprint(entry)
+            && let Ok(fingerprint) = file.fingerprint()
             && is_same(&fingerprint)
         {
             return ReadEvent::Same(fingerprint);
         }
         let mut sink =
             |documents: Vec<ParsedDocument>| self.put(job.at, ReadEvent::Documents(documents));
-        ReadEvent::End(self.source.read_into(entry, &mut sink))
+        ReadEvent::End(file.read_into(&mut sink))
     }
 
     /// Queues an event for the consumer and blocks while the byte bound is exceeded (backpressure). False when the

@@ -407,3 +407,50 @@ fn excluded_files_are_not_indexed_and_their_documents_deleted() {
         expected("a.md drafts/c.md sub/build/e.md", 2, 2)
     );
 }
+
+/// Counts how often a file is opened, by the notifications of the kernel.
+#[cfg(target_os = "linux")]
+fn count_opens(path: &Path, action: impl FnOnce()) -> usize {
+    use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+
+    let events = init(CreateFlags::NONBLOCK).unwrap();
+    // The kernel merges equal events that follow each other, so the ends of files have to be among them.
+    let kinds = WatchFlags::OPEN | WatchFlags::ACCESS | WatchFlags::CLOSE;
+    add_watch(&events, path, kinds).unwrap();
+    action();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4_096];
+    let mut reader = Reader::new(&events, &mut buffer);
+    let mut opens = 0;
+    while let Ok(event) = reader.next() {
+        opens += usize::from(event.events().contains(ReadFlags::OPEN));
+    }
+    opens
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_changed_file_is_opened_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.md");
+    let engine = MemoryEngine::new();
+    let mut seen = FileStateCache::default();
+    let mut sync = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut report = SyncReport::default();
+        let opens = count_opens(&path, || {
+            report = run_with(dir.path(), &engine, &Limits::default(), &mut seen);
+        });
+        (report.indexed, report.unchanged, opens)
+    };
+    assert_eq!(sync("one"), (1, 0, 1), "new");
+    assert_eq!(sync("two"), (1, 0, 1), "changed, of the same size");
+    assert_eq!(sync("three"), (1, 0, 1), "changed, of another size");
+    assert_eq!(sync("three"), (0, 1, 1), "written again unchanged");
+    // A restarted server knows nothing but the index.
+    let engine = &engine;
+    let opens = count_opens(&path, || {
+        let report = run(dir.path(), engine, &Limits::default());
+        assert_eq!((report.indexed, report.unchanged), (0, 1));
+    });
+    assert_eq!(opens, 1, "unchanged since the last start");
+}

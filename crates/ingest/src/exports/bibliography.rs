@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::dates;
-use crate::metadata::take;
-use crate::written_date::parse_written_date;
+use crate::dates::written_date::parse_written_date;
+use crate::fields::metadata::take;
 
 /// The most authors, editors or tags of one work.
 const MAX_NAMES: usize = 256;

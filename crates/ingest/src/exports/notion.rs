@@ -6,9 +6,9 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
-use crate::list_syntax::ListSyntax;
+use crate::dates::written_date::parse_written_date;
+use crate::fields::list_syntax::ListSyntax;
 use crate::reader_field::ReaderKeys;
-use crate::written_date::parse_written_date;
 
 /// The number of hexadecimal digits of a page id. Notion appends it to the name of every exported file. Exactly so many
 /// digits are removed from a title, so that an ordinary name that ends in a number keeps it.

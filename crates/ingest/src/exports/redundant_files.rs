@@ -1,6 +1,6 @@
 //! Redundant files in exports: files that repeat other files or belong to the exporting program are not
 //! indexed. Examples are the files that Zotero keeps beside a library, the list beside Apple notes, and style
-//! sheets. Tables of Notion are compared with their pages, in [`notion_table`](crate::notion_table).
+//! sheets. Tables of Notion are compared with their pages, in [`notion_table`](crate::records::notion_table).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -7,14 +7,16 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::parquet_sample::{parquet_file, parquet_list, parquet_row};
+use super::property_files::TEXTS;
 use super::xls_sample::xls;
 use super::xlsx_sample::xlsx;
 use super::*;
 use crate::error::IngestError;
-use crate::folder_context::FolderContext;
-use crate::format::{FORMATS, detect};
+use crate::formats::package::PACKAGES;
+use crate::formats::{FORMATS, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::folder_context::FolderContext;
 use crate::parser::{HEAD_BYTES, ParsedFile};
 
 /// Parses a file with `allowed` as the reader field.
@@ -258,6 +260,15 @@ fn every_format_has_a_sample_or_no_properties() {
             covered.contains(&name),
             "no sample of `{name}` with a reader field"
         );
+    }
+    let any_name = RICH.iter().chain(PLAIN).map(|(path, _)| *path);
+    let samples = any_name.chain(TEXTS.iter().map(|(_, path, _)| *path));
+    let samples: Vec<_> = samples.filter_map(|path| path.rsplit_once('.')).collect();
+    // Presentations have the parser of texts, whose sample is `a.odt`.
+    for package in PACKAGES.iter().filter(|package| package.name != "odp") {
+        let mut extensions = samples.iter().map(|(_, extension)| extension);
+        let is_covered = extensions.any(|extension| package.extensions.contains(extension));
+        assert!(is_covered, "no sample of `{}`", package.name);
     }
 }
 

@@ -10,12 +10,12 @@ use crate::reader_field::ParsedDocument;
 use super::frames::{self, ChunkReader, FrameReader, FrameWriter};
 use super::{MAX_ANSWER_BYTES, confinement, error_codec, response_validator};
 use crate::digest::sha256;
-use crate::document_sink::CallbackSink;
 use crate::error::IngestError;
-use crate::folder_context::FolderContext;
-use crate::format::by_name;
+use crate::formats::by_name;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
+use crate::parser::document_sink::CallbackSink;
+use crate::parser::folder_context::FolderContext;
 use crate::parser::{IdPass, ParsedFile, ParserInput};
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
@@ -142,7 +142,7 @@ impl ParseRequest {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
-        let stream = format.stream_parser();
+        let stream = format.stream;
         let out = CallbackSink::new(emit, stream.is_some());
         let mut input = ParserInput {
             id: &self.id,

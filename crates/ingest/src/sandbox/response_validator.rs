@@ -7,8 +7,8 @@ use docent_search::{AllowedReaders, DocId, Document, DocumentValue};
 
 use super::frames::{FrameReader, FrameWriter, invalid_data};
 use super::{MAX_ANSWER_BYTES, error_codec};
-use crate::bounded_report::ReportItem;
 use crate::error::IngestError;
+use crate::error::bounded_report::ReportItem;
 use crate::parser::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
 
@@ -236,9 +236,9 @@ mod tests {
     use super::*;
     use crate::SkippedItem;
     use crate::digest::sha256;
-    use crate::folder_context::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
+    use crate::parser::folder_context::FolderContext;
 
     fn document() -> ParsedDocument {
         let document = Document {

@@ -15,10 +15,11 @@ use super::frames::{self, FrameReader, FrameWriter, invalid_data};
 use super::response_validator::ResponseValidator;
 use super::supervisor::{ProcessSupervisor, WorkerProcess};
 use super::{SandboxConfig, child, error_codec};
+use crate::digest::hashing_reader::HashingReader;
 use crate::error::IngestError;
-use crate::hashing_reader::HashingReader;
+use crate::formats::file_format::FileFormat;
 use crate::limits::Limits;
-use crate::parser::{FileFormat, ParsedFile, ParserInput};
+use crate::parser::{ParsedFile, ParserInput};
 
 /// The beginning of Rust's message on stderr when an allocation fails.
 const OUT_OF_MEMORY: &str = "memory allocation of";
@@ -136,7 +137,7 @@ impl ParserWorker {
     pub(super) fn read(
         &mut self,
         task: &ParseTask<'_>,
-        content: &mut HashingReader,
+        content: &mut HashingReader<'_>,
         supervisor: &ProcessSupervisor,
         take: &mut dyn DocumentReceiver,
     ) -> Result<Result<ParsedFile, IngestError>, IngestError> {
@@ -213,7 +214,7 @@ impl Drop for ParserWorker {
 /// Sends a request and its file, until the response makes the rest unnecessary.
 fn send(
     request: FrameWriter,
-    content: &mut HashingReader,
+    content: &mut HashingReader<'_>,
     to: &mut ChildStdin,
     answered: &AtomicBool,
 ) -> io::Result<()> {
@@ -241,8 +242,7 @@ fn receive_response(
     deadline: &mut WorkerDeadline<'_>,
     take: &mut dyn DocumentReceiver,
 ) -> io::Result<Result<ParsedFile, IngestError>> {
-    let mut answer =
-        ResponseValidator::for_input(task.input, task.format.stream_parser().is_some());
+    let mut answer = ResponseValidator::for_input(task.input, task.format.stream.is_some());
     loop {
         let mut frame = FrameReader::from(from)?;
         match frame.tag {

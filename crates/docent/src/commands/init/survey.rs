@@ -86,8 +86,9 @@ impl FolderSurvey {
         catalog: &mut CatalogBuilder,
     ) {
         self.looked_at += 1;
-        *self.kinds.entry(source.kind(entry)).or_default() += 1;
-        let documents = source.read(entry).map(|reading| reading.documents);
+        let file = source.open_file(entry);
+        *self.kinds.entry(file.kind()).or_default() += 1;
+        let documents = file.read().map(|reading| reading.documents);
         let documents = documents.unwrap_or_default();
         if documents.is_empty() {
             self.unread += 1;

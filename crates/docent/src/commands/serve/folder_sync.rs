@@ -11,7 +11,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::index::{problem_lines, save_losses, summary};
+use super::super::index::{save_losses, summary};
+use super::super::problem_lines::problem_lines;
 use super::folder_watcher::FolderWatcher;
 use super::{CommandContext, embed_pending, stale_permissions};
 use crate::app::OVERVIEW;
