@@ -54,6 +54,7 @@ mod limits;
 mod listeners;
 mod locale;
 mod mcp_connection;
+pub mod oauth;
 mod prompt;
 mod protocol_version;
 mod reply;
@@ -77,7 +78,6 @@ mod uri_template;
 mod widget;
 
 pub use app::{App, AppBuilder};
-pub use auth::server as sign_in;
 pub use auth::{
     ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
     AuthRequirement, Caller, CertificateAuthorities, IntrospectionClient, InvalidAuthorities,

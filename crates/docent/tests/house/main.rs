@@ -49,6 +49,10 @@ fn crates_depend_on_each_other_only_as_planned() {
         ),
         ("docent-ingest", vec!["docent-search", "docent-unicode"]),
         ("docent-mcp", vec!["docent-atomic-file", "docent-unicode"]),
+        (
+            "docent-oauth",
+            vec!["docent-atomic-file", "docent-mcp", "docent-unicode"],
+        ),
         ("docent-check", vec![]),
         ("docent-memory", vec![]),
         ("docent-unicode", vec![]),
@@ -61,6 +65,7 @@ fn crates_depend_on_each_other_only_as_planned() {
                 "docent-ingest",
                 "docent-mcp",
                 "docent-memory",
+                "docent-oauth",
                 "docent-search",
                 "docent-unicode",
             ],
@@ -92,6 +97,7 @@ fn each_library_has_one_home() {
         ("rmcp", "docent-mcp"),
         ("axum", "docent-mcp"),
         ("hyper", "docent-mcp"),
+        ("argon2", "docent-oauth"),
         ("clap", "docent"),
     ];
     let found = dependencies();

@@ -189,7 +189,17 @@ fn key(issuer: &str, subject: &str) -> String {
 }
 
 /// The values of a claim, as [`Caller::claim`] returns them.
-pub(crate) fn values_of_claim(claims: &Map<String, Value>, name: &str) -> Vec<String> {
+///
+/// ```rust
+/// use docent_mcp::oauth::values_of_claim;
+///
+/// let claims = serde_json::json!({"realm_access": {"roles": ["crew"]}, "level": 3});
+/// let claims = claims.as_object().cloned().unwrap_or_default();
+/// assert_eq!(values_of_claim(&claims, "realm_access.roles"), ["crew"]);
+/// assert_eq!(values_of_claim(&claims, "level"), ["3"]);
+/// ```
+#[must_use]
+pub fn values_of_claim(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     let found = claims.get(name).or_else(|| nested_claim(claims, name));
     found.and_then(claim_values).unwrap_or_default()
 }

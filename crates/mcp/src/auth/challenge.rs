@@ -23,7 +23,10 @@ const MAX_ADDRESS_BYTES: usize = 512;
 const RETRY: &str = "5";
 
 /// Validates a base URL and strips its trailing slashes, so that a path can be appended.
-pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
+///
+/// # Errors
+/// When it is not an absolute http or https URL, has a query, or is longer than 512 bytes.
+pub fn base_url(address: &str) -> Result<String, AuthError> {
     let bad = || AuthError::Address(address.to_owned());
     let uri: http::Uri = address.parse().map_err(|_| bad())?;
     let web = matches!(uri.scheme_str(), Some("https" | "http"));
@@ -38,8 +41,9 @@ pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
 }
 
 /// The accepted audiences of a server at this base URL: its endpoints, with and without the trailing slash
-/// that some clients add or drop.
-pub(super) fn audience_urls(base: &str) -> Vec<String> {
+/// that some clients add or drop. `base` is a result of [`base_url`].
+#[must_use]
+pub fn audience_urls(base: &str) -> Vec<String> {
     let base = canonical(base);
     let mut names = vec![base.clone()];
     for path in MCP_PATHS {
@@ -53,7 +57,8 @@ pub(super) fn audience_urls(base: &str) -> Vec<String> {
 
 /// Lower-cases the scheme and host of an http(s) URL, which are case-insensitive. The path is not, and
 /// other identifiers stay as they are.
-pub(super) fn canonical(address: &str) -> String {
+#[must_use]
+pub fn canonical(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };

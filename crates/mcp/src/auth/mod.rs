@@ -42,7 +42,6 @@ mod jwt;
 #[cfg(test)]
 mod mint;
 mod outbound_http;
-pub mod server;
 mod signed_link;
 mod strict_json;
 
@@ -54,14 +53,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::security::Security;
 pub use api_key::{ApiKeyGrant, ApiKeyInfo, ApiKeyStore};
-pub use caller::Caller;
+pub use caller::{Caller, values_of_claim};
 pub use certificate_authorities::{
     CertificateAuthorities, InvalidAuthorities, MAX_AUTHORITIES_BYTES,
 };
 pub(crate) use challenge::{MCP_PATHS, WELL_KNOWN};
+pub use challenge::{audience_urls, base_url, canonical as canonical_url};
+pub use discovery::{endpoint_url, metadata as fetch_metadata};
 pub use issuer::{IntrospectionClient, Issuer, IssuerNetwork, IssuerTransport};
 pub use jwk::{LocalKeys, SignatureAlgorithm};
+pub use jwt::{verify_access_token, verify_id_token};
+pub use outbound_http::{
+    FormPost, HttpFetch, HttpFetchError, http_fetcher, is_public as is_public_address,
+};
 pub use signed_link::LinkKey;
+pub use strict_json::parse as parse_strict_json;
 
 /// The maximum number of configured issuers. A token names its own issuer, so this bounds configuration
 /// only.
@@ -460,7 +466,8 @@ impl AuthBuilder {
 
 /// True for a scope token by the grammar of RFC 6749 (section 3.3), which can stand inside a quoted header
 /// parameter.
-pub(crate) fn is_scope(text: &str) -> bool {
+#[must_use]
+pub fn is_scope(text: &str) -> bool {
     let plain = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     (1..=256).contains(&text.len()) && text.bytes().all(plain)
 }
