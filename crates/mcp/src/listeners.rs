@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::answer_error::INTERNAL_ERROR;
 use crate::auth::Caller;
-use crate::json_response::INTERNAL_ERROR;
 use crate::rpc::RpcError;
 
 /// A verified caller may hold one part in this many of the free permits. As with bytes, half of what is left stays for

@@ -13,9 +13,8 @@ use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::answer_error;
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
-use crate::json_response;
-use crate::json_response::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::to_text;
 
@@ -206,7 +205,7 @@ impl QueuedMessage {
 
     /// The error that replaces a response for which there is no room.
     fn too_many(id: Option<&RequestId>) -> Self {
-        let error = json_response::too_many_unread();
+        let error = answer_error::too_many_unread();
         Self::uncounted(error.answer(id), MessageKind::Error(error.code))
     }
 }
@@ -247,6 +246,20 @@ impl Transport<RoleServer> for ReplyTransport {
         Ok(())
     }
 }
+
+/// Frees the spare capacity of a text, because what waits to be written is charged by its length.
+pub(crate) fn shrink_spare(text: String) -> String {
+    let spare = text.capacity() - text.len();
+    if spare > SPARE.max(text.len() / 8) {
+        // Copied, because `shrink_to_fit` would keep the block: mimalloc does not move an allocation that fills half
+        // of its block.
+        return text.as_str().to_owned();
+    }
+    text
+}
+
+/// Spare capacity in bytes that is not worth a copy.
+const SPARE: usize = 4 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -341,5 +354,18 @@ mod tests {
             drop(kept);
             assert_eq!(places.available_permits(), 1);
         }
+    }
+    #[test]
+    fn a_text_takes_about_as_much_memory_as_it_is_long() {
+        let text = |length: usize, capacity: usize| {
+            let mut text = String::with_capacity(capacity);
+            text.push_str(&"x".repeat(length));
+            let kept = shrink_spare(text);
+            (kept.len(), kept.capacity())
+        };
+        assert_eq!(text(100, SPARE + 100), (100, SPARE + 100));
+        assert_eq!(text(100, SPARE + 101), (100, 100));
+        assert_eq!(text(80_000, 90_000), (80_000, 90_000));
+        assert_eq!(text(80_000, 90_001), (80_000, 80_000));
     }
 }

@@ -17,6 +17,8 @@ pub(crate) const MAX_VALUE_BYTES: usize = 1_024;
 /// The maximum nesting of a dotted claim name such as `realm_access.roles`. Keycloak nests roles up to three deep,
 /// other providers less. A claim is looked up for every request, so the walk through a token has to end.
 const MAX_DEPTH: usize = 4;
+/// The pseudo-issuer of callers that authenticate with an API key; no real issuer may have this name.
+pub(crate) const API_KEY_ISSUER: &str = "key";
 
 /// The verified identity behind a request. A tool receives one with every call and cannot create one, so
 /// that no path to data bypasses this module.
@@ -116,7 +118,7 @@ impl Caller {
     /// issuer's.
     #[must_use]
     pub fn is_api_key(&self) -> bool {
-        self.issuer() == Some(super::api_key::ISSUER)
+        self.issuer() == Some(API_KEY_ISSUER)
     }
 
     /// The caller's subject (`sub`). It is unique only within its issuer.

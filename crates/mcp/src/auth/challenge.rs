@@ -1,7 +1,9 @@
 //! Bearer challenges and protected resource metadata: the `WWW-Authenticate` header of a refusal (RFC
 //! 6750), and the RFC 9728 document to which it points.
 
+use axum::Router;
 use axum::response::Response;
+use axum::routing::get;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -10,9 +12,9 @@ use crate::json_response;
 use crate::rpc::RpcError;
 
 /// The paths of the MCP endpoints. Each is a protected resource of its own.
-pub(crate) const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
+const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
 /// The well-known path prefix of protected resource metadata (RFC 9728); the resource's path follows it.
-pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// A JSON-RPC error code of ours. The protocol has none, because authentication precedes it.
 const UNAUTHORIZED: i32 = -32001;
 /// The maximum length of a base URL. The URL stands in the challenge of every response without a sign-in, and in the
@@ -111,6 +113,18 @@ impl Auth {
         let suffix = Some(endpoint_path(path)).filter(|path| *path != "/");
         let base = self.public_base(headers);
         format!("{base}{WELL_KNOWN}{}", suffix.unwrap_or_default())
+    }
+
+    /// The routes of the protected resource metadata of every endpoint.
+    pub(crate) fn metadata_routes(&self) -> Router {
+        let mut router = Router::new();
+        for resource in MCP_PATHS {
+            let path = format!("{WELL_KNOWN}{}", resource.trim_end_matches('/'));
+            let auth = self.clone();
+            let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, resource) };
+            router = router.route(&path, get(answer));
+        }
+        router
     }
 
     /// The protected resource metadata (RFC 9728) of the endpoint at `path`.

@@ -17,9 +17,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::mcp_endpoint::{HttpSender, McpEndpoint, MessageOutcome};
 use super::responses::{self, ResponseFormat};
+use crate::answer_error;
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use crate::json_response;
-use crate::reply::Reply;
+use crate::reply::{Reply, shrink_spare};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::rpc_message::{self, RpcMessage};
@@ -53,7 +54,7 @@ impl Batch<'_> {
         }
         Arc::clone(places)
             .try_acquire_owned()
-            .map_err(|_| json_response::too_busy())
+            .map_err(|_| answer_error::too_busy())
     }
 
     /// Charges a response. If it does not fit, it becomes an error, and no further items are started.
@@ -64,7 +65,7 @@ impl Batch<'_> {
                 counted: None,
             };
         };
-        let text = json_response::shrink_spare(text);
+        let text = shrink_spare(text);
         let counted = share.reserve_evicting(text.len(), self.caller).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };
@@ -80,7 +81,7 @@ impl Batch<'_> {
 fn too_large() -> RpcError {
     let hint = "ask for this again, in a smaller batch";
     RpcError::new(
-        json_response::INTERNAL_ERROR,
+        answer_error::INTERNAL_ERROR,
         "the answers to this batch are too large",
     )
     .with_data(serde_json::json!({"hint": hint}))

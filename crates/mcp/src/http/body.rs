@@ -15,8 +15,9 @@ use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
+use crate::answer_error::INVALID_REQUEST;
 use crate::byte_budget::{ByteBudget, ByteReservation, ConnectionShare};
-use crate::json_response::{self, INVALID_REQUEST};
+use crate::json_response;
 use crate::limits::HttpLimits;
 
 /// Why a request body was not read to its end.

@@ -21,11 +21,12 @@ use tokio::net::TcpStream;
 use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
 use super::tracked_io::{MonitoredStream, TrackedBody};
 use super::{InfallibleService, PeerAddress};
+use crate::answer_error::{INTERNAL_ERROR, INVALID_REQUEST};
 use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares, ResponseCaller};
+use crate::http::ServerTls;
 use crate::http::body::{BodyCharge, BodyError};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
-use crate::http::tls::ServerTls;
-use crate::json_response::{self, INTERNAL_ERROR, INVALID_REQUEST};
+use crate::json_response;
 
 /// Everything that the task of one connection needs.
 pub(super) struct HttpConnection<S> {

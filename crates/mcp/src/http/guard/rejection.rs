@@ -5,7 +5,8 @@ use std::fmt;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::json_response::{self, INVALID_REQUEST};
+use crate::answer_error::INVALID_REQUEST;
+use crate::json_response;
 
 /// Why the guard rejected a request, before anything was done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

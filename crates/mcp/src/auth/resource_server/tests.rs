@@ -7,8 +7,10 @@ use std::sync::Mutex;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::json;
 
-use super::mint::{Signer, jwks};
 use super::*;
+use crate::auth::mint::{Signer, jwks};
+use crate::auth::outbound_http;
+use crate::auth::{ApiKeyGrant, IntrospectionClient, IssuerNetwork, LocalKeys};
 
 const BASE: &str = "https://docs.example.org";
 
