@@ -301,7 +301,7 @@ def locked(server):
 
 
 # The limits for requests whose network is unknown: burst, and each second after that. See
-# crates/mcp/src/auth/server. A forged network that docent believed would add a reserve of 30 sign-ins and of 120
+# crates/oauth/src. A forged network that docent believed would add a reserve of 30 sign-ins and of 120
 # registrations.
 SIGN_INS = (120, 5)
 REGISTRATIONS = (300, 2)

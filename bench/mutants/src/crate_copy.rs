@@ -19,6 +19,8 @@ use crate::mutation_site::{FileSites, Mutant, find};
 
 /// The module that every mutant calls to find out whether it is on.
 const SWITCH: &str = include_str!("switch.rs");
+/// The declaration of that module, which is appended to the crate's root.
+const MODULE: &str = "\nmod mutant;\n";
 /// The compiler stops after the first of its phases that has errors, so several builds are needed to find all of them.
 const MAX_BUILDS: usize = 40;
 
@@ -197,10 +199,14 @@ pub(crate) fn compile(
                 &source.excluded,
                 source.first,
             );
-            write_if_changed(
-                &plan.scratch.join(&source.name),
-                source.rendered.text.as_bytes(),
-            )?;
+            // The module is declared at the end, where it moves no mutant.
+            let declaration = if source.name == library(plan) {
+                MODULE
+            } else {
+                ""
+            };
+            let text = format!("{}{declaration}", source.rendered.text);
+            write_if_changed(&plan.scratch.join(&source.name), text.as_bytes())?;
         }
         let (programs, errors) = build_tests(plan)?;
         if errors.is_empty() {
@@ -226,8 +232,8 @@ pub(crate) fn compile(
     bail!("the copy still does not compile after {MAX_BUILDS} builds")
 }
 
-/// Writes all files of the copy that have no mutants. The workspace contains only this crate, so that nothing else is
-/// built.
+/// Writes all files of the copy that have no mutants. The workspace contains only this crate and those of the repository
+/// that it depends on, so that nothing else is built.
 fn write_unchanged_files(plan: &MutationPlan, mutated: &BTreeSet<String>) -> Result<()> {
     let manifest = fs::read_to_string(plan.root.join("Cargo.toml"))?;
     let (before, rest) = manifest
@@ -244,16 +250,16 @@ fn write_unchanged_files(plan: &MutationPlan, mutated: &BTreeSet<String>) -> Res
             plan.scratch.join("Cargo.lock"),
         )?;
     }
+    for folder in local_dependencies(plan, &manifest)? {
+        copy_folder(plan, &folder)?;
+    }
     let mut wanted = BTreeSet::new();
     list_files(&plan.root, Path::new(&plan.krate), &mut wanted)?;
-    let (lib, switch) = (
-        format!("{}/src/lib.rs", plan.krate),
-        format!("{}/src/mutant.rs", plan.krate),
-    );
+    let (lib, switch) = (library(plan), format!("{}/src/mutant.rs", plan.krate));
     for name in &wanted {
         let mut bytes = fs::read(plan.root.join(name))?;
         if *name == lib {
-            bytes.extend_from_slice(b"\nmod mutant;\n");
+            bytes.extend_from_slice(MODULE.as_bytes());
         }
         if !mutated.contains(name) {
             write_if_changed(&plan.scratch.join(name), &bytes)?;
@@ -261,12 +267,58 @@ fn write_unchanged_files(plan: &MutationPlan, mutated: &BTreeSet<String>) -> Res
     }
     write_if_changed(&plan.scratch.join(&switch), SWITCH.as_bytes())?;
     wanted.insert(switch);
+    remove_others(plan, &plan.krate, &wanted)
+}
+
+/// The folders of the crates in the repository that the mutated crate depends on, directly or not.
+fn local_dependencies(plan: &MutationPlan, workspace: &str) -> Result<BTreeSet<String>> {
+    let mut folders = BTreeMap::new();
+    for line in workspace.lines() {
+        if let Some((name, rest)) = line.split_once(" = { path = \"")
+            && let Some((folder, _)) = rest.split_once('"')
+        {
+            folders.insert(name, folder.to_owned());
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut waiting = vec![plan.krate.clone()];
+    while let Some(folder) = waiting.pop() {
+        let manifest = fs::read_to_string(plan.root.join(&folder).join("Cargo.toml"))?;
+        for line in manifest.lines() {
+            let name = line.split(['.', ' ']).next().unwrap_or_default();
+            if let Some(dependency) = folders.get(name)
+                && found.insert(dependency.clone())
+            {
+                waiting.push(dependency.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Copies a folder as it is, over what an earlier run has left there.
+fn copy_folder(plan: &MutationPlan, folder: &str) -> Result<()> {
+    let mut wanted = BTreeSet::new();
+    list_files(&plan.root, Path::new(folder), &mut wanted)?;
+    for name in &wanted {
+        write_if_changed(&plan.scratch.join(name), &fs::read(plan.root.join(name))?)?;
+    }
+    remove_others(plan, folder, &wanted)
+}
+
+/// Removes the files of a copied folder that are not wanted.
+fn remove_others(plan: &MutationPlan, folder: &str, wanted: &BTreeSet<String>) -> Result<()> {
     let mut there = BTreeSet::new();
-    list_files(&plan.scratch, Path::new(&plan.krate), &mut there)?;
-    for gone in there.difference(&wanted) {
+    list_files(&plan.scratch, Path::new(folder), &mut there)?;
+    for gone in there.difference(wanted) {
         fs::remove_file(plan.scratch.join(gone))?;
     }
     Ok(())
+}
+
+/// The root module of the crate.
+fn library(plan: &MutationPlan) -> String {
+    format!("{}/src/lib.rs", plan.krate)
 }
 
 /// Writes a file unless it has these bytes already, because Cargo compiles every file again that was written.

@@ -26,17 +26,18 @@ use test_runner::{MutantOutcome, TestCase, TestRunner};
 /// Makes small changes to the source, one at a time, and reports which of them no test detects.
 #[derive(Parser)]
 struct CliArgs {
-    /// Files or folders to mutate, relative to the repository.
-    #[arg(long = "file", default_value = "crates/mcp/src/auth")]
-    files: Vec<String>,
-    /// The folder of their crate.
-    #[arg(long = "crate", default_value = "crates/mcp")]
+    /// The folder of the crate to mutate.
+    #[arg(long = "crate", default_value = KIT)]
     krate: String,
-    /// Run the unit tests whose names begin with this.
-    #[arg(long = "unit", default_value = "auth::")]
+    /// Files or folders to mutate, relative to the repository; by default the authentication of the kit, or all sources
+    /// of another crate.
+    #[arg(long = "file")]
+    files: Vec<String>,
+    /// Run the unit tests whose names begin with this; by default those of the files above.
+    #[arg(long = "unit")]
     units: Vec<String>,
-    /// Integration tests to run.
-    #[arg(long = "test", default_value = "auth")]
+    /// Integration tests to run; by default `auth` for the kit, none for another crate.
+    #[arg(long = "test")]
     tests: Vec<String>,
     /// Number of mutants to test at the same time.
     #[arg(long, default_value_t = 1)]
@@ -64,13 +65,43 @@ struct CliArgs {
     cargo: String,
 }
 
+/// The crate of the kit. Only its authentication is mutated by default.
+const KIT: &str = "crates/mcp";
+
+impl CliArgs {
+    /// Fills in what to mutate and which tests to run, where the command line does not say.
+    fn with_defaults(mut self) -> Self {
+        let is_kit = self.krate == KIT;
+        let default = |list: &mut Vec<String>, of_kit: &str, of_other: Option<String>| {
+            if list.is_empty() {
+                list.extend(if is_kit {
+                    Some(of_kit.to_owned())
+                } else {
+                    of_other
+                });
+            }
+        };
+        let sources = format!("{}/src", self.krate);
+        default(&mut self.files, "crates/mcp/src/auth", Some(sources));
+        default(&mut self.units, "auth::", Some(String::new()));
+        default(&mut self.tests, "auth", None);
+        self
+    }
+
+    /// The list of equivalent mutants of the crate, which not every crate has.
+    fn equivalent_list(&self, folder: &Path) -> PathBuf {
+        let name = self.krate.rsplit('/').next().unwrap_or_default();
+        folder.join("equivalent").join(format!("{name}.txt"))
+    }
+}
+
 fn log(text: &str) {
     // If stderr is closed, nobody reads the progress.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 fn main() -> Result<ExitCode> {
-    let args = CliArgs::parse();
+    let args = CliArgs::parse().with_defaults();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..").canonicalize()?;
     let scratch = args.scratch.clone();
@@ -105,7 +136,7 @@ fn main() -> Result<ExitCode> {
     std::fs::remove_dir_all(plan.scratch.join("tmp"))?;
     let rows = rows(&sources, &outcomes);
     report::save(&saved, &rows)?;
-    let equivalents = report::equivalents(&here.join("equivalent.txt"), &rows)?;
+    let equivalents = report::equivalents(&args.equivalent_list(here), &rows)?;
     let table = report::table(&rows, &equivalents);
     std::io::stdout().write_all(table.as_bytes())?;
     Ok(verdict(&rows, &equivalents, args.least))

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "http")]
 use axum::response::Response;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
@@ -485,9 +486,11 @@ pub(crate) struct ConnectionShares {
 }
 
 /// The caller to whose share a response is charged, in the extensions of the response.
+#[cfg(feature = "http")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseCaller(pub(crate) CallerSlot);
 
+#[cfg(feature = "http")]
 impl ConnectionShares {
     /// Marks a response to be charged to the share of its caller, if the caller is verified.
     pub(crate) fn charge_to_caller(

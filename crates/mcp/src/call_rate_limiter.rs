@@ -4,8 +4,8 @@
 //! because all users of a host share a few. This is fairness among the users of honest hosts: a client that invents
 //! pseudonyms gets past it, and is bounded by the limits on connections and requests in flight.
 //!
-//! Logins and registrations have token buckets of their own, in `auth/server/rate_limiter.rs`: a table of fixed size
-//! without eviction, because there the keys are an attacker's choice.
+//! The authorization server of `docent-oauth` has token buckets of its own for logins and registrations: tables of fixed
+//! size without eviction, because there the keys are an attacker's choice.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

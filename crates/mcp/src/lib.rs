@@ -26,7 +26,32 @@
 //! let app = App::builder("greeter", "1.0.0").tool(Greet).build()?;
 //! # Ok::<(), docent_mcp::BuildError>(())
 //! ```
+//!
+//! # Features
+//!
+//! All of them are on by default. A server that clients start as a process needs `stdio` alone, which leaves out two of
+//! five dependencies.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `stdio` | the module [`stdio`] |
+//! | `http` | the module [`http`]: both HTTP transports, limits, request guard, routes of your own |
+//! | `auth` | [`Auth`] and everything that makes one, signed links, and the module [`oauth`]; implies `http` |
+//! | `tls` | [`ServerTls`](http::ServerTls), so that the server speaks https itself; implies `http` |
+//!
+//! Without `auth` and `tls`, the types [`Auth`] and [`ServerTls`](http::ServerTls) have no values: the options of a
+//! server are the same, but neither can be set.
 
+#![cfg_attr(
+    not(all(feature = "http", feature = "stdio", feature = "auth", feature = "tls")),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "parts that transports share; a build with all features finds what nobody uses"
+    )
+)]
+
+mod answer_error;
 mod answer_queue;
 mod app;
 mod auth;
@@ -46,8 +71,10 @@ mod error;
 mod file;
 mod fingerprint;
 mod html;
+#[cfg(feature = "http")]
 pub mod http;
 mod icon;
+#[cfg(feature = "http")]
 mod json_response;
 mod json_writer;
 mod limits;
@@ -55,6 +82,8 @@ mod listeners;
 mod locale;
 mod mcp_connection;
 mod methods;
+#[cfg(feature = "auth")]
+pub mod oauth;
 mod prompt;
 mod protocol_version;
 mod reply;
@@ -64,12 +93,14 @@ mod resource;
 mod resource_registry;
 mod result;
 mod revision;
+#[cfg(feature = "http")]
 mod route;
 mod rpc;
 mod rpc_message;
 mod schema;
 mod security;
 mod server_info;
+#[cfg(feature = "stdio")]
 pub mod stdio;
 mod tool;
 mod trace;
@@ -77,12 +108,14 @@ mod uri_template;
 mod widget;
 
 pub use app::{App, AppBuilder};
-pub use auth::server as sign_in;
+#[cfg(not(feature = "auth"))]
+pub use auth::Auth;
+pub use auth::Caller;
+#[cfg(feature = "auth")]
 pub use auth::{
     ApiKeyGrant, ApiKeyInfo, ApiKeyStore, Auth, AuthBuilder, AuthError, AuthRejection,
-    AuthRequirement, Caller, CertificateAuthorities, IntrospectionClient, InvalidAuthorities,
-    Issuer, IssuerNetwork, IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES,
-    SignatureAlgorithm,
+    AuthRequirement, CertificateAuthorities, IntrospectionClient, InvalidAuthorities, Issuer,
+    IssuerNetwork, IssuerTransport, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, SignatureAlgorithm,
 };
 pub use call_observer::{CallKind, CallObserver, CallRecord, CallStatus};
 pub use change_notifier::ChangeNotifier;
@@ -96,6 +129,7 @@ pub use file::FileParam;
 pub use html::escape_html;
 pub use icon::Icon;
 pub use json_writer::{EscapedJson, JsonObject};
+pub use limits::HttpLimits;
 pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptRole};
 pub use request_context::{Context, LogLevel, MAX_TOUCHED};
 pub use resource::{Resource, ResourceBody, ResourceTemplate};

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use crate::answer_error;
 use crate::answer_queue::AnswerQueue;
 use crate::auth::Caller;
 use crate::byte_budget::{ByteReservation, ConnectionShare};
 use crate::call::CallerContext;
 use crate::dispatcher::{PARSE_PERMIT_TIMEOUT, RequestDispatcher};
-use crate::json_response;
 use crate::protocol_version::{
     DeclaredProtocol, is_bare_discover, negotiate_revision, unsupported_version,
 };
@@ -116,7 +116,7 @@ impl McpConnection {
             AnswerSink::Stream(_) => Some(PARSE_PERMIT_TIMEOUT),
         };
         let Ok(parse_permit) = dispatcher.parse_permit(bytes.len(), max_wait).await else {
-            return MessageReceipt::Busy(json_response::too_busy().answer(None));
+            return MessageReceipt::Busy(answer_error::too_busy().answer(None));
         };
         let message_permits = Arc::new(MessagePermits {
             _parse: parse_permit,
@@ -186,7 +186,7 @@ impl McpConnection {
                     Ok(revision) => {
                         let Some(in_flight) = self.in_flight_permits().await else {
                             return MessageReceipt::Busy(
-                                json_response::too_busy().answer(Some(&request.id)),
+                                answer_error::too_busy().answer(Some(&request.id)),
                             );
                         };
                         let permits = RequestPermits {

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::DropGuard;
 
+use crate::answer_error;
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
-use crate::json_response;
-use crate::json_response::shrink_spare;
 use crate::listeners::ListenerPermit;
 use crate::rpc::{RequestId, RpcError, result_answer};
 
@@ -165,7 +164,7 @@ impl ReplySender {
                     Some(counted) => self.deliver(text, kind, Some(counted)).await,
                     None => {
                         drop(text);
-                        let error = json_response::too_many_unread();
+                        let error = answer_error::too_many_unread();
                         let kind = MessageKind::Error(error.code);
                         self.deliver(error.answer(Some(id)), kind, None).await
                     }
@@ -191,6 +190,20 @@ impl ReplySender {
         self.messages.send(message).await.map_err(|_| Undelivered)
     }
 }
+
+/// Frees the spare capacity of a text, because what waits to be written is charged by its length.
+pub(crate) fn shrink_spare(text: String) -> String {
+    let spare = text.capacity() - text.len();
+    if spare > SPARE.max(text.len() / 8) {
+        // Copied, because `shrink_to_fit` would keep the block: mimalloc does not move an allocation that fills half
+        // of its block.
+        return text.as_str().to_owned();
+    }
+    text
+}
+
+/// Spare capacity in bytes that is not worth a copy.
+const SPARE: usize = 4 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -279,5 +292,18 @@ mod tests {
             drop(kept);
             assert_eq!(places.available_permits(), 1);
         }
+    }
+    #[test]
+    fn a_text_takes_about_as_much_memory_as_it_is_long() {
+        let text = |length: usize, capacity: usize| {
+            let mut text = String::with_capacity(capacity);
+            text.push_str(&"x".repeat(length));
+            let kept = shrink_spare(text);
+            (kept.len(), kept.capacity())
+        };
+        assert_eq!(text(100, SPARE + 100), (100, SPARE + 100));
+        assert_eq!(text(100, SPARE + 101), (100, 100));
+        assert_eq!(text(80_000, 90_000), (80_000, 90_000));
+        assert_eq!(text(80_000, 90_001), (80_000, 80_000));
     }
 }

@@ -167,8 +167,21 @@ impl Route {
     }
 
     /// Uses the limits of sign-in: small bodies, and an in-flight limit of its own. Each route has its own, because
-    /// some of them wait for a processor, a disk or another server, which must not block the rest.
-    pub(crate) fn sign_in(mut self) -> Self {
+    /// some of them wait for a processor, a disk or another server, which must not block the rest. A request that has
+    /// begun runs to its end, also when its client disconnects. The limits are `sign_in_in_flight` and `sign_in_bytes`
+    /// of [`HttpLimits`](crate::http::limits::HttpLimits).
+    ///
+    /// ```rust
+    /// use docent_mcp::http::{Route, RouteResponse};
+    ///
+    /// // A login form of the program's own: anybody may send it, and many at once do not delay other pages.
+    /// let login = Route::post("/login", |_| async { Ok(RouteResponse::html("<h1>Welcome</h1>")) })
+    ///     .open()
+    ///     .sign_in();
+    /// # let _ = login;
+    /// ```
+    #[must_use]
+    pub fn sign_in(mut self) -> Self {
         self.pool = RoutePool::SignIn(None);
         self
     }
@@ -203,7 +216,8 @@ impl RouteRequest {
 
     /// Returns the last value of a header that may occur several times, which is the one that the nearest proxy
     /// wrote.
-    pub(crate) fn last_header(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn last_header(&self, name: &str) -> Option<&str> {
         let value = self.headers.get_all(name).iter().next_back()?;
         value.to_str().ok()
     }
@@ -264,9 +278,9 @@ impl RouteResponse {
         self
     }
 
-    /// Returns the response body, for tests.
-    #[cfg(test)]
-    pub(crate) fn body(&self) -> &[u8] {
+    /// Returns the response body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
         &self.body
     }
 

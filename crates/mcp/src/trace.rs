@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "http")]
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tracing::Span;
@@ -98,6 +99,7 @@ impl TraceParent {
     }
 }
 
+#[cfg(feature = "http")]
 impl TraceParent {
     /// Parses the `traceparent` header. A repeated header is ambiguous, so neither value counts.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
@@ -144,6 +146,7 @@ fn parent_traceparent(header: Option<TraceParent>, meta: Option<&RawValue>) -> O
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "http")]
     use http::HeaderValue;
 
     use super::*;
@@ -225,6 +228,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "http")]
     #[test]
     fn of_two_headers_neither_counts() {
         let mut headers = HeaderMap::new();

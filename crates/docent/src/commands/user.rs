@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 
-use docent_mcp::sign_in::{
+use docent_oauth::{
     MAX_PASSWORD_BYTES, PasswordError, UserAccount, UserError, UserStore, hash_password,
     new_password,
 };

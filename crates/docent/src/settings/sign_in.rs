@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use docent_mcp::sign_in::ClientSecret;
+use docent_oauth::ClientSecret;
 
 use super::setting_value::{InvalidSetting, SettingValue};
 

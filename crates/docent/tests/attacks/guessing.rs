@@ -130,7 +130,7 @@ fn guesses_at_a_name_do_not_lock_out_the_browser_of_its_owner() {
 /// The server counts guesses by the name as it was typed, and keeps the count while other names are tried. The rate
 /// limits by network bound the number of names that this test can try. That no count is ever evicted is proven without
 /// them, with twenty thousand names, by `no_flood_of_names_wins_back_a_guess_at_one` beside the login rate limiter in
-/// docent-mcp.
+/// docent-oauth.
 #[test]
 fn guesses_at_other_names_win_back_none_at_the_first() {
     let dir = TestDir::small();

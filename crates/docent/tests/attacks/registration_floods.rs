@@ -98,7 +98,7 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
         (statuses, refreshing.join().unwrap())
     });
     // That no refresh waits for a registration is also proven without a clock, where the writer of registrations can be
-    // blocked: `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp.
+    // blocked: `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-oauth.
     Latencies::new(waits).report("refreshes during a flood", Some(MAX_REFRESH_P99));
 
     let of = |status: u16| statuses.iter().filter(|found| **found == status).count();

@@ -17,6 +17,7 @@ mod written_tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -49,6 +50,10 @@ fn crates_depend_on_each_other_only_as_planned() {
         ),
         ("docent-ingest", vec!["docent-search", "docent-unicode"]),
         ("docent-mcp", vec!["docent-atomic-file", "docent-unicode"]),
+        (
+            "docent-oauth",
+            vec!["docent-atomic-file", "docent-mcp", "docent-unicode"],
+        ),
         ("docent-check", vec![]),
         ("docent-memory", vec![]),
         ("docent-unicode", vec![]),
@@ -61,6 +66,7 @@ fn crates_depend_on_each_other_only_as_planned() {
                 "docent-ingest",
                 "docent-mcp",
                 "docent-memory",
+                "docent-oauth",
                 "docent-search",
                 "docent-unicode",
             ],
@@ -91,6 +97,7 @@ fn each_library_has_one_home() {
         ("tantivy", "docent-search"),
         ("axum", "docent-mcp"),
         ("hyper", "docent-mcp"),
+        ("argon2", "docent-oauth"),
         ("clap", "docent"),
     ];
     let found = dependencies();
@@ -105,6 +112,35 @@ fn each_library_has_one_home() {
             "{library} is {home}'s, used by {users:?}"
         );
     }
+}
+
+/// Packages that a server with the stdio transport alone may build. Each line of `cargo tree` counts once.
+const MAX_STDIO_PACKAGES: usize = 90;
+
+#[test]
+fn a_kit_with_stdio_alone_has_few_dependencies() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "-p", "docent-mcp"])
+        .args(["--no-default-features", "--features", "stdio"])
+        .args(["-e", "normal,build", "--prefix", "none"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let packages: BTreeSet<_> = tree.lines().collect();
+    assert!(packages.len() > 20, "{tree}");
+    assert!(
+        packages.len() <= MAX_STDIO_PACKAGES,
+        "{} packages, {MAX_STDIO_PACKAGES} may be: {packages:?}",
+        packages.len()
+    );
+    let heavy = ["axum ", "hyper ", "ring ", "ureq "];
+    let found = packages
+        .iter()
+        .find(|one| heavy.iter().any(|name| one.starts_with(name)));
+    assert!(found.is_none(), "{found:?}");
 }
 
 #[test]

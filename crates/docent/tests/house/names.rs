@@ -168,29 +168,29 @@ fn comments_of_private_items_say_more_than_the_name() {
     );
 }
 
-/// The list of equivalent mutants names files and functions of the authentication code. A line that matches nothing would
+/// The lists of equivalent mutants name files and functions of the authentication code. A line that matches nothing would
 /// end a run of the mutation tester with an error, hours after it was started.
 #[test]
 fn equivalent_mutants_are_in_functions_that_exist() {
-    let auth: Vec<_> = source_files("mcp")
-        .into_iter()
-        .filter(|file| file.name.contains("/auth/"))
-        .collect();
-    let list = read(&root().join("bench/mutants/equivalent.txt"));
-    let lines = list
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut count = 0;
-    for line in lines {
-        let mut parts = line.split(" | ");
-        let (file, function) = (parts.next().unwrap(), parts.next().unwrap());
-        let name = function.rsplit("::").next().unwrap();
-        let declaration = format!("fn {name}");
-        let is_there = |source: &SourceFile| {
-            source.name.ends_with(&format!("/{file}")) && source.text.contains(&declaration)
-        };
-        assert!(auth.iter().any(is_there), "{line}");
-        count += 1;
+    for (name, folder) in [("mcp", "/src/auth/"), ("oauth", "/src/")] {
+        let mut sources = source_files(name);
+        sources.retain(|file| file.name.contains(folder));
+        let list = read(&root().join(format!("bench/mutants/equivalent/{name}.txt")));
+        let lines = list
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            let mut parts = line.split(" | ");
+            let (file, function) = (parts.next().unwrap(), parts.next().unwrap());
+            let name = function.rsplit("::").next().unwrap();
+            let declaration = format!("fn {name}");
+            let is_there = |source: &SourceFile| {
+                source.name.ends_with(&format!("/{file}")) && source.text.contains(&declaration)
+            };
+            assert!(sources.iter().any(is_there), "{line}");
+            count += 1;
+        }
     }
     assert!(
         count > 10,

@@ -14,6 +14,7 @@ pub(crate) const CRATES: &[&str] = &[
     "ingest",
     "mcp",
     "memory",
+    "oauth",
     "search",
     "unicode",
 ];

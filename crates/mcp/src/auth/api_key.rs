@@ -18,7 +18,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::caller::values_of_claim;
+use super::caller::{API_KEY_ISSUER, values_of_claim};
 use super::{Auth, AuthError, AuthRejection, Caller, is_scope};
 
 /// The prefix of every key. It tells a key from an access token in `Authorization`, so that a key is never sent to an
@@ -39,8 +39,6 @@ pub(crate) const MAX_CLAIMS: usize = 100;
 /// The shortest time between two checks of the file for changes. It is the longest time for which a removed key still
 /// works. Checking at every request would cost each of them a system call.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
-/// The pseudo-issuer of callers that authenticate with an API key; no real issuer may have this name.
-pub(crate) const ISSUER: &str = "key";
 
 /// True for a credential with the prefix of our API keys, which is therefore not an access token.
 pub(super) fn is_key(token: &str) -> bool {
@@ -249,7 +247,13 @@ impl ApiKeyStore {
         let scopes = entry.grant.scopes.iter().cloned().collect();
         let client = Some(entry.id.clone());
         let name = &entry.grant.name;
-        Ok(Caller::verified(ISSUER, name, client, scopes, claims))
+        Ok(Caller::verified(
+            API_KEY_ISSUER,
+            name,
+            client,
+            scopes,
+            claims,
+        ))
     }
 }
 

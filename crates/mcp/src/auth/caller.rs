@@ -17,6 +17,8 @@ pub(crate) const MAX_VALUE_BYTES: usize = 1_024;
 /// The maximum nesting of a dotted claim name such as `realm_access.roles`. Keycloak nests roles up to three deep,
 /// other providers less. A claim is looked up for every request, so the walk through a token has to end.
 const MAX_DEPTH: usize = 4;
+/// The pseudo-issuer of callers that authenticate with an API key; no real issuer may have this name.
+pub(crate) const API_KEY_ISSUER: &str = "key";
 
 /// The verified identity behind a request. A tool receives one with every call and cannot create one, so
 /// that no path to data bypasses this module.
@@ -116,7 +118,7 @@ impl Caller {
     /// issuer's.
     #[must_use]
     pub fn is_api_key(&self) -> bool {
-        self.issuer() == Some(super::api_key::ISSUER)
+        self.issuer() == Some(API_KEY_ISSUER)
     }
 
     /// The caller's subject (`sub`). It is unique only within its issuer.
@@ -189,7 +191,17 @@ fn key(issuer: &str, subject: &str) -> String {
 }
 
 /// The values of a claim, as [`Caller::claim`] returns them.
-pub(crate) fn values_of_claim(claims: &Map<String, Value>, name: &str) -> Vec<String> {
+///
+/// ```rust
+/// use docent_mcp::oauth::values_of_claim;
+///
+/// let claims = serde_json::json!({"realm_access": {"roles": ["crew"]}, "level": 3});
+/// let claims = claims.as_object().cloned().unwrap_or_default();
+/// assert_eq!(values_of_claim(&claims, "realm_access.roles"), ["crew"]);
+/// assert_eq!(values_of_claim(&claims, "level"), ["3"]);
+/// ```
+#[must_use]
+pub fn values_of_claim(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     let found = claims.get(name).or_else(|| nested_claim(claims, name));
     found.and_then(claim_values).unwrap_or_default()
 }

@@ -50,7 +50,8 @@ impl CertificateAuthorities {
 
     /// The TLS configuration that trusts these authorities; with `None`, the root certificates that
     /// browsers trust.
-    pub(crate) fn tls(authorities: Option<&Self>) -> TlsConfig {
+    #[must_use]
+    pub fn tls(authorities: Option<&Self>) -> TlsConfig {
         let roots = match authorities {
             Some(Self(some)) => RootCerts::Specific(some.clone()),
             None => RootCerts::WebPki,

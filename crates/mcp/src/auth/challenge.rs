@@ -1,7 +1,9 @@
 //! Bearer challenges and protected resource metadata: the `WWW-Authenticate` header of a refusal (RFC
 //! 6750), and the RFC 9728 document to which it points.
 
+use axum::Router;
 use axum::response::Response;
+use axum::routing::get;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -10,9 +12,9 @@ use crate::json_response;
 use crate::rpc::RpcError;
 
 /// The paths of the MCP endpoints. Each is a protected resource of its own.
-pub(crate) const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
+const MCP_PATHS: [&str; 3] = ["/mcp", "/", "/sse"];
 /// The well-known path prefix of protected resource metadata (RFC 9728); the resource's path follows it.
-pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// A JSON-RPC error code of ours. The protocol has none, because authentication precedes it.
 const UNAUTHORIZED: i32 = -32001;
 /// The maximum length of a base URL. The URL stands in the challenge of every response without a sign-in, and in the
@@ -23,7 +25,10 @@ const MAX_ADDRESS_BYTES: usize = 512;
 const RETRY: &str = "5";
 
 /// Validates a base URL and strips its trailing slashes, so that a path can be appended.
-pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
+///
+/// # Errors
+/// When it is not an absolute http or https URL, has a query, or is longer than 512 bytes.
+pub fn base_url(address: &str) -> Result<String, AuthError> {
     let bad = || AuthError::Address(address.to_owned());
     let uri: http::Uri = address.parse().map_err(|_| bad())?;
     let web = matches!(uri.scheme_str(), Some("https" | "http"));
@@ -38,8 +43,9 @@ pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
 }
 
 /// The accepted audiences of a server at this base URL: its endpoints, with and without the trailing slash
-/// that some clients add or drop.
-pub(super) fn audience_urls(base: &str) -> Vec<String> {
+/// that some clients add or drop. `base` is a result of [`base_url`].
+#[must_use]
+pub fn audience_urls(base: &str) -> Vec<String> {
     let base = canonical(base);
     let mut names = vec![base.clone()];
     for path in MCP_PATHS {
@@ -53,7 +59,8 @@ pub(super) fn audience_urls(base: &str) -> Vec<String> {
 
 /// Lower-cases the scheme and host of an http(s) URL, which are case-insensitive. The path is not, and
 /// other identifiers stay as they are.
-pub(super) fn canonical(address: &str) -> String {
+#[must_use]
+pub fn canonical(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };
@@ -106,6 +113,18 @@ impl Auth {
         let suffix = Some(endpoint_path(path)).filter(|path| *path != "/");
         let base = self.public_base(headers);
         format!("{base}{WELL_KNOWN}{}", suffix.unwrap_or_default())
+    }
+
+    /// The routes of the protected resource metadata of every endpoint.
+    pub(crate) fn metadata_routes(&self) -> Router {
+        let mut router = Router::new();
+        for resource in MCP_PATHS {
+            let path = format!("{WELL_KNOWN}{}", resource.trim_end_matches('/'));
+            let auth = self.clone();
+            let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, resource) };
+            router = router.route(&path, get(answer));
+        }
+        router
     }
 
     /// The protected resource metadata (RFC 9728) of the endpoint at `path`.

@@ -34,10 +34,10 @@ pub(crate) fn metadata_urls(issuer: &str) -> Vec<String> {
 
 /// Fetches the issuer's metadata. A document whose `issuer` differs is refused (RFC 8414, section 3.3), or
 /// one issuer could impersonate another.
-pub(crate) async fn metadata(
-    issuer: &str,
-    web: &dyn HttpFetch,
-) -> Result<Map<String, Value>, String> {
+///
+/// # Errors
+/// When none of the candidate URLs has the issuer's metadata. The text quotes nothing from a response.
+pub async fn metadata(issuer: &str, web: &dyn HttpFetch) -> Result<Map<String, Value>, String> {
     let mut last = "its name is not an address".to_owned();
     for place in metadata_urls(issuer) {
         match web.get(place).await {
@@ -55,7 +55,8 @@ pub(crate) async fn metadata(
 }
 
 /// An endpoint URL from the metadata, if it is there and not too long.
-pub(crate) fn endpoint_url(metadata: &Map<String, Value>, name: &str) -> Option<String> {
+#[must_use]
+pub fn endpoint_url(metadata: &Map<String, Value>, name: &str) -> Option<String> {
     let url = metadata.get(name)?.as_str()?;
     (url.len() <= MAX_URL_BYTES).then(|| url.to_owned())
 }

@@ -121,7 +121,9 @@ impl Issuer {
         Self::with_fetcher(name.into(), jwks_uri, http_fetcher(&transport.into()))
     }
 
-    pub(crate) fn with_fetcher(
+    /// An issuer that publishes a key set, reached through an HTTP client of the caller's choice.
+    #[must_use]
+    pub fn with_fetcher(
         name: String,
         jwks_uri: Option<String>,
         fetcher: Arc<dyn HttpFetch>,

@@ -52,7 +52,25 @@ pub(crate) fn is_jwt(token: &str) -> bool {
 /// Validates an access token and returns its caller. One of `issuers` must have signed it, `aud` must match
 /// one of `audiences`, and its times must fit `now`, in seconds since 1970. The claims are checked before a
 /// key is fetched, because that is cheap.
-pub(crate) async fn verify_access_token(
+///
+/// ```rust
+/// use std::collections::BTreeSet;
+///
+/// use docent_mcp::oauth::verify_access_token;
+/// use docent_mcp::{AuthRejection, Issuer, LocalKeys};
+///
+/// # async fn run(keys: LocalKeys, token: &str, now: u64) -> Result<(), AuthRejection> {
+/// let issuers = [Issuer::local("https://docs.example.org", keys)];
+/// let audiences = BTreeSet::from(["https://docs.example.org/mcp".to_owned()]);
+/// let caller = verify_access_token(token, &issuers, &audiences, now).await?;
+/// assert_eq!(caller.issuer(), Some("https://docs.example.org"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When the token is not valid, or not yet verifiable because the issuer's keys have not been fetched.
+pub async fn verify_access_token(
     token: &str,
     issuers: &[Issuer],
     audiences: &BTreeSet<String>,
@@ -70,7 +88,10 @@ pub(crate) async fn verify_access_token(
 /// Validates an OpenID Connect ID token that `issuer` gave to us, its `client`, for an authorization
 /// request with this nonce. The result identifies the user who signed in; an ID token itself never
 /// authorizes a request here.
-pub(crate) async fn verify_id_token(
+///
+/// # Errors
+/// When the token is not valid, or not yet verifiable because the issuer's keys have not been fetched.
+pub async fn verify_id_token(
     token: &str,
     issuer: &Issuer,
     client: &str,

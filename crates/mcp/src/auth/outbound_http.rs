@@ -27,23 +27,29 @@ pub(crate) const MAX_ANSWER_BYTES: u64 = 256 * 1024;
 
 /// Why a request failed. It quotes nothing from the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HttpFetchError {
+pub enum HttpFetchError {
+    /// A URL that is not https. Plain http is allowed to a loopback address of [`IssuerNetwork::Private`] only.
     #[error("the address is not https")]
     Scheme,
+    /// One of the host's addresses is in a private network, and those are not allowed.
     #[error("the address is in a private network")]
     Private,
+    /// Any status but 200. Redirects are not followed.
     #[error("the server answered with status {0}")]
     Status(u16),
+    /// A response of more than 256 KiB.
     #[error("the answer is too long")]
     TooLong,
+    /// The TLS handshake failed, as it does for an untrusted certificate.
     #[error("untrusted certificate")]
     Untrusted,
+    /// No connection, or no complete response in five seconds.
     #[error("the server could not be reached in time")]
     Unreachable,
 }
 
 /// An HTTP client for issuer endpoints; tests substitute their own.
-pub(crate) trait HttpFetch: Send + Sync {
+pub trait HttpFetch: Send + Sync {
     /// Fetches the body behind a URL.
     fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, HttpFetchError>>;
 
@@ -56,9 +62,11 @@ pub(crate) trait HttpFetch: Send + Sync {
 }
 
 /// A form to post. It holds client secrets, so it does not implement `Debug`.
-pub(crate) struct FormPost {
-    pub(crate) authorization: Option<String>,
-    pub(crate) body: String,
+pub struct FormPost {
+    /// The value of the `Authorization` header.
+    pub authorization: Option<String>,
+    /// The form, percent-encoded.
+    pub body: String,
 }
 
 /// The [`HttpFetch`] that uses the network.
@@ -213,7 +221,16 @@ fn is_loopback_host(host: &str) -> bool {
 }
 
 /// True for an address that is globally reachable (IANA special-purpose address registries).
-pub(crate) fn is_public(ip: IpAddr) -> bool {
+///
+/// ```rust
+/// use docent_mcp::oauth::is_public_address;
+///
+/// assert!(is_public_address("2606:4700::1111".parse()?));
+/// // An IPv4 address inside an IPv6 address is judged as IPv4.
+/// assert!(!is_public_address("::ffff:10.0.0.1".parse()?));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
         IpAddr::V6(ip) => is_public_v6(ip),
@@ -254,8 +271,23 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     }
 }
 
-/// A shareable client for the network.
-pub(crate) fn http_fetcher(transport: &IssuerTransport) -> Arc<dyn HttpFetch> {
+/// A shareable client for the network: https, no redirects, no proxy, bounded in time and size, and confined to the
+/// networks that `transport` allows.
+///
+/// ```rust,no_run
+/// use docent_mcp::IssuerTransport;
+/// use docent_mcp::oauth::{endpoint_url, fetch_metadata, http_fetcher};
+///
+/// # async fn run() -> Result<(), String> {
+/// let client = http_fetcher(&IssuerTransport::default());
+/// let metadata = fetch_metadata("https://login.example.org", client.as_ref()).await?;
+/// let token_endpoint = endpoint_url(&metadata, "token_endpoint");
+/// # let _ = token_endpoint;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn http_fetcher(transport: &IssuerTransport) -> Arc<dyn HttpFetch> {
     let private = transport.network == IssuerNetwork::Private;
     Arc::new(HttpFetcher::with_authorities(
         private,

@@ -9,7 +9,15 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Number, Value};
 
 /// Parses an object without duplicate members; `None` for anything else.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
+///
+/// ```rust
+/// use docent_mcp::oauth::parse_strict_json;
+///
+/// assert!(parse_strict_json(br#"{"aud": "a"}"#).is_some());
+/// assert!(parse_strict_json(br#"{"aud": "a", "aud": "b"}"#).is_none());
+/// ```
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes) {
         Ok(UniqueKeyJson(Value::Object(members))) => Some(members),
         _ => None,

@@ -35,7 +35,7 @@ use tower::Service;
 use self::connection::HttpConnection;
 use self::connection_state::{CoarseClock, ConnectionState};
 use self::timeout_policy::{ConnectionMonitor, TimeoutPolicy};
-use super::tls::ServerTls;
+use super::ServerTls;
 use crate::byte_budget::ServerBudgets;
 use crate::limits::HttpLimits;
 

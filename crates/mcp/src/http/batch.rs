@@ -16,9 +16,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::mcp_endpoint::{HttpSender, McpEndpoint, MessageOutcome};
 use super::responses::{self, ResponseFormat};
+use crate::answer_error;
 use crate::byte_budget::{ByteReservation, CallerSlot, ConnectionShare};
 use crate::json_response;
-use crate::reply::Reply;
+use crate::reply::{Reply, shrink_spare};
 use crate::revision::Revision;
 use crate::rpc::{INTERNAL_ERROR, RequestId, RpcError};
 use crate::rpc_message::{self, RpcMessage};
@@ -52,7 +53,7 @@ impl Batch<'_> {
         }
         Arc::clone(places)
             .try_acquire_owned()
-            .map_err(|_| json_response::too_busy())
+            .map_err(|_| answer_error::too_busy())
     }
 
     /// Charges a response. If it does not fit, it becomes an error, and no further items are started.
@@ -63,7 +64,7 @@ impl Batch<'_> {
                 counted: None,
             };
         };
-        let text = json_response::shrink_spare(text);
+        let text = shrink_spare(text);
         let counted = share.reserve_evicting(text.len(), self.caller).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };

@@ -11,8 +11,11 @@ pub(crate) mod protocol_headers;
 pub(crate) mod responses;
 mod route_table;
 pub(crate) mod sse;
+#[cfg(feature = "tls")]
 mod tls;
 pub(crate) mod well_known;
+#[cfg(not(feature = "tls"))]
+mod without_tls;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,7 +38,10 @@ pub use health::{ReadinessProbe, ReadinessReport};
 use http_service::HttpService;
 use mcp_endpoint::McpEndpoint;
 use route_table::RouteTable;
+#[cfg(feature = "tls")]
 pub use tls::{CertificateError, ServerTls};
+#[cfg(not(feature = "tls"))]
+pub use without_tls::DisabledTls as ServerTls;
 
 /// The limits of serving.
 pub mod limits {
@@ -254,7 +260,12 @@ fn http_service(app: App, options: HttpOptions, guard: RequestGuard) -> HttpServ
     let rest = gated
         .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))
-        .merge(well_known::resource_metadata(options.auth.as_ref()))
+        .merge(
+            options
+                .auth
+                .as_ref()
+                .map_or_else(Router::new, Auth::metadata_routes),
+        )
         .fallback(move |request| routes.clone().answer(request));
     HttpService::new(guard, authenticator, endpoint, rest)
 }

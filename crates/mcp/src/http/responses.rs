@@ -7,8 +7,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::json_response::{json, respond, shrink_spare};
+use crate::json_response::{json, respond};
 use crate::reply::ReplyStream;
+use crate::reply::shrink_spare;
 
 /// The response format that a client prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

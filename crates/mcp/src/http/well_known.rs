@@ -1,27 +1,9 @@
-//! Responses at `/.well-known`, and at every unknown path.
+//! Responses at unknown paths, those below `/.well-known` among them.
 
-use axum::Router;
 use axum::response::Response;
-use axum::routing::get;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
-use crate::auth::{Auth, MCP_PATHS, WELL_KNOWN};
 use crate::json_response;
-
-/// Routes for the protected resource metadata (RFC 9728) of every endpoint; none if authentication is not configured.
-pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
-    let mut router = Router::new();
-    let Some(auth) = auth else {
-        return router;
-    };
-    for resource in MCP_PATHS {
-        let path = format!("{WELL_KNOWN}{}", resource.trim_end_matches('/'));
-        let auth = auth.clone();
-        let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, resource) };
-        router = router.route(&path, get(answer));
-    }
-    router
-}
 
 /// Answers OAuth discovery without authentication by a JSON 404, which hosts read as "no sign-in". A 400 or an HTML
 /// page makes their setup fail.

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use docent_mcp::sign_in::UserStore;
 use docent_mcp::{ApiKeyInfo, ApiKeyStore};
+use docent_oauth::UserStore;
 use docent_search::Principal;
 
 use super::super::CommandContext;

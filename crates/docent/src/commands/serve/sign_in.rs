@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use docent_mcp::Issuer;
 use docent_mcp::http::Route;
-use docent_mcp::sign_in::{
+use docent_oauth::{
     AuthorizationServer, AuthorizationServerError, AuthorizationServerOptions, LoginMethod,
     OwnHosts, UpstreamProvider, UserStore,
 };

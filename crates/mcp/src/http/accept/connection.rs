@@ -22,9 +22,9 @@ use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
 use super::tracked_io::{MonitoredStream, TrackedBody};
 use super::{InfallibleService, PeerAddress};
 use crate::byte_budget::{ByteReservation, ConnectionShare, ConnectionShares, ResponseCaller};
+use crate::http::ServerTls;
 use crate::http::body::{BodyCharge, BodyError};
 use crate::http::guard::{GuardRejection, MAX_FIELDS};
-use crate::http::tls::ServerTls;
 use crate::json_response;
 use crate::rpc::{INTERNAL_ERROR, INVALID_REQUEST};
 
