@@ -44,7 +44,8 @@ pub(crate) struct DisplayDocument {
 }
 
 impl DisplayDocument {
-    pub(crate) fn new(document: Document) -> Self {
+    pub(crate) fn new(document: impl Into<Arc<Document>>) -> Self {
+        let document = document.into();
         let flat = flat(&document.text);
         let language = detect(&document.title, &document.text);
         Self {
@@ -52,7 +53,7 @@ impl DisplayDocument {
             map: TermMap::of(&flat, language),
             language,
             flat,
-            document: Arc::new(document),
+            document,
         }
     }
 

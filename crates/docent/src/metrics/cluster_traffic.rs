@@ -174,6 +174,7 @@ mod tests {
                 failures: 5,
                 is_circuit_open: true,
             }],
+            rounds: 1,
         };
         let mut out = String::new();
         write(&mut out, &traffic);

@@ -11,14 +11,16 @@ use serde_json::{Value, json};
 use super::ClusterInner;
 use super::collections::{self, PayloadIndexSpec};
 use super::head::IndexHead;
-use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO};
+use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, TERMS, UNTIL, WHO};
 use super::lease::WriterLease;
 use super::point::{self, PreparedDocument};
 use super::qdrant_filter::{QdrantFilter, body_term_id};
 use super::qdrant_response;
 use super::request::{ClusterRequest, RequestDeadline};
+use super::statistics_update::{count_document, term_ids};
 use super::traffic::RequestKind;
 use super::view::ClusterView;
+use super::word_statistics::FrequencyChanges;
 use crate::document::{DocId, Document};
 use crate::engine::{self, DocumentChange, Generation};
 use crate::error::SearchError;
@@ -105,7 +107,8 @@ impl ClusterInner {
     ) -> Result<IndexHead, SearchError> {
         let mut next = head.clone();
         next.generation += 1;
-        let present = self.current_versions(head, changes.keys())?;
+        let mut frequencies = FrequencyChanges::new();
+        let present = self.current_versions(head, changes.keys(), &mut frequencies)?;
         for one in &present {
             next.subtract_document(one);
         }
@@ -114,6 +117,7 @@ impl ClusterInner {
         let prepared = prepare(&documents);
         for one in &prepared {
             next.add_document(one);
+            count_document(&mut frequencies, one.term_ids(), 1);
         }
         next.init_mean_lengths();
         self.write_terms(lease, &prepared)?;
@@ -123,14 +127,16 @@ impl ClusterInner {
         )?;
         let versions: Vec<&str> = present.iter().map(|one| one.version.as_str()).collect();
         self.end_versions(&versions, &next)?;
+        self.write_statistics(head, &mut next, frequencies)?;
         Ok(next)
     }
 
-    /// The live versions of these documents.
+    /// The live versions of these documents, whose terms it takes away from the statistics.
     fn current_versions<'i>(
         &self,
         head: &IndexHead,
         ids: impl Iterator<Item = &'i DocId>,
+        frequencies: &mut FrequencyChanges,
     ) -> Result<Vec<CurrentVersion>, SearchError> {
         if head.documents == 0 {
             return Ok(Vec::new());
@@ -145,7 +151,11 @@ impl ClusterInner {
                 self.write_deadline(),
             );
             let these = QdrantFilter::live(head).and(json!({"key": ID, "match": {"any": some}}));
-            let found = view.list(&these.json(), &[LENGTHS, LANGUAGE, WHO], usize::MAX)?;
+            let keys = [LENGTHS, LANGUAGE, WHO, TERMS];
+            let found = view.list(&these.json(), &keys, usize::MAX)?;
+            for one in &found {
+                count_document(frequencies, term_ids(one), -1);
+            }
             present.extend(found.iter().map(CurrentVersion::from));
         }
         Ok(present)

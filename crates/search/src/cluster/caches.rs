@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::analysis::Language;
+use super::word_statistics::StatisticsCache;
+use crate::analysis::{Language, detect};
 use crate::catalog::Catalog;
 use crate::document::Document;
 use crate::reader_identity::ReaderIdentity;
@@ -26,28 +27,48 @@ const MAX_READERS: usize = 64;
 /// A version of a document, with what is needed to show it and, computed on first use, the positions of its
 /// terms.
 pub(super) struct CachedVersion {
-    pub mapped: DisplayDocument,
-    body: OnceLock<TermPositions>,
+    pub document: Arc<Document>,
+    display: OnceLock<DisplayDocument>,
+    /// The positions in its title and in its body.
+    positions: OnceLock<(TermPositions, TermPositions)>,
 }
 
 impl CachedVersion {
     pub(super) fn new(document: Document) -> Self {
         Self {
-            mapped: DisplayDocument::new(document),
-            body: OnceLock::new(),
+            document: Arc::new(document),
+            display: OnceLock::new(),
+            positions: OnceLock::new(),
         }
+    }
+
+    /// What is needed to show it, computed once: most candidates are scored and not shown.
+    pub(super) fn display(&self) -> &DisplayDocument {
+        self.display
+            .get_or_init(|| DisplayDocument::new(self.document.clone()))
     }
 
     /// The term positions of the body, computed once.
     pub(super) fn body(&self) -> &TermPositions {
-        self.body
-            .get_or_init(|| TermPositions::of(&self.mapped.document, self.mapped.language).1)
+        &self.positions().1
     }
 
-    /// The approximate size in memory, term positions included.
+    /// The term positions of the title, computed with those of the body.
+    pub(super) fn title(&self) -> &TermPositions {
+        &self.positions().0
+    }
+
+    fn positions(&self) -> &(TermPositions, TermPositions) {
+        self.positions.get_or_init(|| {
+            let language = detect(&self.document.title, &self.document.text);
+            TermPositions::of(&self.document, language)
+        })
+    }
+
+    /// The approximate size in memory, with everything that is computed later: the text on one line, its term map
+    /// and the term positions take about four times the text.
     fn bytes(&self) -> usize {
-        let text = self.mapped.document.bytes();
-        self.mapped.bytes() + text.saturating_mul(2)
+        size_of::<Self>() + self.document.bytes().saturating_mul(5)
     }
 }
 
@@ -57,6 +78,7 @@ impl CachedVersion {
 #[derive(Default)]
 pub(super) struct ClusterCaches {
     pub documents: VersionCache,
+    pub statistics: StatisticsCache,
     pub frequencies: GenerationCache<u32, u64>,
     pub seen: GenerationCache<(ReaderIdentity, u32), bool>,
     pub languages: GenerationCache<ReaderIdentity, Vec<Language>>,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::layout::{
-    BEGINNINGS, CollectionNames, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS, NUMBERS,
-    PAIRS, TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
+    BEGINNINGS, COUNTED, CollectionNames, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS,
+    NUMBERS, PAIRS, TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
 };
 use super::model::ClusterModel;
 use super::node::error_message;
@@ -199,7 +199,8 @@ const PASSAGE_INDEXES: [(&str, &str); 4] = [
     (DOCUMENT, "keyword"),
     (FIRST, "bool"),
 ];
-const TERM_INDEXES: [(&str, &str); 3] = [
+const TERM_INDEXES: [(&str, &str); 4] = [
+    (COUNTED, "integer"),
     (BEGINNINGS, "keyword"),
     (PAIRS, "keyword"),
     (LETTERS, "integer"),

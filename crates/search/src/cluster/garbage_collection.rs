@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ClusterInner;
 use super::head::IndexHead;
-use super::layout::{FROM, UNTIL};
+use super::layout::{COUNTED, FROM, UNTIL};
 use super::lease::WriterLease;
 use super::qdrant_filter;
 use super::request::RequestDeadline;
@@ -55,6 +55,9 @@ impl ClusterInner {
         let begun = json!({"must": [{"key": FROM, "match": {"any": head.aborted_generations}}]});
         // Passages belong to committed versions, so none can have begun in an aborted generation.
         self.remove(from_ref(&self.names.documents), &begun, deadline)?;
+        let counted =
+            json!({"must": [{"key": COUNTED, "match": {"any": head.aborted_generations}}]});
+        self.remove(from_ref(&self.names.terms), &counted, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.aborted_generations}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
         for collection in self.versioned_collections(head) {
@@ -101,6 +104,7 @@ impl ClusterInner {
         self.collect_garbage(&mut lease, &head);
         let head = self.finish_migration(&mut lease, head)?;
         drop(lease);
+        self.maintain_statistics(&head);
         self.reweight_drifted(&head)
     }
 }

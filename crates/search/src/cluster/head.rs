@@ -76,6 +76,15 @@ pub(super) struct IndexHead {
     /// migration is complete.
     #[serde(default, rename = "awaited")]
     pub documents_to_migrate: Option<u64>,
+    /// The last link of the word statistics, and the generation that they hold for. A program that knows no
+    /// statistics raises the generation alone, so they hold no longer.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub counted: [u64; 2],
+}
+
+/// Whether there are no statistics, as in an index of an earlier version.
+fn is_unset(counted: &[u64; 2]) -> bool {
+    *counted == [0; 2]
 }
 
 /// The part of the head that every index format has.
@@ -247,6 +256,7 @@ impl IndexHead {
                 && now.vectors_complete == next.vectors_complete
                 && now.holder == next.holder
                 && now.model == next.model
+                && now.counted == next.counted
                 && now.documents_to_migrate == next.documents_to_migrate
         });
         match written {

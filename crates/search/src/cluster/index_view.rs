@@ -19,7 +19,7 @@ use crate::embedder::ModelLanguages;
 use crate::error::SearchError;
 use crate::fusion::CosineScale;
 use crate::hit::FacetCounts;
-use crate::pipeline::{Candidate, IndexView, LexicalHits, WordQuery};
+use crate::pipeline::{Candidate, CrossScoring, IndexView, LexicalHits, WordQuery};
 use crate::query::{AnalyzedQuery, Query, SortOrder};
 use crate::ranking::PHRASE_WEIGHT;
 use crate::snippet::DisplayDocument;
@@ -39,9 +39,11 @@ const MAX_TIED: usize = 4_096;
 /// A version of a document while it is ranked, with the passages known to be nearest to the query. Its id is
 /// empty until the documents collection has confirmed the version.
 pub(super) struct VersionHandle {
-    version: String,
-    id: String,
-    nearest: Vec<Range<usize>>,
+    pub version: String,
+    pub id: String,
+    pub nearest: Vec<Range<usize>>,
+    /// The document, once it is read. Only what the reader may see is kept here.
+    pub known: Option<Arc<CachedVersion>>,
 }
 
 impl VersionHandle {
@@ -50,6 +52,7 @@ impl VersionHandle {
             version,
             id,
             nearest: Vec::new(),
+            known: None,
         }
     }
 }
@@ -64,7 +67,7 @@ pub(super) struct CandidateFilters {
 
 impl Borrow<DisplayDocument> for Arc<CachedVersion> {
     fn borrow(&self) -> &DisplayDocument {
-        &self.mapped
+        self.display()
     }
 }
 
@@ -199,16 +202,33 @@ impl IndexView for ClusterView<'_> {
         Ok(())
     }
 
+    /// While vectors are incomplete, not every document can be read with its passages. And documents alone know of
+    /// exclusions and phrases.
+    fn reads_when_scoring(&self, candidates: &CandidateFilters) -> bool {
+        self.head.vectors_complete && !candidates.is_post_filtered
+    }
+
+    fn cross_score(
+        &self,
+        found: CrossScoring<'_, Self>,
+    ) -> Result<Vec<Candidate<VersionHandle>>, SearchError> {
+        if found.is_promising {
+            self.score_and_read(found)
+        } else {
+            found.half_by_half(self)
+        }
+    }
+
     fn score_proximity(
         &self,
         words: &WordQuery<'_, QueryWeights>,
         found: &mut [&mut Candidate<VersionHandle>],
     ) -> Result<(), SearchError> {
-        let versions = found.iter().map(|one| one.document.version.clone());
-        let known = self.documents_by_version(&versions.collect::<Vec<_>>())?;
+        let documents: Vec<&VersionHandle> = found.iter().map(|one| &one.document).collect();
+        let known = self.known_or_read(&documents)?;
         let [mean, _] = self.head.means;
-        for one in found {
-            let Some(known) = known.get(&one.document.version) else {
+        for (one, known) in found.iter_mut().zip(known) {
+            let Some(known) = known else {
                 continue;
             };
             let body = known.body();
@@ -255,12 +275,7 @@ impl IndexView for ClusterView<'_> {
         &self,
         documents: &[&VersionHandle],
     ) -> Result<Vec<Option<Arc<CachedVersion>>>, SearchError> {
-        let versions: Vec<String> = documents.iter().map(|one| one.version.clone()).collect();
-        let known = self.documents_by_version(&versions)?;
-        Ok(versions
-            .iter()
-            .map(|version| known.get(version).cloned())
-            .collect())
+        self.known_or_read(documents)
     }
 
     fn prefetch_passages(
@@ -381,7 +396,8 @@ impl ClusterView<'_> {
         conditions: &QdrantFilter,
         most: usize,
     ) -> Result<Vec<LexicalMatch>, SearchError> {
-        let mut limit = most;
+        // A few more, so that a short row of ties needs no second request.
+        let mut limit = most + most / 4;
         loop {
             let mut found = self.search_lexical(weights, conditions, limit)?;
             let last = found.last().map(|one| one.score);

@@ -5,6 +5,7 @@
 //! | `<name>-head-<format>` | the index head | always the same |
 //! | `<name>-documents-<format>` | one version of a document | its id and generation |
 //! | `<name>-terms-<format>` | one term of the documents | the term |
+//! | | a part of the word statistics | its generation and ordinal |
 //! | `<name>-passages-<format>-<model>` | one passage of a document's version | the version and its ordinal |
 //!
 //! Two aliases always name what answers, for other programs: `<name>-documents` and `<name>-passages`.
@@ -52,6 +53,13 @@ pub(super) const TERM: &str = "term";
 pub(super) const BEGINNINGS: &str = "beginnings";
 pub(super) const PAIRS: &str = "pairs";
 pub(super) const LETTERS: &str = "letters";
+/// A link of the word statistics: its generation, the generation of the link before it, its ordinal and number of
+/// points, and the changes. See [`super::word_statistics`].
+pub(super) const COUNTED: &str = "counted";
+pub(super) const PREVIOUS: &str = "previous";
+pub(super) const PART: &str = "part";
+pub(super) const PARTS: &str = "parts";
+pub(super) const CHANGES: &str = "changes";
 
 /// The names of the collections of one index in one format.
 #[derive(Clone, Debug)]

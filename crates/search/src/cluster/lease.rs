@@ -180,7 +180,7 @@ impl ClusterInner {
         next.holder.clone_from(&self.writer_id);
         // The previous writer may have begun the next generation, and may still write to it.
         if head.epoch > 0 {
-            next.generation += 1;
+            next.advance();
             next.aborted_generations.push(next.generation);
             if next.aborted_generations.len() > MAX_ABORTED {
                 next.aborted_generations.remove(0);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use super::caches::CachedVersion;
 use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, WORDS};
 use super::parallel::map_parallel;
 use super::point::{MAX_PREFIX_CHARS, SparseVector, letter_bigrams};
@@ -18,7 +19,7 @@ use crate::analysis::QueryTerm;
 use crate::error::SearchError;
 use crate::ranking::{FIELD_WEIGHTS, ScoredField};
 use crate::spelling::SpellingDictionary;
-use crate::term_positions::idf;
+use crate::term_positions::{idf, term_frequency_weight};
 
 /// How many terms with the same prefix, or a similar spelling, are fetched.
 const MAX_ALIKE: usize = 2_000;
@@ -46,6 +47,41 @@ impl QueryWeights {
     pub(super) fn pair_idf(&self, first: &str, second: &str) -> f32 {
         let of = |form| self.idf_by_form.get(form).copied().unwrap_or_default();
         of(first) + of(second)
+    }
+
+    /// The BM25 score of a document, as nodes compute it from its sparse vector.
+    pub(super) fn score(
+        &self,
+        terms: &[&QueryTerm],
+        known: &CachedVersion,
+        [mean_body, mean_title]: [f32; 2],
+    ) -> f32 {
+        let (body, title) = (known.body(), known.title());
+        let weight = |field: ScoredField, form: &str| {
+            let (positions, mean) = match field {
+                ScoredField::Content => (body, mean_body),
+                ScoredField::Title => (title, mean_title),
+            };
+            let count = positions.positions_of(form).len();
+            term_frequency_weight(count, positions.length, mean)
+        };
+        let mut scores: BTreeMap<u32, f32> = BTreeMap::new();
+        for form in terms.iter().flat_map(|term| &term.forms) {
+            for (field, _) in FIELD_WEIGHTS {
+                let id = scored_term_id(field, form);
+                let Some(value) = self.value(id) else {
+                    continue;
+                };
+                let score = scores.entry(id).or_default();
+                *score = score.max(value * weight(field, form));
+            }
+        }
+        scores.values().sum()
+    }
+
+    fn value(&self, term_id: u32) -> Option<f32> {
+        let at = self.places.binary_search(&term_id).ok()?;
+        self.values.get(at).copied()
     }
 
     fn sparse_query<'a>(
@@ -173,12 +209,55 @@ impl ClusterView<'_> {
 
     /// Fetches the document frequencies of all query terms in one request, into the cache.
     pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), SearchError> {
+        if self.statistics().is_some() {
+            return self.prefetch_seen(terms);
+        }
         self.document_frequencies(&scored_term_ids(terms)).map(drop)
+    }
+
+    /// Fetches whether the reader sees documents with these terms, where some documents are restricted. A term that
+    /// no document has is seen by nobody.
+    fn prefetch_seen(&self, terms: &[QueryTerm]) -> Result<(), SearchError> {
+        if self.head.restricted == 0 {
+            return Ok(());
+        }
+        let (generation, seen) = (self.head.generation, &self.inner.caches.seen);
+        let mut term_ids: Vec<u32> = terms
+            .iter()
+            .flat_map(|term| &term.forms)
+            .map(|form| body_term_id(form))
+            .collect();
+        term_ids.sort_unstable();
+        term_ids.dedup();
+        let counts = self.document_frequencies(&term_ids)?;
+        term_ids.retain(|id| counts.get(id).is_some_and(|count| *count > 0));
+        term_ids.retain(|id| seen.get(generation, &(self.reader.clone(), *id)).is_none());
+        if term_ids.is_empty() {
+            return Ok(());
+        }
+        let queries = term_ids
+            .iter()
+            .map(|id| sample(&self.visible.clone().and(with_term(*id)), 1));
+        let queries: Vec<_> = queries.collect::<Result<_, _>>()?;
+        let found = self.batch("look up terms", &self.inner.names.documents, &queries)?;
+        for (id, found) in term_ids.into_iter().zip(found) {
+            seen.keep(
+                generation,
+                self.reader.clone(),
+                id,
+                !found.points.is_empty(),
+            );
+        }
+        Ok(())
     }
 
     /// The document frequencies of these terms. Where some documents are restricted, the same request also
     /// finds out whether the reader sees a document with the term.
     fn document_frequencies(&self, term_ids: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
+        if let Some(statistics) = self.statistics() {
+            let counts = term_ids.iter().map(|id| (*id, statistics.frequency(*id)));
+            return Ok(counts.collect());
+        }
         let (generation, caches) = (self.head.generation, &self.inner.caches);
         let is_shared = self.head.restricted == 0;
         let mut known = HashMap::new();
@@ -307,8 +386,10 @@ impl SpellingDictionary for ClusterView<'_> {
             .document_frequencies(&[term_id])?
             .get(&term_id)
             .copied();
-        if self.head.restricted == 0 {
-            return Ok(count.unwrap_or_default() > 0);
+        let count = count.unwrap_or_default();
+        // The owner sees every document, and nobody sees a word that no document has.
+        if self.head.restricted == 0 || (count == 0 && self.statistics().is_some()) {
+            return Ok(count > 0);
         }
         let seen = &self.inner.caches.seen;
         let is_seen = seen.get(self.head.generation, &(self.reader.clone(), term_id));

@@ -5,6 +5,7 @@ mod batch_write;
 mod breaker;
 mod caches;
 mod collections;
+mod cross_scoring;
 mod deferred_indexing;
 mod format_migration;
 mod garbage_collection;
@@ -26,14 +27,16 @@ mod qdrant_response;
 mod request;
 mod reweighting;
 mod settings;
+mod statistics_update;
 mod tls_roots;
 mod traffic;
 mod unembedded_scan;
 mod vector_search;
 mod view;
+mod word_statistics;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -77,10 +80,11 @@ const COUNT_TIMEOUT_FACTOR: u32 = 10;
 #[derive(Clone)]
 pub struct ClusterEngine(Arc<ClusterInner>);
 
-/// The parts of an open index. `head` is cached together with the time of its read. `lease` is locked by
+/// The parts of an open index. `this` is for threads that outlive an answer. `head` is cached together with the time of its read. `lease` is locked by
 /// whoever changes something, `embedding_scans` (by the names of models) by whoever computes vectors.
 /// `leader_epoch` is set while this process, known to others by its `writer_id`, holds the writer lease.
 struct ClusterInner {
+    this: Weak<ClusterInner>,
     settings: ClusterSettings,
     nodes: NodePool,
     names: CollectionNames,
@@ -169,8 +173,10 @@ impl ClusterEngine {
     ) -> Result<Self, SearchError> {
         settings.check()?;
         let names = CollectionNames::new(&settings.collection, settings.format);
-        Ok(Self(Arc::new(ClusterInner {
-            nodes: NodePool::new(&settings)?,
+        let nodes = NodePool::new(&settings)?;
+        Ok(Self(Arc::new_cyclic(|this| ClusterInner {
+            this: this.clone(),
+            nodes,
             models: ClusterModels::new(&names, embedder, previous),
             names,
             settings,

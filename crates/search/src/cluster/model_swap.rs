@@ -91,7 +91,7 @@ impl ClusterInner {
         next.model.clone_from(&own.name);
         next.vectors_complete = is_whole;
         if is_swap {
-            next.generation += 1;
+            next.advance();
         }
         if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
             return Err(self.locked_error());

@@ -71,6 +71,7 @@ impl NodePool {
         ClusterTraffic {
             calls: self.counts.snapshot(),
             nodes: nodes.collect(),
+            rounds: self.counts.rounds(),
         }
     }
 
@@ -124,6 +125,7 @@ impl NodePool {
     ) -> Result<NodeReply, SearchError> {
         let start = Instant::now();
         let mut sent = 0;
+        self.counts.begin(request.kind);
         let outcome = self.reply_with_retries(request, deadline, &mut sent);
         let call_outcome = match &outcome {
             Ok(reply) if reply.status < 400 => NodeCallOutcome::Answered,

@@ -32,6 +32,17 @@ pub(super) struct PointStruct {
     pub payload: Value,
 }
 
+impl PointStruct {
+    /// A point without a vector.
+    pub(super) fn bare(id: String, payload: Value) -> Result<Self, SearchError> {
+        Ok(Self {
+            id,
+            vector: to_raw_value(&SparseVectors { words: None }).map_err(SearchError::engine)?,
+            payload,
+        })
+    }
+}
+
 /// The sparse vector of a document, which holds the BM25 weights of its terms; `None` for a document without
 /// terms.
 #[derive(Serialize)]
@@ -85,15 +96,22 @@ impl<'d> PreparedDocument<'d> {
         self.body.counts().map(|(term, _)| term)
     }
 
+    /// The ids of its terms, each once: those of its sparse vector.
+    pub(super) fn term_ids(&self) -> Vec<u32> {
+        let body = self.body.counts().map(|(term, _)| body_term_id(term));
+        let title = self.title.counts().map(|(term, _)| title_term_id(term));
+        let mut ids: Vec<u32> = body.chain(title).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
     /// The ids and BM25 weights of its terms, for these mean lengths of body and title. Where two terms share
     /// an id, the higher weight stays.
     fn sparse_weights(&self, means: [f32; 2]) -> (Vec<u32>, Vec<f32>) {
-        let mut words: BTreeMap<u32, f32> = BTreeMap::new();
+        let mut words: Vec<(u32, f32)> = Vec::new();
         let [mean_body, mean_title] = means;
-        let mut weigh = |term_id: u32, weight: f32| {
-            let known = words.entry(term_id).or_default();
-            *known = known.max(weight);
-        };
+        let mut weigh = |term_id: u32, weight: f32| words.push((term_id, weight));
         for (term, count) in self.body.counts() {
             weigh(
                 body_term_id(term),
@@ -106,6 +124,11 @@ impl<'d> PreparedDocument<'d> {
                 term_frequency_weight(count, self.title.length, mean_title),
             );
         }
+        words.sort_unstable_by(|left, right| {
+            let by_weight = right.1.total_cmp(&left.1);
+            left.0.cmp(&right.0).then(by_weight)
+        });
+        words.dedup_by_key(|(term_id, _)| *term_id);
         words.into_iter().unzip()
     }
 
@@ -290,11 +313,10 @@ pub(super) fn passage_point(
 
 /// A placeholder for the first passage of a version that has no passages, so that it counts as embedded.
 pub(super) fn empty_passage_point(version: &str) -> Result<PointStruct, SearchError> {
-    Ok(PointStruct {
-        id: passage_id(version, 0),
-        vector: to_raw_value(&SparseVectors { words: None }).map_err(SearchError::engine)?,
-        payload: json!({DOCUMENT: version, FIRST: true}),
-    })
+    PointStruct::bare(
+        passage_id(version, 0),
+        json!({DOCUMENT: version, FIRST: true}),
+    )
 }
 
 /// The point id of a passage of a version.
@@ -306,16 +328,15 @@ pub(super) fn passage_id(version: &str, index: usize) -> String {
 /// letter pairs.
 pub(super) fn term_point(term: &str) -> Result<PointStruct, SearchError> {
     let letters: Vec<char> = term.chars().collect();
-    Ok(PointStruct {
-        id: point_id(&["term", term]),
-        vector: to_raw_value(&SparseVectors { words: None }).map_err(SearchError::engine)?,
-        payload: json!({
+    PointStruct::bare(
+        point_id(&["term", term]),
+        json!({
             TERM: term,
             BEGINNINGS: prefixes(&letters),
             PAIRS: letter_bigrams(&letters),
             LETTERS: letters.len(),
         }),
-    })
+    )
 }
 
 /// The longest prefix that is indexed; longer ones are compared by the caller.

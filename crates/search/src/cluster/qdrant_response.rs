@@ -74,6 +74,9 @@ pub(super) struct GroupsResult {
 pub(super) struct PointGroup {
     pub id: Value,
     pub hits: Vec<ScoredPoint>,
+    /// The point of another collection that the group is named after, if it was asked for.
+    #[serde(default)]
+    pub lookup: Option<ScoredPoint>,
 }
 
 #[derive(Deserialize)]

@@ -25,7 +25,7 @@ pub(super) enum RequestKind {
     Facets,
     /// Writes and deletions of points.
     Write,
-    /// Reads and changes of the index head.
+    /// Reads and changes of the index head, and reads of word statistics.
     State,
     /// Reads and changes of collections and aliases.
     Collections,
@@ -42,6 +42,11 @@ impl RequestKind {
         (Self::State, "state"),
         (Self::Collections, "collections"),
     ];
+
+    /// Whether answers wait for it. The state of the index is cached, and nobody waits for a change.
+    fn is_part_of_an_answer(self) -> bool {
+        !matches!(self, Self::Write | Self::State | Self::Collections)
+    }
 }
 
 /// The outcome of a call, after all retries.
@@ -59,6 +64,9 @@ pub struct ClusterTraffic {
     pub calls: Vec<CallTraffic>,
     /// The requests by the node they went to.
     pub nodes: Vec<NodeTraffic>,
+    /// How often a read of documents or passages began while no other was in flight: for one query at a time, the
+    /// number of its rounds.
+    pub rounds: u64,
 }
 
 impl ClusterTraffic {
@@ -110,7 +118,11 @@ pub struct NodeTraffic {
 
 /// The counters behind [`CallTraffic`], one set for each kind of call.
 #[derive(Debug, Default)]
-pub(super) struct TrafficCounters([CallCounters; RequestKind::ALL.len()]);
+pub(super) struct TrafficCounters {
+    kinds: [CallCounters; RequestKind::ALL.len()],
+    in_flight: AtomicU64,
+    rounds: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct CallCounters {
@@ -123,6 +135,18 @@ struct CallCounters {
 }
 
 impl TrafficCounters {
+    /// Notes that a call begins.
+    pub(super) fn begin(&self, kind: RequestKind) {
+        if kind.is_part_of_an_answer() && self.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many rounds of reads there were.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
     /// Counts a finished call with the number of its retries.
     pub(super) fn count(
         &self,
@@ -134,7 +158,10 @@ impl TrafficCounters {
         let at = RequestKind::ALL
             .iter()
             .position(|(known, _)| *known == kind);
-        let Some(counts) = at.and_then(|at| self.0.get(at)) else {
+        if kind.is_part_of_an_answer() {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        let Some(counts) = at.and_then(|at| self.kinds.get(at)) else {
             return;
         };
         let counter = match outcome {
@@ -154,7 +181,7 @@ impl TrafficCounters {
 
     pub(super) fn snapshot(&self) -> Vec<CallTraffic> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let kinds = RequestKind::ALL.iter().zip(&self.0);
+        let kinds = RequestKind::ALL.iter().zip(&self.kinds);
         let traffic = kinds.map(|(&(_, call), counts)| CallTraffic {
             call,
             answered: of(&counts.answered),
@@ -176,6 +203,11 @@ mod tests {
     fn calls_are_counted_by_kind_end_and_time() {
         let counts = TrafficCounters::default();
         let micros = Duration::from_micros;
+        for _ in 0..3 {
+            counts.begin(RequestKind::Search);
+        }
+        counts.begin(RequestKind::Collections);
+        assert_eq!(counts.rounds(), 1);
         counts.count(
             RequestKind::Search,
             NodeCallOutcome::Answered,
@@ -211,5 +243,7 @@ mod tests {
         assert_eq!(search.spent, micros(10_002_002));
         assert_eq!(traffic[7].refused, 1);
         assert_eq!(traffic.iter().map(CallTraffic::count).sum::<u64>(), 4);
+        counts.begin(RequestKind::Fetch);
+        assert_eq!(counts.rounds(), 2);
     }
 }

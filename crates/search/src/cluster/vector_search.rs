@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::layout::{DOCUMENT, FROM, ID};
 use super::qdrant_filter::QdrantFilter;
-use super::qdrant_response::{GroupsResult, ScoredPoint};
+use super::qdrant_response::{GroupsResult, PointGroup, ScoredPoint};
 use super::request::ClusterRequest;
 use super::traffic::RequestKind;
 use super::view::ClusterView;
@@ -51,6 +51,16 @@ struct GroupedVectorQuery<'a> {
     with_payload: &'a [&'a str],
     group_by: &'a str,
     group_size: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_lookup: Option<GroupLookup<'a>>,
+}
+
+/// Reads the point of another collection that a group is named after.
+#[derive(Serialize)]
+struct GroupLookup<'a> {
+    collection: &'a str,
+    with_payload: &'a [&'a str],
+    with_vectors: bool,
 }
 
 /// How near a document is to the query: the similarity of its nearest passage.
@@ -62,6 +72,16 @@ pub(super) struct NearestPassages {
 
 /// The nearest documents by their version ids.
 pub(super) type NearestByVersion = HashMap<String, NearestPassages>;
+
+impl PointGroup {
+    /// The passages of the group; `None` when it has none.
+    pub(super) fn nearest(&self) -> Option<NearestPassages> {
+        Some(NearestPassages {
+            semantic: self.hits.first()?.score,
+            passages: self.hits.iter().map(place).collect(),
+        })
+    }
+}
 
 impl ClusterView<'_> {
     /// The versions nearest to a query vector among those whose passages match the filter, each with its
@@ -82,8 +102,39 @@ impl ClusterView<'_> {
         most: usize,
         each: usize,
     ) -> Result<NearestByVersion, SearchError> {
+        let groups = self.groups(query_vector, conditions, (most, each), None)?;
+        let versions = groups
+            .iter()
+            .filter_map(|group| Some((group.id.as_str()?.to_owned(), group.nearest()?)));
+        Ok(versions.collect())
+    }
+
+    /// The passages of these versions that are nearest to a query vector, each with these keys of its document.
+    pub(super) fn groups_with_documents(
+        &self,
+        query_vector: &[f32],
+        versions: &[String],
+        keys: &[&str],
+    ) -> Result<Vec<PointGroup>, SearchError> {
+        let lookup = GroupLookup {
+            collection: &self.inner.names.documents,
+            with_payload: keys,
+            with_vectors: false,
+        };
+        let conditions = self.passages_of(versions);
+        self.groups(query_vector, &conditions, (versions.len(), 1), Some(lookup))
+    }
+
+    /// So many groups of passages, and so many passages of each.
+    fn groups(
+        &self,
+        query_vector: &[f32],
+        conditions: &QdrantFilter,
+        (most, each): (usize, usize),
+        with_lookup: Option<GroupLookup<'_>>,
+    ) -> Result<Vec<PointGroup>, SearchError> {
         let Some(model) = self.model.as_ref().filter(|_| most > 0) else {
-            return Ok(NearestByVersion::new());
+            return Ok(Vec::new());
         };
         let groups_query = GroupedVectorQuery {
             query: query_vector,
@@ -92,19 +143,13 @@ impl ClusterView<'_> {
             with_payload: &PLACE,
             group_by: DOCUMENT,
             group_size: each,
+            with_lookup,
         };
         let body = serde_json::to_string(&groups_query).map_err(SearchError::engine)?;
         let path = format!("/collections/{}/points/query/groups", model.passages);
         let request = ClusterRequest::read(RequestKind::Search, "search vectors", path, body);
         let found: GroupsResult = self.inner.nodes.request(&request, self.deadline)?;
-        let versions = found.groups.into_iter().filter_map(|group| {
-            let near = NearestPassages {
-                semantic: group.hits.first()?.score,
-                passages: group.hits.iter().map(place).collect(),
-            };
-            Some((group.id.as_str()?.to_owned(), near))
-        });
-        Ok(versions.collect())
+        Ok(found.groups)
     }
 
     /// The similarity of these versions to a query vector.

@@ -1,7 +1,7 @@
 //! A snapshot: one generation of the index as one reader sees it. Every answer is computed from one.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ use super::qdrant_filter::QdrantFilter;
 use super::qdrant_response::{CountResult, FacetHits, PointsPage, QueryBatchResult, ScoredPoint};
 use super::request::{ClusterRequest, RequestDeadline};
 use super::traffic::RequestKind;
+use super::word_statistics::WordStatistics;
 use crate::analysis::Language;
 use crate::document::{DocId, Document};
 use crate::error::SearchError;
@@ -36,6 +37,8 @@ pub(super) struct ClusterView<'a> {
     /// The embedding model whose vectors answer, unless there is none, this program lacks it, or its graphs
     /// are deferred.
     pub model: Option<Arc<ClusterModel>>,
+    /// The word statistics of the generation, read when the first word is looked up.
+    pub statistics: OnceLock<Option<Arc<WordStatistics>>>,
 }
 
 impl<'a> ClusterView<'a> {
@@ -53,7 +56,16 @@ impl<'a> ClusterView<'a> {
             head,
             reader,
             deadline,
+            statistics: OnceLock::new(),
         }
+    }
+
+    /// The word statistics of this generation; `None` where nodes have to be asked.
+    pub(super) fn statistics(&self) -> Option<&WordStatistics> {
+        let statistics = self
+            .statistics
+            .get_or_init(|| self.inner.word_statistics(&self.head, self.deadline));
+        statistics.as_deref()
     }
 
     /// The languages of the documents that the reader sees, the most frequent first.
@@ -205,16 +217,14 @@ impl<'a> ClusterView<'a> {
             body.to_string(),
         )?;
         let known = found.points.first().map(|point| self.cache_document(point));
-        let document = known
-            .transpose()?
-            .map(|known| known.mapped.document.clone());
+        let document = known.transpose()?.map(|known| known.document.clone());
         Ok(document.filter(|document| document.id == *id && self.is_visible(document)))
     }
 
     /// Checks access once more on a document that came back. The filter of the request says the same, but a
     /// node that ignores it, by a fault or on purpose, must not leak restricted documents: the check fails
     /// closed.
-    fn is_visible(&self, document: &Document) -> bool {
+    pub(super) fn is_visible(&self, document: &Document) -> bool {
         let sees = self.reader.can_see(document);
         if !sees {
             tracing::warn!(
@@ -225,7 +235,10 @@ impl<'a> ClusterView<'a> {
     }
 
     /// Decodes a document that was read, and caches it.
-    fn cache_document(&self, point: &ScoredPoint) -> Result<Arc<CachedVersion>, SearchError> {
+    pub(super) fn cache_document(
+        &self,
+        point: &ScoredPoint,
+    ) -> Result<Arc<CachedVersion>, SearchError> {
         let Some(document) = point::read_document(&point.payload) else {
             return Err(SearchError::corrupt(
                 self.inner.names.documents.as_ref(),
@@ -261,7 +274,7 @@ impl<'a> ClusterView<'a> {
                 }
             }
         }
-        found.retain(|_, known| self.is_visible(&known.mapped.document));
+        found.retain(|_, known| self.is_visible(&known.document));
         Ok(found)
     }
 }

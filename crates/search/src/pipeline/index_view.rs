@@ -98,6 +98,24 @@ pub(crate) trait IndexView: Sync {
         found: &mut [&mut Candidate<Self::Document>],
     ) -> Result<(), SearchError>;
 
+    /// Whether what one half found is scored for the other half together with reading it, see
+    /// [`Self::cross_score`]. The pipeline then asks for the promising candidates only.
+    fn reads_when_scoring(&self, _candidates: &Self::CandidateSet) -> bool {
+        false
+    }
+
+    /// Gives the candidates of each half the scores of the other half. Drops those that the query does not
+    /// allow, where the half that found them could not tell.
+    fn cross_score(
+        &self,
+        found: CrossScoring<'_, Self>,
+    ) -> Result<Vec<Candidate<Self::Document>>, SearchError>
+    where
+        Self: Sized,
+    {
+        found.half_by_half(self)
+    }
+
     /// Adds the proximity bonus to the BM25 scores of these candidates.
     fn score_proximity(
         &self,
@@ -171,6 +189,37 @@ pub(crate) struct WordQuery<'q, W> {
     /// The pairs of adjacent words, for the proximity bonus.
     pub pairs: Vec<TermPair<'q>>,
     pub weights: W,
+}
+
+/// What both halves found, before each has scored what only the other one found.
+pub(crate) struct CrossScoring<'q, V: IndexView> {
+    pub vector: &'q V::QueryVector,
+    pub words: &'q WordQuery<'q, V::TermWeights>,
+    pub candidates: &'q V::CandidateSet,
+    /// What the lexical half found, with cosines where the vector half found it too.
+    pub lexical: Vec<Candidate<V::Document>>,
+    /// What only the vector half found.
+    pub near: Vec<Candidate<V::Document>>,
+    /// Whether every candidate that contains a term is in `lexical`.
+    pub complete: bool,
+    /// Whether only the promising ones are left, whose documents are needed.
+    pub is_promising: bool,
+}
+
+impl<V: IndexView> CrossScoring<'_, V> {
+    /// Has each half score what only the other one found, both at once.
+    pub(crate) fn half_by_half(self, view: &V) -> Result<Vec<Candidate<V::Document>>, SearchError> {
+        let (mut found, near) = (self.lexical, self.near);
+        let lacks_cosine = |one: &&mut Candidate<V::Document>| one.cosine.is_none();
+        let mut without_cosine: Vec<_> = found.iter_mut().filter(lacks_cosine).collect();
+        let (scored, near) = V::both(
+            || view.score_meaning(self.vector, &mut without_cosine),
+            || view.score_words(self.words, self.candidates, near, self.complete),
+        );
+        scored?;
+        found.extend(near?);
+        Ok(found)
+    }
 }
 
 /// What the lexical half found.

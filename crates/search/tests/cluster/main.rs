@@ -46,6 +46,7 @@ mod server;
 mod shelf;
 #[path = "../contract/spelling.rs"]
 mod spelling;
+mod statistics;
 mod storage_placement;
 mod swapping;
 mod traffic;
@@ -155,6 +156,7 @@ fn main() -> ExitCode {
     trials.extend(writing::trials(&servers));
     trials.extend(embedding::trials(&servers));
     trials.extend(traffic::trials(&servers));
+    trials.extend(statistics::trials(&servers));
     trials.extend(swapping::trials(&servers));
     trials.push(weighing::trial(&servers));
     trials.push(storage_placement::trial(&servers));

@@ -176,7 +176,7 @@ fn fenced(fresh: &EmptyIndex) {
 }
 
 /// Makes the second process the writer although the first is alive, as a network partition would.
-async fn force_takeover(fresh: &EmptyIndex, second: &ClusterEngine) {
+pub(crate) async fn force_takeover(fresh: &EmptyIndex, second: &ClusterEngine) {
     let address = &fresh.settings.addresses[0];
     let head = fresh.collection("head");
     let body = json!({"payload": {"holder": ""}, "filter": {}}).to_string();
