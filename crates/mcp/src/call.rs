@@ -18,7 +18,8 @@ use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
 use crate::request_context::{Context, ContextParams, InputRound, NotificationChannel};
-use crate::result::{ResultFormat, internal};
+use crate::request_meta::RequestMeta;
+use crate::result::{ResultFormat, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::{INTERNAL_ERROR, RpcError};
 use crate::rpc_message::RpcParams;
@@ -52,6 +53,28 @@ impl CallerContext {
             "public"
         } else {
             "private"
+        }
+    }
+
+    /// Creates the context of a request of this caller, from its parameters.
+    pub(crate) fn context(
+        &self,
+        app: &App,
+        params: ContextParams,
+        cancel: CancellationToken,
+        notifications: Option<NotificationChannel>,
+    ) -> Context {
+        let inner = app.inner();
+        Context {
+            caller: self.caller.clone(),
+            revision: self.revision,
+            meta: RequestMeta::new(params.meta),
+            cancel,
+            notifications,
+            round: params.round,
+            prose: inner.text == TextForm::Prose,
+            locales: inner.locales.clone(),
+            is_observed: inner.observer.is_some(),
         }
     }
 
@@ -145,7 +168,7 @@ impl ToolCall {
                 self.name
             )));
         };
-        let context = Context::new(app, caller_context, self.params, cancel, notifications);
+        let context = caller_context.context(app, self.params, cancel, notifications);
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
         let (shape, server) = (
             result_format(app, caller_context),

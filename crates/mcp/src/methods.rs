@@ -44,7 +44,7 @@ enum Era {
     Every,
     /// Revisions before 2026-07-28, which begin with a handshake.
     Legacy,
-    /// 2026-07-28 and later.
+    /// Revisions since 2026-07-28, which are stateless.
     Modern,
 }
 
@@ -193,7 +193,7 @@ impl<'a> MethodScope<'a> {
         ))
     }
 
-    /// Renders a list.
+    /// Renders a list, which always has one page.
     fn list(
         &self,
         key: &str,

@@ -4,14 +4,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
 use crate::auth::Caller;
-use crate::call::CallerContext;
 use crate::client_hints::ClientHints;
 use crate::locale::{self, AppLocales};
 use crate::reply::{ReplySender, Undelivered};
 use crate::request_meta::RequestMeta;
-use crate::result::TextForm;
 use crate::revision::Revision;
 use crate::rpc::{RequestId, RpcError};
 use crate::rpc_message::RpcParams;
@@ -93,28 +90,6 @@ impl NotificationChannel {
 }
 
 impl Context {
-    /// Creates the context of one request from its parameters.
-    pub(crate) fn new(
-        app: &App,
-        caller_context: &CallerContext,
-        params: ContextParams,
-        cancel: CancellationToken,
-        notifications: Option<NotificationChannel>,
-    ) -> Self {
-        let inner = app.inner();
-        Self {
-            caller: caller_context.caller.clone(),
-            revision: caller_context.revision,
-            meta: RequestMeta::new(params.meta),
-            cancel,
-            notifications,
-            round: params.round,
-            prose: inner.text == TextForm::Prose,
-            locales: inner.locales.clone(),
-            is_observed: inner.observer.is_some(),
-        }
-    }
-
     /// Returns the caller, as verified by the server.
     #[must_use]
     pub const fn caller(&self) -> &Caller {

@@ -68,7 +68,7 @@ pub(super) fn discover(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError
     Ok(MethodAction::Result(Value::Object(result).to_string()))
 }
 
-/// Answers `ping`.
+/// Answers `ping`, which asks whether the connection is alive.
 pub(super) fn ping(_: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     Ok(MethodAction::Result("{}".to_owned()))
 }

@@ -4,16 +4,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{MethodAction, MethodScope, run_handler};
-use crate::request_context::{Context, ContextParams};
+use crate::request_context::ContextParams;
 use crate::rpc::RpcError;
 
-/// Lists the prompts.
+/// Lists the prompts with their arguments.
 pub(super) fn list(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     let prompts = scope.dispatcher.app.inner().prompts.iter();
     scope.list("prompts", prompts.map(|prompt| prompt.wire()))
 }
 
-/// Renders a prompt.
+/// Renders the messages of one prompt.
 pub(super) fn get(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     #[derive(Deserialize)]
     struct PromptParams {
@@ -34,8 +34,7 @@ pub(super) fn get(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     Ok(MethodAction::run(
         true,
         async move |cancel, notifications| {
-            let context =
-                Context::new(&app, &caller_context, context_params, cancel, notifications);
+            let context = caller_context.context(&app, context_params, cancel, notifications);
             let work = prompt.get(arguments, context);
             run_handler(&app, &caller_context, None, work).await
         },

@@ -56,7 +56,7 @@ pub(super) fn read(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
                 meta: params.meta.clone(),
             };
             let mut recorder = caller_context.record(&app, call);
-            let context = Context::new(&app, &caller_context, params, cancel, notifications);
+            let context = caller_context.context(&app, params, cancel, notifications);
             let answer = read_resource(&app, &caller_context, &uri, context).await;
             if let Some(recorder) = &mut recorder {
                 recorder.outcome = match &answer {
