@@ -27,7 +27,7 @@ pub(crate) struct RpcRequest<'a> {
     pub(crate) params: RpcParams<'a>,
     /// All parameters, which are an object or absent, for their method.
     pub(crate) raw_params: Option<&'a RawValue>,
-    /// The message as received.
+    /// The whole message, exactly as it was received.
     pub(crate) raw: &'a str,
 }
 

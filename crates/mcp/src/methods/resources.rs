@@ -25,7 +25,7 @@ pub(super) fn list(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     scope.list("resources", resources.map(|resource| resource.wire()))
 }
 
-/// Lists the resource templates.
+/// Lists the resource templates with their URI patterns.
 pub(super) fn list_templates(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     let templates = scope.dispatcher.app.inner().registry.templates.iter();
     scope.list(
@@ -41,7 +41,7 @@ pub(super) fn subscribe(scope: &MethodScope<'_>) -> Result<MethodAction, RpcErro
     Ok(MethodAction::Result("{}".to_owned()))
 }
 
-/// Reads a resource.
+/// Reads the contents of one resource.
 pub(super) fn read(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     let uri = scope.params::<ResourceParams>()?.uri;
     let params = ContextParams::parse(&scope.request.params)?;
