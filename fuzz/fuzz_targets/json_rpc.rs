@@ -111,7 +111,7 @@ fn check_params(read: &RpcParams<'_>, expected: Option<&Value>) {
 }
 
 /// Checks that an error is a valid JSON-RPC response, with the id of the request if it has one.
-fn check_error(error: &rpc::RpcError, id: Option<&rmcp::model::RequestId>) {
+fn check_error(error: &rpc::RpcError, id: Option<&rpc::RequestId>) {
     assert!(matches!(error.code, -32700 | -32600));
     let answer: Value = serde_json::from_str(&error.answer(id)).unwrap();
     assert_eq!(answer["error"]["code"], error.code);
