@@ -202,7 +202,7 @@ impl<V: IndexView> Ranker<'_, V> {
         if language != LanguageId::Unclear {
             return Ok(language);
         }
-        let best = self.best_by_bm25(found.iter().enumerate());
+        let best = self.best_by_bm25(found.iter().enumerate(), LANGUAGE_VOTERS);
         let documents: Vec<_> = best.iter().map(|(_, one)| &one.document).collect();
         let displays = self.view.read(&documents)?;
         let displays = displays.iter().flatten().map(V::Display::borrow);
@@ -271,7 +271,8 @@ impl<V: IndexView> Ranker<'_, V> {
     }
 
     /// Keeps the candidates that may be among the best: those that are when each half scores what it did not find
-    /// like the last that it found. Also those that vote on the language of the query.
+    /// like the last that it found. Also those with the best BM25 scores: some vote on the language of the query, and
+    /// those in a language that the model does not know are ranked by words alone.
     fn keep_promising(&self, halves: &mut CrossScoring<'_, V>) {
         let (lexical, near) = (&halves.lexical, &halves.near);
         let last = |least: f32, score: f32| least.min(score);
@@ -286,7 +287,8 @@ impl<V: IndexView> Ranker<'_, V> {
             .map(|one| (one.bm25, one.cosine.or(last_cosine), false));
         let unknown = near.iter().map(|one| (last_bm25, one.cosine, false));
         let mut order = self.fuse_scores(known.chain(unknown), LanguageId::English);
-        let most = MIN_PROMISING.max(self.query.depth() * PROMISING_PER_HIT);
+        let shown = self.query.depth();
+        let most = MIN_PROMISING.max(shown * PROMISING_PER_HIT);
         fusion::keep_best(&mut order, most, usize::cmp);
         let mut is_kept = vec![false; lexical.len() + near.len()];
         let mut keep = |at: usize| {
@@ -295,23 +297,19 @@ impl<V: IndexView> Ranker<'_, V> {
             }
         };
         order.iter().for_each(|one| keep(one.item));
-        if self
-            .question
-            .is_some_and(|one| one.language == LanguageId::Unclear)
-        {
-            let best = self.best_by_bm25(lexical.iter().enumerate());
-            best.iter().for_each(|(at, _)| keep(*at));
-        }
+        let best = self.best_by_bm25(lexical.iter().enumerate(), shown.max(LANGUAGE_VOTERS));
+        best.iter().for_each(|(at, _)| keep(*at));
         let mut is_kept = is_kept.into_iter();
         let mut is_kept = |_: &Candidate<V::Document>| is_kept.next().unwrap_or(false);
         halves.lexical.retain(&mut is_kept);
         halves.near.retain(&mut is_kept);
     }
 
-    /// The candidates that vote on the language of the query: those with the best BM25 scores.
+    /// The candidates with the best BM25 scores, of which the first vote on the language of the query.
     fn best_by_bm25<'c>(
         &self,
         found: impl Iterator<Item = (usize, &'c Candidate<V::Document>)>,
+        most: usize,
     ) -> Vec<(usize, &'c Candidate<V::Document>)>
     where
         V::Document: 'c,
@@ -321,7 +319,7 @@ impl<V: IndexView> Ranker<'_, V> {
             let by_words = right.bm25.total_cmp(&left.bm25);
             by_words.then_with(|| self.view.by_id(&left.document, &right.document))
         });
-        best.truncate(LANGUAGE_VOTERS);
+        best.truncate(most);
         best
     }
 

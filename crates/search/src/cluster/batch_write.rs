@@ -17,7 +17,7 @@ use super::point::{self, PreparedDocument};
 use super::qdrant_filter::{QdrantFilter, body_term_id};
 use super::qdrant_response;
 use super::request::{ClusterRequest, RequestDeadline};
-use super::statistics_update::{count_document, term_ids};
+use super::statistics_update::{TERM_LISTS_AT_ONCE, count_document, term_ids};
 use super::traffic::RequestKind;
 use super::view::ClusterView;
 use super::word_statistics::FrequencyChanges;
@@ -143,7 +143,7 @@ impl ClusterInner {
         }
         let ids: Vec<&str> = ids.map(DocId::as_str).collect();
         let mut present = Vec::new();
-        for some in ids.chunks(NAMES_AT_ONCE) {
+        for some in ids.chunks(TERM_LISTS_AT_ONCE) {
             let view = ClusterView::new(
                 self,
                 Arc::new(head.clone()),

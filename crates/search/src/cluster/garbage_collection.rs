@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ClusterInner;
 use super::head::IndexHead;
-use super::layout::{COUNTED, FROM, UNTIL};
+use super::layout::{COUNTED, FROM, PREVIOUS, UNTIL};
 use super::lease::WriterLease;
 use super::qdrant_filter;
 use super::request::RequestDeadline;
@@ -55,8 +55,11 @@ impl ClusterInner {
         let begun = json!({"must": [{"key": FROM, "match": {"any": head.aborted_generations}}]});
         // Passages belong to committed versions, so none can have begun in an aborted generation.
         self.remove(from_ref(&self.names.documents), &begun, deadline)?;
-        let counted =
-            json!({"must": [{"key": COUNTED, "match": {"any": head.aborted_generations}}]});
+        // A base counts what is committed, so it stays, even if a later takeover aborted its generation.
+        let counted = json!({
+            "must": [{"key": COUNTED, "match": {"any": head.aborted_generations}}],
+            "must_not": [{"is_empty": {"key": PREVIOUS}}],
+        });
         self.remove(from_ref(&self.names.terms), &counted, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.aborted_generations}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();

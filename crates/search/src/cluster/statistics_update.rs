@@ -11,7 +11,7 @@ use super::head::IndexHead;
 use super::layout::{COUNTED, TERMS};
 use super::qdrant_filter::QdrantFilter;
 use super::qdrant_response::ScoredPoint;
-use super::view::{ClusterView, PAGE};
+use super::view::ClusterView;
 use super::word_statistics::{FrequencyChanges, MAX_COUNTED_TERMS, link_points};
 use crate::error::SearchError;
 use crate::reader_identity::ReaderIdentity;
@@ -19,6 +19,10 @@ use crate::reader_identity::ReaderIdentity;
 /// After how many links the writer replaces the chain by a base. A replica that starts reads them all, sixteen in a
 /// request.
 const MAX_LINKS: usize = 64;
+
+/// How many documents' lists of terms are read with one request: long documents have tens of thousands of terms, and
+/// a response has a limit.
+pub(super) const TERM_LISTS_AT_ONCE: usize = 128;
 
 /// The version in the head of an index with more terms than are counted.
 const TOO_MANY_TERMS: u64 = u32::MAX as u64;
@@ -63,7 +67,14 @@ impl ClusterInner {
     /// an index that has no statistics. What fails is tried again at the next scan, and until then nodes are asked.
     pub(super) fn maintain_statistics(self: &Arc<Self>, head: &IndexHead) {
         let done = match head.statistics_version() {
-            Some(version) => self.shorten_chain(head, version),
+            Some(version) => {
+                let shortened = self.shorten_chain(head, version);
+                // A chain with a missing link, or one that grew past the limit, would be read in vain for ever.
+                match shortened.is_ok() && self.caches.statistics.is_incomplete(version) {
+                    true => self.count_all_documents(head),
+                    false => shortened,
+                }
+            }
             None if head.counted == [TOO_MANY_TERMS, 0] => Ok(()),
             None => self.count_all_documents(head),
         };
@@ -105,7 +116,7 @@ impl ClusterInner {
                 ReaderIdentity::owner(),
                 self.write_deadline(),
             );
-            let page = view.page(&live, &[TERMS], PAGE, &offset)?;
+            let page = view.page(&live, &[TERMS], TERM_LISTS_AT_ONCE, &offset)?;
             for point in &page.points {
                 count_document(&mut counts, term_ids(point), 1);
             }

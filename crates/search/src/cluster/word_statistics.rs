@@ -168,6 +168,8 @@ struct CachedStatistics {
     latest: Arc<WordStatistics>,
     /// Whether a thread reads newer ones.
     is_reading: bool,
+    /// The last version of which a link was missing, or which had too many terms.
+    incomplete: Option<u64>,
     /// The version that could not be read, and when.
     failed: Option<(u64, Instant)>,
 }
@@ -175,6 +177,11 @@ struct CachedStatistics {
 impl StatisticsCache {
     fn lock(&self) -> MutexGuard<'_, CachedStatistics> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether these statistics were read and cannot be used, so that the documents have to be counted again.
+    pub(super) fn is_incomplete(&self, version: u64) -> bool {
+        self.lock().incomplete == Some(version)
     }
 
     /// Notes that the chain of the cached statistics was replaced by a base.
@@ -196,6 +203,7 @@ impl StatisticsCache {
             }
             Ok(_) => {
                 tracing::warn!("word statistics are incomplete, nodes count words instead");
+                cached.incomplete = Some(wanted);
                 cached.failed = Some((wanted, Instant::now()));
             }
             Err(error) => {

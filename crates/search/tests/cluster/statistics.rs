@@ -21,12 +21,18 @@ const OFF: f32 = 0.0001;
 type StatisticsCase = fn(&EmptyIndex);
 
 pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
-    let cases: [(&'static str, StatisticsCase); 3] = [
+    let cases: [(&'static str, StatisticsCase); 5] = [
         ("follow_every_change", |fresh| {
             runtime().block_on(follow_every_change(fresh));
         }),
         ("of_an_older_index_are_counted_by_its_writer", |fresh| {
             runtime().block_on(counted_by_the_writer(fresh));
+        }),
+        ("that_were_counted_survive_takeovers", |fresh| {
+            runtime().block_on(survive_takeovers(fresh));
+        }),
+        ("that_are_lost_are_counted_again", |fresh| {
+            runtime().block_on(counted_again(fresh));
         }),
         ("of_many_commits_become_one", |fresh| {
             runtime().block_on(become_one(fresh));
@@ -166,6 +172,36 @@ async fn counted_by_the_writer(fresh: &EmptyIndex) {
     apply_to_both(&memory, writer, vec![pair("d21", 2, 4), remove("d4")]).await;
     until_seen().await;
     assert_as_in(&memory, &follower, &WORDS).await;
+}
+
+/// A process that takes over aborts the generation that may have begun, and then counts in it. The next takeover removes
+/// what began in aborted generations, but not what was counted.
+async fn survive_takeovers(fresh: &EmptyIndex) {
+    let (memory, writer) = (MemoryEngine::new(), fresh.engine());
+    let added = (0..20).map(|n| pair(&format!("d{n}"), n % 4, (n + 1) % 4));
+    apply_to_both(&memory, writer, added.collect()).await;
+    make_older(fresh);
+    for _ in 0..3 {
+        let next = ClusterEngine::open(fresh.settings.clone(), None).unwrap();
+        force_takeover(fresh, &next).await;
+        next.mark_complete().await.unwrap();
+        until_seen().await;
+        assert_as_in(&memory, &reader(fresh), &WORDS[..4]).await;
+    }
+}
+
+/// A link that cannot be found, as after a restored backup, costs the statistics until the end of the next scan.
+async fn counted_again(fresh: &EmptyIndex) {
+    let (memory, writer) = (MemoryEngine::new(), fresh.engine());
+    let added = (0..20).map(|n| pair(&format!("d{n}"), n % 4, (n + 1) % 4));
+    apply_to_both(&memory, writer, added.collect()).await;
+    remove_statistics(fresh);
+    assert!(counted(fresh).is_some());
+    let next = ClusterEngine::open(fresh.settings.clone(), None).unwrap();
+    force_takeover(fresh, &next).await;
+    next.mark_complete().await.unwrap();
+    until_seen().await;
+    assert_as_in(&memory, &reader(fresh), &WORDS[..4]).await;
 }
 
 /// What the head says about statistics.
