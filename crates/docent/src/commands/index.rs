@@ -327,7 +327,7 @@ mod tests {
             lines[0],
             "skipped: 0:1: there is nothing to index in it (write some text, or remove it)"
         );
-        assert_eq!(lines[2], "5 more; `docent index` lists them");
+        assert_eq!(lines[2], "5 more; `docent index --json` lists them");
         let summary = summary(&report, 1);
         assert_eq!(
             summary,

@@ -40,7 +40,10 @@ pub(super) fn problem_lines(report: &SyncReport, most: usize) -> Vec<String> {
         lines.push(line);
     }
     if all > listed {
-        lines.push(format!("{} more; `docent index` lists them", all - listed));
+        lines.push(format!(
+            "{} more; `docent index --json` lists them",
+            all - listed
+        ));
     }
     lines
 }
@@ -166,7 +169,11 @@ mod tests {
         ];
         check(files.clone(), 10, &lines);
         check(files.clone(), 10, &["): a, b, c and 2 more", "", "", ""]);
-        check(files, 1, &["5 files", "3 more; `docent index` lists them"]);
+        check(
+            files,
+            1,
+            &["5 files", "3 more; `docent index --json` lists them"],
+        );
         check(vec![link("a"), link("b")], 10, &["): a, b"]);
     }
 

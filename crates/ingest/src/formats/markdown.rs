@@ -288,7 +288,8 @@ fn heading_marked_by_signs(line: &str) -> Option<(usize, &str)> {
 /// The level and the text of a heading that `line` underlines, with `=` for the first level and `-` for the second.
 ///
 /// Dashes have other meanings too: they end front matter, which may be too damaged to be read as such, and stand
-/// between paragraphs and below the header of a table. So they need a line of plain text above that is alone.
+/// between paragraphs and below the header of a table. So there have to be three, below a line of plain text that is
+/// alone and no item of a list.
 fn heading_marked_by_line<'t>(
     line: &str,
     above: &'t str,
@@ -298,8 +299,10 @@ fn heading_marked_by_line<'t>(
     if is_made_of(b'=') {
         return Some((1, above));
     }
-    let is_plain = is_alone && above.starts_with(char::is_alphanumeric) && !above.contains('|');
-    (is_made_of(b'-') && is_plain).then_some((2, above))
+    let digits = above.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_item = digits.len() < above.len() && digits.starts_with(['.', ')']);
+    let is_plain = above.starts_with(char::is_alphanumeric) && !above.contains('|') && !is_item;
+    (is_made_of(b'-') && line.len() >= 3 && is_alone && is_plain).then_some((2, above))
 }
 
 /// Strips emphasis, code marks and link targets from a heading.
@@ -369,6 +372,8 @@ mod tests {
         check_title("---\ntitle: [x\n---\nwords", None);
         check_title("one\ntwo\n---\n", None);
         check_title("- item\n---\n", None);
+        check_title("1. item\n---\n", None);
+        check_title("Anna\n--\n", None);
         check_title("> quote\n---\n", None);
         check_title("a | b\n-----\n", None);
         check_title("words\n\n---\n", None);

@@ -27,12 +27,18 @@ const TIME_WORDS: &[&str] = &[
     "updated",
 ];
 
+/// Words in the name of a column that say that it holds something else: a person, an identifier or a duration.
+const OTHER_WORDS: &[&str] = &[
+    "by", "duration", "elapsed", "id", "ids", "ms", "ns", "us", "user",
+];
+
 impl EpochUnit {
     const ALL: [Self; 4] = [Self::Seconds, Self::Millis, Self::Micros, Self::Nanos];
 
     /// The unit in which all cells of a column are moments of our time; `None` if its name does not speak of time.
     pub(super) fn infer_unit(name: &str, cells: &[&str]) -> Option<Self> {
-        let speaks_of_time = || words(name).any(|word| TIME_WORDS.contains(&word.as_str()));
+        let has_any = |of: &[&str]| words(name).any(|word| of.contains(&word.as_str()));
+        let speaks_of_time = || has_any(TIME_WORDS) && !has_any(OTHER_WORDS);
         if cells.is_empty() || !speaks_of_time() {
             return None;
         }
@@ -144,6 +150,9 @@ mod tests {
             "rate",
             "id",
             "validated",
+            "created_by",
+            "updatedById",
+            "time_ns",
         ] {
             assert!(!is_time(name), "{name}");
         }
