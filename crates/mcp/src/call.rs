@@ -17,6 +17,7 @@ use crate::auth::{Caller, MissingScope};
 use crate::call_observer::{CallKind, CallRecorder, CallStatus, ObservedCall};
 use crate::client_hints::{self, Pseudonym};
 use crate::error::Failure;
+use crate::protocol_version::shorten_for_message;
 use crate::request_context::{Context, ContextParams, InputRound, NotificationChannel};
 use crate::request_meta::RequestMeta;
 use crate::result::{ResultFormat, TextForm, internal};
@@ -165,7 +166,7 @@ impl ToolCall {
             end(CallStatus::Mistaken, Vec::new());
             return Err(RpcError::invalid_params(format!(
                 "there is no tool `{}`",
-                self.name
+                shorten_for_message(&self.name)
             )));
         };
         let context = caller_context.context(app, self.params, cancel, notifications);

@@ -33,6 +33,9 @@ use crate::trace::TraceParent;
 /// need.
 pub(crate) const PARSE_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long work goes on after its client cancelled or disconnected, so that it can clean up.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
 /// Maximum size of a `subscriptions/listen` request in bytes. Its filter stays in memory as long as the client
 /// listens, so 2,000 listeners hold 32 MiB at most; 200 resource URIs fit.
 const LISTEN_BYTES: usize = 16 * 1024;
@@ -205,8 +208,8 @@ impl RequestDispatcher {
     }
 }
 
-/// Runs work that may send messages before its response, in a task of its own. The task ends with the work and not
-/// with the client, so that an in-flight permit is not released while the work still runs.
+/// Runs work that may send messages before its response, in a task of its own. Work whose client has left has
+/// [`CANCEL_GRACE`] to end by itself.
 async fn stream(
     request: &RpcRequest<'_>,
     work: MethodWork,
@@ -219,11 +222,18 @@ async fn stream(
         progress: request.params.progress_token(),
     };
     let running = (work.run)(cancel.clone(), Some(notifications));
+    let gone = cancel.clone();
     let (permit_sender, permit) = oneshot::channel();
     let id = request.id.clone();
     let task = async move {
-        let outcome = running.await;
-        reply.answer(&id, outcome).await;
+        let left_alone = async {
+            gone.cancelled().await;
+            tokio::time::sleep(CANCEL_GRACE).await;
+        };
+        tokio::select! {
+            outcome = running => reply.answer(&id, outcome).await,
+            () = left_alone => {}
+        }
         // Releases the in-flight permit that the receiver got while the work ran.
         drop(permit);
     };

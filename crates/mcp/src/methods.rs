@@ -1,7 +1,7 @@
 //! The methods of MCP: one table from the name of a method to its handler, for every revision and transport.
 //!
 //! A handler checks the parameters and either answers at once or returns the work to run. It does not know the
-//! transport, and its result is serialized once: nothing of ours is parsed again.
+//! transport, and its result is serialized once.
 
 mod completion;
 mod handshake;

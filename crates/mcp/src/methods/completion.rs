@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::{MethodAction, MethodScope, run_handler};
 use crate::completion::Completer;
+use crate::error::{Failure, FailureKind};
 use crate::rpc::RpcError;
 
 #[derive(Deserialize)]
@@ -13,7 +14,7 @@ struct CompletionParams {
     argument: CompletionArgument,
 }
 
-/// What the argument belongs to. An unknown type has no suggestions, because later revisions may add some.
+/// What the argument belongs to: a prompt or a resource template.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum CompletionSubject {
@@ -47,11 +48,16 @@ pub(super) fn complete(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError
     let completer = completers.and_then(|all| all.get(&params.argument.name));
     let (completer, typed) = (completer.cloned(), params.argument.value);
     let (app, caller_context) = (scope.dispatcher.app.clone(), scope.caller_context.clone());
-    Ok(MethodAction::run(true, async move |_, _| {
+    Ok(MethodAction::run(false, async move |_, _| {
         let caller = caller_context.caller.clone();
         let work = async {
             match completer {
-                Some(completer) => completer.suggest(typed, caller).await,
+                Some(completer) => match completer.suggest(typed, caller).await {
+                    Err(Failure(FailureKind::NeedsInput(_))) => {
+                        Err(Failure::refused("a completion cannot ask the user"))
+                    }
+                    suggested => suggested,
+                },
                 None => Ok(Completer::nothing()),
             }
         };

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{MethodAction, MethodScope, run_handler};
+use crate::protocol_version::shorten_for_message;
 use crate::request_context::ContextParams;
 use crate::rpc::RpcError;
 
@@ -24,7 +25,7 @@ pub(super) fn get(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> {
     let params: PromptParams = scope.params()?;
     let prompts = &scope.dispatcher.app.inner().prompts;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == params.name) else {
-        let message = format!("there is no prompt `{}`", params.name);
+        let message = format!("there is no prompt `{}`", shorten_for_message(&params.name));
         return Err(RpcError::invalid_params(message));
     };
     let prompt = prompt.clone();

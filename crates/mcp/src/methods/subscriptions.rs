@@ -8,12 +8,16 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::{MethodAction, MethodScope, add_modern_members};
+use crate::answer_error;
 use crate::change_notifier::ChangeEvent;
 use crate::request_context::NotificationChannel;
 use crate::rpc::RpcError;
 
 /// The `_meta` key by which a client tells its subscriptions apart: the id of the request.
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// How many resources one subscription may name. They stay in memory as long as the client listens.
+const MAX_URIS: usize = 256;
 
 /// The changes that a client wants to hear of. The server supports all of them.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -61,15 +65,28 @@ pub(super) fn listen(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> 
         notifications: SubscriptionFilter,
     }
     let filter = scope.params::<ListenParams>()?.notifications.accepted();
+    let uris = filter.resource_subscriptions.as_ref();
+    if uris.is_some_and(|uris| uris.len() > MAX_URIS) {
+        let message = format!("one subscription can name {MAX_URIS} resources at most");
+        return Err(RpcError::invalid_params(message));
+    }
     let caller_context = scope.caller_context.clone();
     let permit = scope.dispatcher.listener_permit(&caller_context.caller)?;
     let app = scope.dispatcher.app.clone();
     // Subscribed before the client gets its confirmation, so that no change is missed in between.
     let changes = app.inner().changes.subscribe();
     let id = json!({SUBSCRIPTION_ID: scope.request.id});
-    let listener = async move |cancel: CancellationToken, notifications| {
+    let listener = async move |cancel: CancellationToken,
+                               notifications: Option<NotificationChannel>| {
         if let Some(notifications) = notifications {
             let closing = &app.inner().closing;
+            let accepted = json!({"_meta": id, "notifications": filter});
+            let acknowledged = notifications
+                .send("notifications/subscriptions/acknowledged", accepted)
+                .await;
+            if acknowledged.is_err() {
+                return Err(answer_error::too_many_unread());
+            }
             tokio::select! {
                 () = cancel.cancelled() => {}
                 () = closing.cancelled() => {}
@@ -87,22 +104,15 @@ pub(super) fn listen(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> 
     Ok(MethodAction::listen(permit, listener))
 }
 
-/// Confirms the subscription and forwards changes to it, until one cannot be delivered or was missed.
+/// Forwards changes to a subscription, until one cannot be delivered or was missed.
 async fn forward(
     notifications: &NotificationChannel,
     id: &Value,
     filter: &SubscriptionFilter,
     mut changes: broadcast::Receiver<ChangeEvent>,
 ) {
-    let accepted = json!({"_meta": id, "notifications": filter});
-    let mut sent = notifications
-        .send("notifications/subscriptions/acknowledged", accepted)
-        .await;
-    while sent.is_ok() {
-        // A listener that lagged behind the channel is ended; it will list again and subscribe anew.
-        let Ok(change) = changes.recv().await else {
-            return;
-        };
+    // A listener that lagged behind the channel is ended; it will list again and subscribe anew.
+    while let Ok(change) = changes.recv().await {
         if !filter.has(&change) {
             continue;
         }
@@ -117,6 +127,8 @@ async fn forward(
                 "notifications/resources/updated"
             }
         };
-        sent = notifications.send(method, params.into()).await;
+        if notifications.send(method, params.into()).await.is_err() {
+            return;
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse as _;
@@ -17,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::connection_state::{CloseCommand, ConnectionState, RequestInFlight};
 use super::tracked_io::{MonitoredStream, TrackedBody};
@@ -108,6 +110,9 @@ impl<S: InfallibleService> HttpConnection<S> {
     }
 }
 
+/// How long a request may keep its turn. An answer that is computed at once takes a few milliseconds.
+const MAX_TURN: Duration = Duration::from_millis(100);
+
 const AMBIGUOUS: &str = "the framing of the request is ambiguous";
 
 /// Checks and charges a request head before its handler runs, because thousands of HTTP/2 streams may have to wait
@@ -151,17 +156,30 @@ async fn answer(
     } else if let Err(refusal) = admitted {
         *refusal
     } else {
-        // The handler starts now. From here on only a body that does not arrive at once is charged.
-        drop(admitted);
         if share.has_room() && share.budget().is_half_used() {
             turn = Box::pin(share.wait_for_turn()).await;
         }
+        // The handler starts now. From here on only a body that does not arrive at once is charged.
+        drop(admitted);
         if !share.has_room() {
             let refused = json_response::refuse_unread();
             return Ok(refused.map(|body| TrackedBody::refusal(body, busy)));
         }
         let called = AssertUnwindSafe(async move { service.call(request).await });
-        match called.catch_unwind().await {
+        let mut called = pin!(called.catch_unwind());
+        // A slow body or a slow tool gives its turn back before it is done.
+        let in_turn = match &turn {
+            Some(_) => timeout(MAX_TURN, &mut called).await.ok(),
+            None => None,
+        };
+        let answered = match in_turn {
+            Some(answered) => answered,
+            None => {
+                turn = None;
+                called.await
+            }
+        };
+        match answered {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_) => {
