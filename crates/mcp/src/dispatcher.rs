@@ -253,3 +253,44 @@ fn whole_reply(request: &RpcRequest<'_>, outcome: Result<String, RpcError>) -> R
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures::FutureExt as _;
+    use serde_json::json;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::rpc_message::{self, RpcMessage};
+
+    #[tokio::test(start_paused = true)]
+    async fn work_whose_client_left_ends_after_its_grace() {
+        let held = Arc::new(());
+        let at_work = Arc::downgrade(&held);
+        let work = MethodWork {
+            run: Box::new(move |_, notifications| {
+                async move {
+                    let _held = held;
+                    notifications.unwrap().send("x", json!({})).await.unwrap();
+                    pending().await
+                }
+                .boxed()
+            }),
+            streams: true,
+            listener: None,
+        };
+        let parsed = rpc_message::parse(r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
+        let Ok(RpcMessage::Request(request)) = parsed else {
+            panic!("not a request");
+        };
+        let reply = stream(&request, work, CancellationToken::new(), None).await;
+        assert!(matches!(reply, Reply::Stream(_)));
+        drop(reply);
+        sleep(CANCEL_GRACE / 2).await;
+        assert!(at_work.upgrade().is_some(), "it may still clean up");
+        sleep(CANCEL_GRACE).await;
+        assert!(at_work.upgrade().is_none());
+    }
+}
