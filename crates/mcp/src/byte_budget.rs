@@ -461,9 +461,9 @@ mod tests {
 
     use super::*;
 
-    const TOTAL: usize = 1700 * 1024;
+    pub(super) const TOTAL: usize = 1700 * 1024;
 
-    fn share(budget: &Arc<ByteBudget>) -> Arc<ConnectionShare> {
+    pub(super) fn share(budget: &Arc<ByteBudget>) -> Arc<ConnectionShare> {
         ConnectionShare::new(budget)
     }
 
@@ -541,7 +541,7 @@ mod tests {
     }
 
     /// A budget with a wait of one second, of which another connection holds so many bytes.
-    fn spent(bytes: usize) -> (Arc<ByteBudget>, ByteReservation) {
+    pub(super) fn spent(bytes: usize) -> (Arc<ByteBudget>, ByteReservation) {
         let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
         let reservation = share(&budget).reserve(bytes, None).unwrap();
         (budget, reservation)

@@ -136,17 +136,12 @@ impl MethodAction {
         })
     }
 
-    /// A listener, which waits for changes and may stay open for hours.
-    fn listen<R, F>(permit: ListenerPermit, run: R) -> Self
-    where
-        R: FnOnce(CancellationToken, Option<NotificationChannel>) -> F + Send + 'static,
-        F: Future<Output = Result<String, RpcError>> + Send + 'static,
-    {
-        Self::Run(MethodWork {
-            run: Box::new(move |cancel, notifications| run(cancel, notifications).boxed()),
-            streams: true,
-            listener: Some(permit),
-        })
+    /// Makes this a listener, which waits for changes and may stay open for hours.
+    fn holding(mut self, permit: ListenerPermit) -> Self {
+        if let Self::Run(work) = &mut self {
+            work.listener = Some(permit);
+        }
+        self
     }
 }
 
@@ -202,14 +197,9 @@ impl<'a> MethodScope<'a> {
         self.refuse_cursor()?;
         let items: Vec<Value> = items.collect();
         let list_ms = self.dispatcher.app.inner().cache.list_ms;
-        Ok(MethodAction::Result(
-            self.completed(json!({key: items}), Some(list_ms)),
-        ))
-    }
-
-    /// Renders a result; see [`completed`].
-    fn completed(&self, result: Value, ttl_ms: Option<u64>) -> String {
-        completed(&self.dispatcher.app, self.caller_context, result, ttl_ms)
+        let (app, caller_context) = (&self.dispatcher.app, self.caller_context);
+        let list = completed(app, caller_context, json!({key: items}), Some(list_ms));
+        Ok(MethodAction::Result(list))
     }
 }
 

@@ -70,28 +70,13 @@ impl ConnectionShare {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::task::Poll;
-    use std::time::Duration;
 
     use futures::future::join_all;
     use futures::{FutureExt as _, poll};
 
-    use super::super::ByteReservation;
+    use super::super::tests::{TOTAL, share, spent};
     use super::*;
-
-    const TOTAL: usize = 1700 * 1024;
-
-    fn share(budget: &Arc<ByteBudget>) -> Arc<ConnectionShare> {
-        ConnectionShare::new(budget)
-    }
-
-    /// A budget with a wait of one second, of which another connection holds so many bytes.
-    fn spent(bytes: usize) -> (Arc<ByteBudget>, ByteReservation) {
-        let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
-        let reservation = share(&budget).reserve(bytes, None).unwrap();
-        (budget, reservation)
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_is_held_back_while_others_are_evicted() {

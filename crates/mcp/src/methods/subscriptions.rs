@@ -101,7 +101,7 @@ pub(super) fn listen(scope: &MethodScope<'_>) -> Result<MethodAction, RpcError> 
         }
         Ok(Value::Object(result).to_string())
     };
-    Ok(MethodAction::listen(permit, listener))
+    Ok(MethodAction::run(true, listener).holding(permit))
 }
 
 /// Forwards changes to a subscription, until one cannot be delivered or was missed.
