@@ -113,7 +113,7 @@ impl ClusterView<'_> {
         Ok(completed)
     }
 
-    /// The document of a point that was looked up, if the reader may see it.
+    /// The document of a point that was looked up, if the reader may see it. What is cached is not decoded again.
     fn read_looked_up(
         &self,
         point: &ScoredPoint,
@@ -122,7 +122,8 @@ impl ClusterView<'_> {
         if !reads_documents {
             return Ok(None);
         }
-        let known = self.cache_document(point)?;
+        let cached = self.inner.caches.documents.get(&point.name());
+        let known = cached.map_or_else(|| self.cache_document(point), Ok)?;
         Ok(Some(known).filter(|known| self.is_visible(&known.document)))
     }
 
